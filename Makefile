@@ -1,0 +1,57 @@
+# Plumbline. `make help` lists the targets. Everything is made below this folder: .venv/, build/, stacks/.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+STACKS ?=
+PROFILE ?= quick
+
+BIN := .venv/bin
+PLAYBOOK := $(BIN)/ansible-playbook -i playbooks/inventories/localhost playbooks/onboard.yml
+COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
+	--no-annotate --no-header
+LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
+
+.PHONY: help venv setup campaign test lint lock clean distclean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all)  PROFILE=full (default: quick)'
+
+venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
+	@:
+
+.venv/.stamp: requirements.txt pyproject.toml
+	@PYTHON='$(PYTHON)' playbooks/bootstrap.sh requirements.txt
+	@touch $@
+
+.venv/.stamp-dev: requirements-dev.txt .venv/.stamp
+	@PYTHON='$(PYTHON)' playbooks/bootstrap.sh requirements-dev.txt
+	@touch $@
+
+setup: venv ## everything on this machine: packages, tools, stacks, site (repeat it at will)
+	@$(PLAYBOOK) $(if $(STACKS),-e 'stacks=$(STACKS)')
+
+campaign: setup ## set up, then run the benchmarks of PROFILE and print the summary
+	@$(BIN)/plumb campaign --profile '$(PROFILE)'
+
+lint: .venv/.stamp-dev ## formatting and static checks of every language here
+	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/lint.sh
+
+test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, pytest
+	@ctest --test-dir build/cmake --output-on-failure
+	@$(BIN)/python -m pytest
+
+lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
+lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)
+	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade $$lock.in --output-file $$lock.txt; done
+	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
+
+clean: ## remove what was compiled and cached
+	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
+	find plumbline tests reframe-tests site-configs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove the stacks and the virtual environment too
+	rm -rf stacks .venv

@@ -1,0 +1,122 @@
+#include "environment.h"
+
+#include "fail.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void export(const char *name, const char *value) {
+    if (setenv(name, value, 1) != 0)
+        fail("%s cannot be exported: %s", name, strerror(errno));
+}
+
+static void export_number(const char *name, unsigned long value) {
+    char digits[32];
+    snprintf(digits, sizeof digits, "%lu", value);
+    export(name, digits);
+}
+
+static FILE *open_text(char **text, size_t *size) {
+    FILE *file = open_memstream(text, size);
+    if (!file)
+        fail("out of memory");
+    return file;
+}
+
+static void export_places(const struct plan *plan, unsigned rank) {
+    char *list;
+    size_t size;
+    FILE *file = open_text(&list, &size);
+    for (unsigned thread = 0; thread < plan->layout.threads; thread++)
+        fprintf(file, "%s{%u}", thread ? "," : "", plan->rank[rank].place[thread]);
+    fclose(file);
+    export("OMP_PLACES", list);
+    free(list);
+}
+
+static void export_json(const struct plan *plan, unsigned rank) {
+    char *json;
+    size_t size;
+    FILE *file = open_text(&json, &size);
+    write_rank(plan, rank, file);
+    fclose(file);
+    export("PLUMB_PLAN", json);
+    free(json);
+}
+
+/* Anything here would move threads away from their places or change their number. */
+static void remove_competitors(void) {
+    static const char *const names[] = {
+        "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET",    "KMP_PLACE_THREADS", "KMP_TOPOLOGY_METHOD",
+        "MP_BIND",           "MP_BLIST",     "SUNW_MP_PROCBIND", "OMP_DYNAMIC",       "OMP_THREAD_LIMIT"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i]);
+}
+
+void export_plan(const struct plan *plan, unsigned rank) {
+    export_number("OMP_NUM_THREADS", plan->layout.threads);
+    export_json(plan, rank);
+    if (!plan->rank[rank].place)
+        return;
+    remove_competitors();
+    export_places(plan, rank);
+    export("OMP_PROC_BIND", "close");
+}
+
+static void library_beside_this_program(char *path, size_t size) {
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length < 0)
+        fail("/proc/self/exe: %s", strerror(errno));
+    own[length] = '\0';
+    *strrchr(own, '/') = '\0';
+    char *bin = strrchr(own, '/');
+    if (bin)
+        *bin = '\0';
+    if (snprintf(path, size, "%s/lib/libplumbwitness.so", own) >= (int)size)
+        fail("the path of the witness library is too long");
+}
+
+static void find_library(char *path, size_t size) {
+    const char *given = getenv("PLUMB_WITNESS_LIB");
+    if (!given || !*given)
+        library_beside_this_program(path, size);
+    else if (snprintf(path, size, "%s", given) >= (int)size)
+        fail("PLUMB_WITNESS_LIB is too long");
+    if (access(path, R_OK) != 0)
+        fail("witness library %s: %s", path, strerror(errno));
+    if (strpbrk(path, " :"))
+        fail("witness library %s: the dynamic linker cannot preload from a path with a blank or a colon",
+             path);
+}
+
+static void preload(const char *library) {
+    const char *before = getenv("LD_PRELOAD");
+    char *list = before && *before ? text("%s:%s", library, before) : text("%s", library);
+    export("LD_PRELOAD", list);
+    free(list);
+}
+
+void export_witness(const char *folder) {
+    char library[PATH_MAX];
+    struct stat status;
+    if (stat(folder, &status) != 0)
+        fail("witness folder %s: %s", folder, strerror(errno));
+    if (!S_ISDIR(status.st_mode))
+        fail("witness folder %s: not a folder", folder);
+    if (access(folder, W_OK | X_OK) != 0)
+        fail("witness folder %s: %s", folder, strerror(errno));
+    char *absolute = realpath(folder, NULL);
+    if (!absolute)
+        fail("witness folder %s: %s", folder, strerror(errno));
+    find_library(library, sizeof library);
+    /* The program may change its folder, so a relative name would not lead back here. */
+    export("PLUMB_WITNESS_DIR", *folder == '/' ? folder : absolute);
+    export_number("PLUMB_WITNESS_PID", (unsigned long)getpid());
+    preload(library);
+    free(absolute);
+}

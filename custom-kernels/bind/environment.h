@@ -1,0 +1,15 @@
+/* The environment that the program gets. */
+#ifndef PLUMB_ENVIRONMENT_H
+#define PLUMB_ENVIRONMENT_H
+
+#include "plan.h"
+
+/* Export OMP_NUM_THREADS and PLUMB_PLAN and, unless the placement is none, OMP_PLACES and OMP_PROC_BIND;
+ * remove the variables that would bind threads otherwise. */
+void export_plan(const struct plan *plan, unsigned rank);
+
+/* Export PLUMB_WITNESS_DIR and PLUMB_WITNESS_PID and preload the witness library. Fails if the folder or the
+ * library is not there. */
+void export_witness(const char *folder);
+
+#endif

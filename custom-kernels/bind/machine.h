@@ -1,0 +1,27 @@
+/* The machine: an hwloc topology, what it is called in messages, and the CPUs that may be used. */
+#ifndef PLUMB_MACHINE_H
+#define PLUMB_MACHINE_H
+
+#include <hwloc.h>
+#include <stdbool.h>
+
+struct machine {
+    hwloc_topology_t topology;
+    char *name;             /* "this host", or the file or synthetic description given */
+    char *where;            /* the same for messages, with the CPU list if that was narrowed */
+    hwloc_bitmap_t allowed; /* OS indices of the CPUs that may be used */
+    bool is_this_host;
+};
+
+/* Load this host (`description` NULL), an hwloc XML file or a synthetic description. Objects that no
+ * placement needs are left out, as loading time counts at every start; distances are read only if
+ * `distances`. `allowed` narrows to a CPU list (NULL: no narrowing); on this host the affinity on entry
+ * narrows too. Fails if the topology cannot be loaded or the list has a CPU that the machine has not. */
+struct machine load_machine(const char *description, const char *allowed, bool distances);
+
+void free_machine(struct machine *machine);
+
+/* Write the whole topology, I/O devices included, as hwloc XML to `file` ("-": standard output). */
+void export_topology(const char *description, const char *file);
+
+#endif

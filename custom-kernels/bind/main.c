@@ -1,0 +1,75 @@
+/* plumb-bind: the only place where a placement becomes CPU numbers. */
+#include "apply.h"
+#include "environment.h"
+#include "fail.h"
+#include "launcher.h"
+#include "options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct memory choose_memory(const struct options *options, const struct placement *placement) {
+    if (options->memory)
+        return parse_memory(options->memory);
+    return parse_memory(placement->kind == PLACE_NONE ? "firsttouch" : "local");
+}
+
+static void print(const struct plan *plan) {
+    write_plan(plan, stdout);
+    if (fflush(stdout) != 0)
+        fail("the plan cannot be written: %s", strerror(errno));
+}
+
+static _Noreturn void run(const struct options *options, const struct plan *plan, unsigned rank,
+                          const struct machine *machine) {
+    if (!machine->is_this_host)
+        fail("hwloc's environment variables name another machine: unset HWLOC_XMLFILE and HWLOC_SYNTHETIC");
+    if (options->witness)
+        export_witness(options->witness);
+    if (options->output)
+        redirect_output(options->output);
+    export_plan(plan, rank);
+    apply_affinity(plan, rank, machine);
+    apply_memory(plan, rank, machine);
+    become(options->program);
+}
+
+/* How many ranks to plan for: what the command line says, or the launcher. */
+static void count_ranks(const struct options *options, struct local_rank *local, struct request *request) {
+    request->ranks = options->ranks;
+    request->ranks_known = true;
+    if (options->print)
+        return;
+    *local = find_local_rank();
+    request->ranks = local->size;
+    request->ranks_known = local->size_known;
+}
+
+static void resolve(const struct options *options) {
+    struct placement placement = parse_placement(options->placement);
+    struct memory memory = choose_memory(options, &placement);
+    struct local_rank local = {0};
+    struct request request = {.placement = &placement, .threads = options->threads};
+    count_ranks(options, &local, &request);
+    struct machine machine = load_machine(options->topology, options->allowed, memory.kind == MEMORY_REMOTE);
+    struct cpu_table table = read_cpu_table(&machine);
+    request.machine = &machine;
+    request.table = &table;
+    struct plan plan = make_plan(&request, &memory);
+    if (!options->print)
+        run(options, &plan, local.rank, &machine);
+    print(&plan);
+    free_plan(&plan);
+    free_cpu_table(&table);
+    free_machine(&machine);
+}
+
+int main(int count, char **words) {
+    struct options options = read_options(count, words);
+    if (options.export_file)
+        export_topology(options.topology, options.export_file);
+    else
+        resolve(&options);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,24 @@
+/* The command line, read strictly. */
+#ifndef PLUMB_OPTIONS_H
+#define PLUMB_OPTIONS_H
+
+#include <stdbool.h>
+
+struct options {
+    const char *placement;   /* --placement, required unless a topology is exported */
+    const char *memory;      /* --memory, NULL: the placement's default */
+    const char *topology;    /* --topology, NULL: this host */
+    const char *allowed;     /* --allowed, NULL: every CPU of the topology */
+    const char *witness;     /* --witness, NULL: none */
+    const char *output;      /* --output, NULL: the launcher's */
+    const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
+    unsigned threads;        /* --threads, 0: what fills the rank's object */
+    unsigned ranks;          /* --ranks, 0: as many as fit */
+    bool print;
+    char **program; /* what stands after "--", NULL: nothing */
+};
+
+/* Read the command line. Ends the program for --help and --version (status 0) and for mistakes (status 2). */
+struct options read_options(int count, char **words);
+
+#endif

@@ -1,0 +1,44 @@
+/* Placements: their names, and the way from a name to a layout. */
+#ifndef PLUMB_PLACEMENT_H
+#define PLUMB_PLACEMENT_H
+
+#include "cputable.h"
+
+enum placement_kind {
+    PLACE_NONE,
+    PLACE_COMPACT, /* also roundrobin: the same on one node */
+    PLACE_SCATTER,
+    PLACE_CORE,
+    PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
+    PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
+    PLACE_SMT,
+    PLACE_WAYS,       /* `first` ranks a node */
+    PLACE_PAIR_CLASS, /* two ranks whose smallest common object is of `level` */
+    PLACE_PAIR_NODE,
+    PLACE_PAIR_CPUS, /* two ranks on CPUs `first` and `second` */
+};
+
+struct placement {
+    const char *name; /* as given */
+    enum placement_kind kind;
+    enum level level;
+    unsigned first, second;
+};
+
+/* Read a placement. Fails on an unknown one with the closest known name and the list of all. */
+struct placement parse_placement(const char *name);
+
+struct request;
+struct layout;
+
+/* Resolve a placement on one node. Fails if the node cannot satisfy it. Free with free_layout. */
+struct layout lay_out(const struct request *request);
+
+/* The parts of lay_out that have a file of their own. */
+struct layout lay_out_scatter(const struct request *request);
+struct layout lay_out_ways(const struct request *request);
+struct layout lay_out_pair_class(const struct request *request);
+struct layout lay_out_pair_cpus(const struct request *request);
+struct layout lay_out_pair_node(const struct request *request);
+
+#endif

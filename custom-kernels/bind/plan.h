@@ -1,0 +1,36 @@
+/* The plan of one node: made from a request and a memory policy, written as JSON
+ * (plumbline/schemas/plan.json). */
+#ifndef PLUMB_PLAN_H
+#define PLUMB_PLAN_H
+
+#include "layout.h"
+#include "memory.h"
+
+#include <stdio.h>
+
+struct rank_plan {
+    hwloc_bitmap_t cpus;
+    const unsigned *place; /* one CPU per thread, NULL for the placement none */
+    enum policy policy;
+    hwloc_bitmap_t nodes;
+};
+
+struct plan {
+    const char *placement, *memory, *topology;
+    struct layout layout;
+    struct rank_plan *rank; /* layout.ranks of them */
+};
+
+/* Resolve everything. Fails if the machine cannot satisfy it. The strings are borrowed. Free with free_plan.
+ */
+struct plan make_plan(const struct request *request, const struct memory *memory);
+
+void free_plan(struct plan *plan);
+
+/* Write the plan as JSON, one line per rank. */
+void write_plan(const struct plan *plan, FILE *file);
+
+/* Write one element of the plan's "ranks", without a line end. */
+void write_rank(const struct plan *plan, unsigned rank, FILE *file);
+
+#endif

@@ -1,0 +1,94 @@
+/* N ranks spread evenly over the packages, as TACC's tacc_affinity spread them. */
+#include "fail.h"
+#include "layout.h"
+#include "placement.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The cores of one rank: a stretch of `cores`, which holds all cores package by package. */
+struct share {
+    size_t begin, count;
+};
+
+/* Fewer ranks than packages: each rank has `per` whole packages; those left over are the first ones. */
+static void share_whole_packages(const struct object_list *packages, unsigned ways, struct share *shares) {
+    size_t per = packages->count / ways, package = packages->count % ways, begin = 0;
+    for (size_t i = 0; i < package; i++)
+        begin += packages->object[i].count;
+    for (unsigned rank = 0; rank < ways; rank++) {
+        shares[rank].begin = begin;
+        for (size_t i = 0; i < per; i++)
+            begin += packages->object[package++].count;
+        shares[rank].count = begin - shares[rank].begin;
+    }
+}
+
+/* Rank `index` of the `count` ranks that share a package of `cores` cores. */
+static struct share part_of_package(size_t begin, size_t cores, size_t index, size_t count) {
+    size_t from = index * cores / count, to = (index + 1) * cores / count;
+    return (struct share){begin + from, to - from};
+}
+
+/* At least as many ranks as packages: consecutive ranks share a package, what is left over is dealt from the
+ * first package on. */
+static void share_packages(const struct object_list *packages, unsigned ways, struct share *shares) {
+    size_t each = ways / packages->count, left = ways % packages->count, begin = 0;
+    for (size_t package = 0; package < packages->count; package++) {
+        size_t cores = packages->object[package].count, count = each + (package < left);
+        for (size_t index = 0; index < count; index++) {
+            size_t rank = index < each ? package * each + index : packages->count * each + package;
+            shares[rank] = part_of_package(begin, cores, index, count);
+        }
+        begin += cores;
+    }
+}
+
+static size_t smallest_share(const struct share *shares, unsigned ways) {
+    size_t least = shares[0].count;
+    for (unsigned i = 1; i < ways; i++)
+        if (shares[i].count < least)
+            least = shares[i].count;
+    return least;
+}
+
+static unsigned *cores_by_package(const struct object_list *packages, size_t cores) {
+    unsigned *os = allocate(cores, sizeof *os), *at = os;
+    for (size_t i = 0; i < packages->count; i++) {
+        memcpy(at, packages->object[i].os, packages->object[i].count * sizeof *at);
+        at += packages->object[i].count;
+    }
+    return os;
+}
+
+static unsigned threads_of_share(const struct request *request, const struct share *shares, unsigned ways) {
+    size_t least = smallest_share(shares, ways);
+    unsigned threads = request->threads ? request->threads : (unsigned)least;
+    if (threads == 0 || threads > least)
+        cannot(request, "%u thread%s for each of %u ranks asked, the evenly spread cores leave %zu to a rank",
+               threads ? threads : 1, threads > 1 ? "s" : "", ways, least);
+    return threads;
+}
+
+struct layout lay_out_ways(const struct request *request) {
+    unsigned ways = request->placement->first;
+    if (request->ranks > ways)
+        cannot(request, "%u ranks asked, this placement has %u", request->ranks, ways);
+    if (ways > request->table->cores.count)
+        cannot(request, "%u ranks asked, %zu cores", ways, request->table->cores.count);
+    struct object_list packages = objects_at(&request->table->cores, LEVEL_PACKAGE);
+    struct share *shares = allocate(ways, sizeof *shares);
+    if (ways < packages.count)
+        share_whole_packages(&packages, ways, shares);
+    else
+        share_packages(&packages, ways, shares);
+    unsigned threads = threads_of_share(request, shares, ways);
+    unsigned *os = cores_by_package(&packages, request->table->cores.count);
+    struct layout layout = new_layout(request->ranks ? request->ranks : ways, threads);
+    for (unsigned rank = 0; rank < layout.ranks; rank++)
+        place_rank(&layout, rank, os + shares[rank].begin);
+    free(os);
+    free(shares);
+    free_objects(&packages);
+    return layout;
+}

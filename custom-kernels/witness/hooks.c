@@ -1,0 +1,220 @@
+/* The functions that this library stands in front of. Each calls the real one, found by RTLD_NEXT.
+ *
+ * malloc and calloc are left alone: dlsym may call them. free may come before the constructor has run (other
+ * libraries' constructors, the dynamic linker itself), so the real function is looked up on demand; if that
+ * very look-up frees something, it is leaked. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "witness.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+_Static_assert(sizeof(off_t) == 8, "mmap and mmap64 must be the same call");
+
+typedef void (*any_function)(void);
+typedef void (*free_function)(void *);
+typedef void *(*realloc_function)(void *, size_t);
+typedef size_t (*usable_function)(void *);
+typedef void *(*mmap_function)(void *, size_t, int, int, int, off_t);
+typedef int (*munmap_function)(void *, size_t);
+typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
+typedef int (*finalize_function)(void);
+
+EXPORT void free(void *block);
+EXPORT void *realloc(void *block, size_t size);
+EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
+EXPORT int munmap(void *address, size_t length);
+EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
+EXPORT int MPI_Finalize(void);
+
+static _Atomic any_function real_free;
+static _Atomic any_function real_realloc;
+static _Atomic any_function real_usable;
+static _Atomic any_function real_mmap;
+static _Atomic any_function real_munmap;
+static _Atomic any_function real_mremap;
+static __thread bool resolving;
+
+/* ISO C has no cast from an object pointer to a function pointer; POSIX says that they look the same. */
+static any_function as_function(void *object) {
+    any_function function;
+    memcpy(&function, &object, sizeof function);
+    return function;
+}
+
+static any_function find(_Atomic any_function *slot, const char *name) {
+    any_function known = atomic_load_explicit(slot, memory_order_acquire);
+    if (known != NULL || resolving) {
+        return known;
+    }
+    resolving = true;
+    known = as_function(dlsym(RTLD_NEXT, name));
+    resolving = false;
+    atomic_store_explicit(slot, known, memory_order_release);
+    return known;
+}
+
+static const void *object_of(any_function function) {
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    Dl_info where;
+    return function != NULL && dladdr(address, &where) != 0 ? where.dli_fbase : NULL;
+}
+
+bool hooks_resolve(void) {
+    find(&real_realloc, "realloc");
+    find(&real_mmap, "mmap");
+    find(&real_munmap, "munmap");
+    find(&real_mremap, "mremap");
+    const void *allocator = object_of(find(&real_free, "free"));
+    /* An allocator that brings its own free but not malloc_usable_size cannot be asked for sizes. */
+    return allocator != NULL && allocator == object_of(find(&real_usable, "malloc_usable_size"));
+}
+
+static size_t usable(void *block) {
+    any_function function = atomic_load_explicit(&real_usable, memory_order_relaxed);
+    return function == NULL ? 0 : ((usable_function)function)(block);
+}
+
+static void note_block(void *block) {
+    size_t size = usable(block);
+    if (size >= WITNESS_THRESHOLD_BYTES) {
+        freed_block((uintptr_t)block, size);
+    }
+}
+
+void free(void *block) {
+    any_function real = find(&real_free, "free");
+    if (block != NULL && freed_watching()) {
+        note_block(block);
+    }
+    if (real != NULL) {
+        ((free_function)real)(block);
+    }
+}
+
+void *realloc(void *block, size_t size) {
+    any_function real = find(&real_realloc, "realloc");
+    if (real == NULL) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    /* The block may move and its old pages go; one that stays is counted twice, on the nodes where it lies.
+     */
+    if (block != NULL && freed_watching()) {
+        note_block(block);
+    }
+    return ((realloc_function)real)(block, size);
+}
+
+static void note_mapping(void *mapping, size_t length, int flags) {
+    if ((flags & MAP_FIXED) != 0) {
+        freed_unmapping((uintptr_t)mapping, length, false);
+    }
+    if ((flags & MAP_ANONYMOUS) != 0 && length >= WITNESS_THRESHOLD_BYTES) {
+        freed_mapped((uintptr_t)mapping, length);
+    }
+}
+
+void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+    any_function real = find(&real_mmap, "mmap");
+    void *mapping;
+    if (real != NULL) {
+        mapping = ((mmap_function)real)(address, length, protection, flags, fd, offset);
+    } else {
+        mapping = (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
+    }
+    if (mapping != MAP_FAILED && freed_watching()) {
+        note_mapping(mapping, length, flags);
+    }
+    return mapping;
+}
+
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
+    return mmap(address, length, protection, flags, fd, offset);
+}
+
+int munmap(void *address, size_t length) {
+    if (freed_watching()) {
+        freed_unmapping((uintptr_t)address, length, true);
+    }
+    any_function real = find(&real_munmap, "munmap");
+    return real != NULL ? ((munmap_function)real)(address, length)
+                        : (int)syscall(SYS_munmap, address, length);
+}
+
+void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...) {
+    void *wanted = NULL;
+    if ((flags & MREMAP_FIXED) != 0) {
+        va_list rest;
+        va_start(rest, flags);
+        wanted = va_arg(rest, void *);
+        va_end(rest);
+    }
+    bool tracked = freed_watching() && freed_tracks((uintptr_t)address);
+    any_function real = find(&real_mremap, "mremap");
+    void *moved = real != NULL ? ((mremap_function)real)(address, old_length, new_length, flags, wanted)
+                               : (void *)syscall(SYS_mremap, address, old_length, new_length, flags, wanted);
+    if (moved != MAP_FAILED && tracked) {
+        freed_unmapping((uintptr_t)address, old_length, false);
+        freed_mapped((uintptr_t)moved, new_length);
+    }
+    return moved;
+}
+
+static any_function finalize_in(void *scope) {
+    static const char *const names[] = {"MPI_Finalize", "PMPI_Finalize"};
+    any_function mine = (any_function)MPI_Finalize;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        any_function found = as_function(dlsym(scope, names[i]));
+        if (found != NULL && found != mine) {
+            return found;
+        }
+    }
+    return NULL;
+}
+
+/* RTLD_NEXT does not see an MPI library that was loaded for one module alone (Python loads extension modules
+ * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls
+ * MPI_Finalize has it loaded: every loaded object is asked. */
+static any_function find_finalize(void) {
+    any_function found = finalize_in(RTLD_NEXT);
+    struct link_map *object = NULL;
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (found != NULL || program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0) {
+        return found;
+    }
+    for (; object != NULL && found == NULL; object = object->l_next) {
+        bool named = object->l_name != NULL && object->l_name[0] != '\0';
+        void *scope = named ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+        if (scope != NULL) {
+            found = finalize_in(scope);
+            dlclose(scope);
+        }
+    }
+    return found;
+}
+
+int MPI_Finalize(void) {
+    any_function real = find_finalize();
+    if (witness_is_mine()) {
+        threads_remember();
+    }
+    if (real == NULL) {
+        static const char line[] = "plumbwitness: the program's MPI_Finalize was not found\n";
+        ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
+        (void)ignored;
+        return 1;
+    }
+    return ((finalize_function)real)();
+}

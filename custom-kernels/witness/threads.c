@@ -1,0 +1,238 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "procfile.h"
+#include "witness.h"
+
+#define LARGEST_MASK_BYTES ((size_t)1 << 17) /* a million CPUs */
+#define SPARE_THREADS 64                     /* may start between counting and listing */
+
+struct thread {
+    pid_t tid;
+    int last_cpu;
+    char name[32];
+    size_t mask_used; /* bytes of the mask that the kernel filled */
+    unsigned char mask[];
+};
+
+struct table {
+    size_t count;
+    size_t capacity;
+    char *rooms;
+};
+
+static size_t mask_bytes;
+static unsigned char *start_mask;
+static size_t start_mask_used;
+static struct table remembered;
+
+static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
+    long got = syscall(SYS_sched_getaffinity, tid, size, mask);
+    return got > 0 ? (size_t)got : 0;
+}
+
+/* The kernel refuses masks shorter than its number of possible CPUs; it tells that number nowhere else. */
+static size_t find_mask_bytes(void) {
+    for (size_t size = 128; size <= LARGEST_MASK_BYTES; size *= 2) {
+        unsigned char *mask = witness_room(size);
+        if (mask == NULL) {
+            break;
+        }
+        start_mask_used = get_mask(0, mask, size);
+        if (start_mask_used > 0) {
+            start_mask = mask;
+            return size;
+        }
+    }
+    return 0;
+}
+
+void threads_start(void) {
+    mask_bytes = find_mask_bytes();
+}
+
+static size_t stride(void) {
+    return (sizeof(struct thread) + mask_bytes + 15) & ~(size_t)15;
+}
+
+static struct thread *thread_at(const struct table *table, size_t index) {
+    return (struct thread *)(void *)(table->rooms + index * stride());
+}
+
+static size_t append(char *path, size_t at, const char *text) {
+    size_t length = strlen(text);
+    memcpy(path + at, text, length + 1);
+    return at + length;
+}
+
+/* Takes name and last CPU from /proc/self/task/TID/stat: "TID (name) S ..."; the name may hold anything. */
+static bool read_stat(const char *tid, struct thread *thread) {
+    char path[64];
+    char text[1024];
+    append(path, append(path, append(path, 0, "/proc/self/task/"), tid), "/stat");
+    if (!read_text(path, text, sizeof text)) {
+        return false;
+    }
+    char *open_bracket = strchr(text, '(');
+    char *close_bracket = strrchr(text, ')');
+    if (open_bracket == NULL || close_bracket == NULL) {
+        return false;
+    }
+    size_t length = (size_t)(close_bracket - open_bracket) - 1;
+    if (length >= sizeof thread->name) {
+        length = sizeof thread->name - 1;
+    }
+    memcpy(thread->name, open_bracket + 1, length);
+    thread->name[length] = '\0';
+    char *at = close_bracket + 1;
+    for (int field = 3; field < 39; field++) { /* the state, field 3, follows the bracket; 39 is the CPU */
+        at = strchr(at + 1, ' ');
+        if (at == NULL) {
+            return false;
+        }
+    }
+    thread->last_cpu = atoi(at + 1);
+    return true;
+}
+
+/* A thread that ends while it is being looked at is left out. */
+static void add_thread(struct table *table, const char *tid) {
+    if (table->count == table->capacity) {
+        return;
+    }
+    struct thread *thread = thread_at(table, table->count);
+    thread->tid = (pid_t)atoi(tid);
+    thread->mask_used = get_mask(thread->tid, thread->mask, mask_bytes);
+    if (thread->mask_used > 0 && read_stat(tid, thread)) {
+        table->count++;
+    }
+}
+
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[];
+};
+
+static void add_entries(struct table *table, char *buffer, long size) {
+    for (long at = 0; at < size;) {
+        struct directory_entry *entry = (struct directory_entry *)(void *)(buffer + at);
+        if (entry->name[0] != '.') {
+            add_thread(table, entry->name);
+        }
+        at += entry->length;
+    }
+}
+
+static void list_threads(struct table *table, int directory) {
+    _Alignas(uint64_t) char buffer[4096];
+    long size;
+    while ((size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
+        add_entries(table, buffer, size);
+    }
+}
+
+/* Without /proc the thread that exits still speaks for itself. */
+static void add_caller(struct table *table) {
+    struct thread *thread = thread_at(table, 0);
+    thread->tid = (pid_t)syscall(SYS_gettid);
+    thread->last_cpu = sched_getcpu();
+    thread->mask_used = get_mask(0, thread->mask, mask_bytes);
+    append(thread->name, 0, "?");
+    table->count = 1;
+}
+
+static bool capture(struct table *table) {
+    struct stat links;
+    int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t threads = directory >= 0 && fstat(directory, &links) == 0 ? (size_t)links.st_nlink : 1;
+    table->count = 0;
+    table->capacity = threads + SPARE_THREADS;
+    table->rooms = witness_room(table->capacity * stride());
+    if (table->rooms != NULL && directory >= 0) {
+        list_threads(table, directory);
+    }
+    if (directory >= 0) {
+        close(directory);
+    }
+    if (table->rooms != NULL && table->count == 0) {
+        add_caller(table);
+    }
+    return table->rooms != NULL;
+}
+
+void threads_remember(void) {
+    int saved = errno;
+    if (remembered.rooms == NULL) {
+        capture(&remembered);
+    }
+    errno = saved;
+}
+
+static void write_mask(struct json *out, const unsigned char *mask, size_t used) {
+    json_open(out, "affinity", '[');
+    for (size_t byte = 0; byte < used; byte++) {
+        /* The kernel's masks are arrays of longs: on big-endian machines the bytes of each are swapped. */
+        size_t at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? byte : byte ^ (sizeof(long) - 1);
+        for (unsigned bit = 0; bit < 8; bit++) {
+            if ((mask[at] >> bit & 1U) != 0) {
+                json_int(out, NULL, (long long)(byte * 8 + bit));
+            }
+        }
+    }
+    json_close(out, ']');
+}
+
+static void write_thread(struct json *out, const struct thread *thread) {
+    json_open(out, NULL, '{');
+    json_int(out, "tid", thread->tid);
+    json_text(out, "name", thread->name);
+    write_mask(out, thread->mask, thread->mask_used);
+    json_int(out, "last_cpu", thread->last_cpu);
+    json_close(out, '}');
+}
+
+static bool same_binding(const struct thread *a, const struct thread *b) {
+    return a->tid == b->tid && a->mask_used == b->mask_used && memcmp(a->mask, b->mask, a->mask_used) == 0;
+}
+
+static bool holds(const struct table *table, const struct thread *wanted) {
+    for (size_t i = 0; i < table->count; i++) {
+        if (same_binding(thread_at(table, i), wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void threads_write_start(struct json *out) {
+    json_open(out, "start", '{');
+    write_mask(out, start_mask, start_mask_used);
+    json_close(out, '}');
+}
+
+/* The threads of now, and those of MPI_Finalize that ended since or were bound otherwise then. */
+void threads_write(struct json *out) {
+    struct table present = {0, 0, NULL};
+    capture(&present);
+    json_open(out, "threads", '[');
+    for (size_t i = 0; i < present.count; i++) {
+        write_thread(out, thread_at(&present, i));
+    }
+    for (size_t i = 0; i < remembered.count; i++) {
+        if (!holds(&present, thread_at(&remembered, i))) {
+            write_thread(out, thread_at(&remembered, i));
+        }
+    }
+    json_close(out, ']');
+}

@@ -1,0 +1,155 @@
+/* Start and end of the witness.
+ *
+ * The constructor of a preloaded library runs after those of the libraries that the program is linked with,
+ * its destructor before theirs: at that moment the workers of an OpenMP library are still parked. The
+ * destructor runs on return from main and on exit(), not on _exit() or a signal: such a process leaves no
+ * witness, and that is how its end is noticed. */
+#include "witness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+
+static pid_t owner; /* 0: this process is not to be witnessed */
+static char directory[PATH_BYTES];
+static char program[PATH_BYTES];
+static const char *plan = "null";
+static struct utsname host;
+static struct json document;
+static atomic_flag written = ATOMIC_FLAG_INIT;
+
+bool witness_is_mine(void) {
+    return owner != 0 && getpid() == owner;
+}
+
+void *witness_room(size_t bytes) {
+    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return room == MAP_FAILED ? NULL : room;
+}
+
+static void complain(const char *path, int fault) {
+    char line[PATH_BYTES + 512];
+    int length = snprintf(line, sizeof line, "plumbwitness: cannot write %s: %s\n", path, strerror(fault));
+    if (length > 0) {
+        size_t bytes = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+        ssize_t ignored = write(STDERR_FILENO, line, bytes);
+        (void)ignored;
+    }
+}
+
+static bool is_chosen(void) {
+    const char *pid = getenv("PLUMB_WITNESS_PID");
+    const char *folder = getenv("PLUMB_WITNESS_DIR");
+    return pid != NULL && folder != NULL && folder[0] != '\0' && strtol(pid, NULL, 10) == (long)getpid();
+}
+
+/* Absolute, because the program may change its folder before it ends. */
+static bool remember_directory(void) {
+    const char *folder = getenv("PLUMB_WITNESS_DIR");
+    size_t used = 0;
+    if (folder[0] != '/' && getcwd(directory, sizeof directory - 1) != NULL) {
+        used = strlen(directory);
+        directory[used++] = '/';
+    }
+    if (used + strlen(folder) >= sizeof directory) {
+        complain(folder, ENAMETOOLONG);
+        return false;
+    }
+    memcpy(directory + used, folder, strlen(folder) + 1);
+    return true;
+}
+
+/* Copied, because the program may change its environment. */
+static void remember_plan(void) {
+    const char *text = getenv("PLUMB_PLAN");
+    if (text == NULL || text[0] != '{') {
+        return;
+    }
+    char *copy = witness_room(strlen(text) + 1);
+    if (copy != NULL) {
+        plan = memcpy(copy, text, strlen(text) + 1);
+    }
+}
+
+static void remember_program(void) {
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+}
+
+static __attribute__((constructor)) void start(void) {
+    int saved = errno;
+    if (is_chosen() && remember_directory()) {
+        owner = getpid();
+        remember_plan();
+        remember_program();
+        uname(&host);
+        launcher_start();
+        threads_start();
+        usage_start();
+        if (hooks_resolve()) {
+            freed_start();
+        }
+    }
+    errno = saved;
+}
+
+static int write_document(int fd) {
+    json_start(&document, fd);
+    json_open(&document, NULL, '{');
+    json_int(&document, "schema", 1);
+    json_text(&document, "host", host.nodename);
+    json_int(&document, "pid", owner);
+    launcher_write(&document);
+    json_text(&document, "program", program);
+    json_raw(&document, "plan", plan);
+    usage_write(&document); /* first: what follows would count as the program's */
+    threads_write_start(&document);
+    threads_write(&document);
+    memory_write(&document);
+    json_close(&document, '}');
+    return json_finish(&document);
+}
+
+/* Complete under its final name or not there at all. */
+static int write_file(const char *path, const char *temporary) {
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return errno;
+    }
+    int fault = write_document(fd);
+    if (close(fd) != 0 && fault == 0) {
+        fault = errno;
+    }
+    if (fault == 0 && rename(temporary, path) != 0) {
+        fault = errno;
+    }
+    if (fault != 0) {
+        unlink(temporary);
+    }
+    return fault;
+}
+
+static __attribute__((destructor)) void finish(void) {
+    static char path[PATH_BYTES + 512];
+    static char temporary[PATH_BYTES + 512];
+    if (!witness_is_mine() || atomic_flag_test_and_set(&written)) {
+        return;
+    }
+    int saved = errno;
+    freed_stop();
+    snprintf(path, sizeof path, "%s/%s.%ld.json", directory, host.nodename, (long)owner);
+    snprintf(temporary, sizeof temporary, "%s.part", path);
+    int fault = write_file(path, temporary);
+    if (fault != 0) {
+        complain(path, fault);
+    }
+    errno = saved;
+}

@@ -1,0 +1,76 @@
+/* libplumbwitness.so: what one measured process really did, written down at its exit.
+ *
+ * The library lives inside programs that nobody adapted, so every module keeps to three rules: no malloc (the
+ * program's allocator may be half torn down, and free() is hooked), no stdio, no thread of its own. */
+#ifndef PLUMB_WITNESS_H
+#define PLUMB_WITNESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "json.h"
+
+/* Blocks and mappings with less present memory than this are not counted: stacks, small heaps, library data.
+ */
+#define WITNESS_THRESHOLD_BYTES ((size_t)1 << 20)
+
+/* The kernel's own maximum is 1024 nodes (MAX_NUMNODES). */
+#define WITNESS_MAX_NODES 1024
+
+/* pages.c: on which nodes the pages of an address range lie. */
+
+typedef void (*page_counter)(int node, long pages);
+
+/* Hands the estimated pages per node of [start, start + length) to `add`, asking the kernel about at most
+ * `samples` evenly spaced pages. Returns the pages counted, or -1 with errno. */
+long pages_sample(uintptr_t start, size_t length, size_t samples, page_counter add);
+size_t page_bytes(void);
+
+/* freed.c: large blocks given back before the exit. */
+
+void freed_start(void);
+void freed_stop(void);
+/* True between freed_start and freed_stop: the hooks' quick way out. */
+bool freed_watching(void);
+/* [start, start + length) is anonymous memory about to be released. */
+void freed_block(uintptr_t start, size_t length);
+/* A mapping made (anonymous, large) or about to go; keeps the table that tells anonymous from file-backed. */
+void freed_mapped(uintptr_t start, size_t length);
+bool freed_tracks(uintptr_t address);
+void freed_unmapping(uintptr_t start, size_t length, bool released);
+void freed_write(struct json *out);
+/* NULL, or why some freed block could not be counted. */
+const char *freed_unavailable(void);
+
+/* hooks.c */
+
+/* Looks up the real functions now, while the process still has one thread. False: free() must stay uncounted.
+ */
+bool hooks_resolve(void);
+
+/* memory.c, usage.c, launcher.c: one key of the document each. */
+
+void memory_write(struct json *out);
+void usage_start(void);
+void usage_write(struct json *out);
+void launcher_start(void);
+void launcher_write(struct json *out);
+
+/* threads.c */
+
+void threads_start(void);
+void threads_write_start(struct json *out);
+/* Remembers the threads of this moment: MPI libraries end their helper threads in MPI_Finalize. */
+void threads_remember(void);
+void threads_write(struct json *out);
+
+/* witness.c */
+
+/* Is this the process that was to be witnessed, and not a fork of it? */
+bool witness_is_mine(void);
+/* Room that does not come from malloc and is never given back; NULL if there is none. */
+void *witness_room(size_t bytes);
+
+#endif

@@ -1,0 +1,45 @@
+#!/bin/bash
+# What has to be there before Ansible can do the rest: the virtual environment .venv with everything of a lock file.
+# Usage: playbooks/bootstrap.sh LOCK     (PYTHON=python3.12 chooses another interpreter)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+lock=$1
+python=${PYTHON:-python3}
+
+stop() {
+    echo "plumb: $*" >&2
+    exit 2
+}
+
+# Debian and Ubuntu keep Python and its venv module in packages of their own; only the system's Python is installed.
+install() {
+    [ "$python" = python3 ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+    echo "venv: installing $*"
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+command -v "$python" >/dev/null || install python3 python3-venv ||
+    stop "no '$python' on PATH: install Python 3.10 or newer, or say make PYTHON=/path/to/python3"
+version=$("$python" -c 'import platform; print(platform.python_version())')
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    stop "'$python' is Python $version, 3.10 or newer is needed: say make PYTHON=/path/to/python3"
+"$python" -c 'import ensurepip, venv' 2>/dev/null || install python3-venv ||
+    stop "'$python' cannot make virtual environments: as root, apt-get install python3-venv"
+
+if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    echo "venv: .venv is broken or of another Python, making it anew"
+    rm -rf .venv
+fi
+if [ ! -x .venv/bin/python ] || [ ! -x .venv/bin/pip ]; then
+    echo "venv: making .venv with Python $version"
+    "$python" -m venv .venv
+fi
+
+count=$(grep -c '==' "$lock")
+echo "venv: installing $lock ($count pinned packages)"
+export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
+.venv/bin/python -m pip install --quiet --require-hashes --only-binary :all: --requirement "$lock"
+if ! said=$(.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable . 2>&1); then
+    printf '%s\n' "$said" >&2
+    stop "Plumbline itself cannot be installed into .venv (above)"
+fi

@@ -1,0 +1,100 @@
+"""Output of the playbooks: one line for each step with its result and time, errors in full."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: steps
+type: stdout
+short_description: one line for each step
+description:
+  - Shows each task that did something as one line, with its result and its time.
+"""
+
+COLOURS = {"ok": "green", "changed": "yellow", "failed": "red", "unreachable": "red"}
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]
+    """One line for each step."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "steps"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started = self.mark = time.monotonic()
+        self.several = False
+
+    def v2_playbook_on_play_start(self, play: Any) -> None:
+        """Host names are shown only where there are several."""
+        self.several = len(play.get_variable_manager().get_vars(play=play).get("ansible_play_hosts_all", [])) > 1
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        """The clock of a step starts with its task."""
+        self.mark = time.monotonic()
+
+    def v2_playbook_on_handler_task_start(self, task: Any) -> None:
+        """The same for handlers."""
+        self.mark = time.monotonic()
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """A task is done; the items of a loop had their own lines."""
+        if "results" not in result._result:
+            self._line(result, "changed" if result._result.get("changed") else "ok")
+
+    def v2_runner_item_on_ok(self, result: Any) -> None:
+        """An item of a loop is done."""
+        self._line(result, "changed" if result._result.get("changed") else "ok", self._get_item_label(result._result))
+        self.mark = time.monotonic()
+
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
+        """A task failed: everything that it said."""
+        if "results" in result._result and any(item.get("failed") for item in result._result["results"]):
+            return
+        self._failure(result, None)
+
+    def v2_runner_item_on_failed(self, result: Any) -> None:
+        """An item of a loop failed."""
+        self._failure(result, self._get_item_label(result._result))
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        """A host cannot be reached."""
+        self._failure(result, None, "unreachable")
+
+    def v2_playbook_on_stats(self, stats: Any) -> None:
+        """The sum for each host."""
+        for host in sorted(stats.processed):
+            summary = stats.summarize(host)
+            bad = summary["failures"] + summary["unreachable"]
+            counts = f"ok={summary['ok']} changed={summary['changed']} failed={bad} skipped={summary['skipped']}"
+            text = f"{host}: {counts} ({time.monotonic() - self.started:.1f} s)"
+            self._display.display(text, color="red" if bad else "green")
+
+    def v2_playbook_on_no_hosts_matched(self) -> None:
+        """An inventory without the groups that the playbook wants."""
+        self._display.display("no host matches: does the inventory have the group plumb_login?", color="red")
+
+    def _line(self, result: Any, state: str, item: Any = None) -> None:
+        name = result._task.get_name().strip().removeprefix("plumb_").replace(" : ", ": ", 1)
+        if state == "ok" and "Validating arguments against arg spec" in name:
+            return
+        name += f" ({item})" if item is not None else ""
+        host = f"{result._host.get_name()}: " if self.several else ""
+        seconds = time.monotonic() - self.mark
+        self._display.display(f"{host}{name:<62.62} {state:<8} {seconds:6.1f} s", color=COLOURS.get(state))
+        if self._display.verbosity and result._result.get("stdout"):
+            self._display.display(result._result["stdout"])
+
+    def _failure(self, result: Any, item: Any, state: str = "failed") -> None:
+        self._line(result, state, item)
+        said = [result._result.get(key) for key in ("stdout", "stderr", "module_stderr")]
+        reason = str(result._result.get("msg", "")).strip()
+        texts = [str(text).strip() for text in said if text]
+        if reason and (not texts or reason != "non-zero return code"):
+            texts.append(reason)
+        self._display.display("\n".join(texts), color="red")

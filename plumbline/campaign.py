@@ -1,0 +1,118 @@
+"""``plumb campaign``: ReFrame over all tests of a profile, then one table of what was found."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from plumbline import paths, units
+from plumbline.errors import PlumbError
+from plumbline.records import store
+from plumbline.views import summary
+
+#: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
+_DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
+
+
+def run(profile: str, extra: list[str]) -> int:
+    """Run the tests tagged ``profile`` (plus any ReFrame options in ``extra``) and print the summary.
+
+    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not, 130 after Ctrl-C.
+    """
+    campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    environment = {**os.environ, **environment_of_reframe(), "PLUMB_CAMPAIGN": campaign, "PLUMB_PROFILE": profile}
+    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
+    command += ["--nocolor", "-t", profile, *extra]
+    print(
+        f"campaign {campaign}: {' '.join(command[: -len(extra)] if extra else command)} {' '.join(extra)}".rstrip(),
+        flush=True,
+    )
+    begin = time.monotonic()
+    code, ended = _follow(command, environment)
+    print()
+    return _report(campaign, code, ended, time.monotonic() - begin)
+
+
+def environment_of_reframe() -> dict[str, str]:
+    """What ``activate`` sets for ReFrame."""
+    return {
+        "PLUMB_ROOT": str(paths.root()),
+        "RFM_CONFIG_FILES": str(paths.sites() / "settings.py"),
+        "RFM_PREFIX": str(paths.build() / "reframe"),
+    }
+
+
+def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[tuple[str, str]]]:
+    """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
+    ended: list[tuple[str, str]] = []
+    log = paths.build() / "reframe" / "campaign.out"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    with (
+        log.open("w", encoding="utf-8") as stream,
+        subprocess.Popen(
+            command,
+            env=environment,
+            cwd=paths.root(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as child,
+    ):
+        try:
+            for line in child.stdout or ():
+                stream.write(line)
+                found = _DONE.search(line)
+                if found:
+                    state, number, total, rest = found[1], int(found[2]), int(found[3]), found[4]
+                    ended.append((state, rest))
+                    if state != "SKIP":
+                        left = (time.monotonic() - begin) / number * (total - number)
+                        print(
+                            f"{number:>4}/{total} {state:<4} {rest}  (about {units.human_seconds(left)} left)",
+                            flush=True,
+                        )
+            return child.wait(), ended
+        except KeyboardInterrupt:
+            print("\ninterrupted: ending the running launches", flush=True)
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+            return 130, ended
+
+
+def _report(campaign: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
+    records, damages = store.read_all()
+    mine = [record for record in records if record["campaign"] == campaign]
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    if mine:
+        print(summary.lines(mine) + "\n")
+    states = Counter(state for state, _ in ended)
+    skips = _skip_reasons(ended)
+    for reason, count in skips.most_common():
+        print(f"skipped {count:>3} x {reason}")
+    if not ended:
+        raise PlumbError("no test ran", str(paths.build() / "reframe" / "campaign.out"), "see ReFrame's output there")
+    failed = states["FAIL"] + states["ABORT"]
+    print(
+        f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
+        f"\nplumb show ID tells all about a line; ReFrame's output: {paths.build() / 'reframe' / 'campaign.out'}"
+    )
+    bad = failed or any(not record["verified"] or record["verdict"] == "invalid" for record in mine)
+    return code or (1 if bad else 0)
+
+
+def _skip_reasons(ended: list[tuple[str, str]]) -> Counter[str]:
+    """Why cases were skipped: ReFrame prints the reason in brackets at the end of the line."""
+    return Counter(rest.partition(" [")[2].rstrip("]") or "no reason given" for state, rest in ended if state == "SKIP")

@@ -1,0 +1,165 @@
+"""``plumb doctor``: what is wrong with this host for benchmarking, what it does to figures, and the cure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from plumbline import paths
+from plumbline.views.table import table
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One property of the host: ``bad`` (True, False, or None when it could not be read), what it does, what to do."""
+
+    name: str
+    seen: str
+    bad: bool | None
+    effect: str = ""
+    cure: str = ""
+
+
+#: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
+MEMLOCK_WANTED = 64 << 20
+#: programs that measurements lean on, and what is lost without them
+TOOLS = {
+    "numactl": "memory placement cannot be tried by hand",
+    "lstopo-no-graphics": "the topology cannot be looked at beside plumb topology",
+    "gcc": "STREAM and the custom kernels cannot be compiled",
+    "cmake": "plumb-bind and the witness cannot be built",
+}
+
+
+def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
+    """All findings from the provenance ``host``, worst first."""
+    checks = (
+        _governor, _turbo, _thp, _numa_balancing, _smt, _cgroup_cpu, _cgroup_memory, _load, _memlock, _virtual,
+        _clocksource,
+    )  # fmt: skip
+    findings = [check(host) for check in checks]
+    findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
+    findings += [_own(paths.binder()), _own(paths.witness_library())]
+    return sorted(findings, key=lambda finding: {True: 0, None: 1, False: 2}[finding.bad])
+
+
+def report(findings: list[Finding]) -> str:
+    """One screen: a row per finding, the count of what is wrong last."""
+    marks = {True: "!!", None: "??", False: "ok"}
+    rows = [
+        (marks[item.bad], item.name, item.seen, f"{item.effect}; {item.cure}" if item.bad else "") for item in findings
+    ]
+    wrong = sum(item.bad is True for item in findings)
+    unknown = sum(item.bad is None for item in findings)
+    last = f"{wrong} to mend, {unknown} not readable, {len(findings) - wrong - unknown} in order"
+    return table(("", "property", "seen", "effect; cure"), rows) + "\n\n" + last
+
+
+def _governor(host: dict[str, Any]) -> Finding:
+    seen = host["governor"]
+    return Finding(
+        "frequency governor", seen or "not readable", None if seen is None else seen != "performance",
+        "the clock rises only after a launch has begun", "cpupower frequency-set -g performance",
+    )  # fmt: skip
+
+
+def _turbo(host: dict[str, Any]) -> Finding:
+    return Finding(
+        "turbo", _switch(host["turbo"]), host["turbo"],
+        "the clock depends on temperature and on what other cores do", "switch it off; every record holds its state",
+    )  # fmt: skip
+
+
+def _thp(host: dict[str, Any]) -> Finding:
+    seen = host["thp"]
+    return Finding(
+        "transparent huge pages", seen or "not readable", None if seen is None else seen != "always",
+        "large arrays pay for 4 KiB pages unless they ask", "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+    )  # fmt: skip
+
+
+def _numa_balancing(host: dict[str, Any]) -> Finding:
+    return Finding(
+        "automatic NUMA balancing", _switch(host["numa_balancing"]), host["numa_balancing"],
+        "the kernel moves pages during a launch", "sysctl kernel.numa_balancing=0",
+    )  # fmt: skip
+
+
+def _smt(host: dict[str, Any]) -> Finding:
+    return Finding(
+        "hardware threads (SMT)", _switch(host["smt"]), None if host["smt"] is None else False,
+        "", "",
+    )  # fmt: skip
+
+
+def _cgroup_cpu(host: dict[str, Any]) -> Finding:
+    quota = host["cgroup"]["cpu_quota"]
+    return Finding(
+        "CPU quota of the cgroup", "none" if quota is None else f"{quota:g} CPUs", quota is not None,
+        "the kernel stops the ranks for the rest of each period", "run outside the container, or lift cpu.max",
+    )  # fmt: skip
+
+
+def _cgroup_memory(host: dict[str, Any]) -> Finding:
+    limit, total = host["cgroup"]["memory_limit_bytes"], host["memory_bytes"]
+    bad = limit is not None and (total is None or limit < total)
+    return Finding(
+        "memory limit of the cgroup", f"{limit / 1e9:.1f} GB" if bad and limit else "none", bad,
+        "large arrays end with an out-of-memory kill", "ask the scheduler for the whole node's memory",
+    )  # fmt: skip
+
+
+def _load(host: dict[str, Any]) -> Finding:
+    load, cpus = host["load"], os.cpu_count() or 1
+    bad = None if load is None else load[0] > 0.1 * cpus
+    return Finding(
+        "load", "not readable" if load is None else f"{load[0]:.2f} on {cpus} CPUs", bad,
+        "other processes share cores, caches and memory with the launches", "find them with top; run on an idle node",
+    )  # fmt: skip
+
+
+def _memlock(host: dict[str, Any]) -> Finding:
+    limit = host["memlock_bytes"]
+    return Finding(
+        "locked memory", "unlimited" if limit is None else f"{limit >> 10} KiB",
+        limit is not None and limit < MEMLOCK_WANTED,
+        "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
+    )  # fmt: skip
+
+
+def _virtual(host: dict[str, Any]) -> Finding:
+    return Finding(
+        "virtual machine", host["virtual"] or "no", host["virtual"] is not None,
+        "other guests take time (steal) and hide the topology", "compare only with itself; see the steal of each launch",
+    )  # fmt: skip
+
+
+def _clocksource(host: dict[str, Any]) -> Finding:
+    seen = host["clocksource"]
+    bad = None if seen is None else seen not in ("tsc", "kvm-clock", "arch_sys_counter", "timebase")
+    return Finding(
+        "clock source",
+        seen or "not readable",
+        bad,
+        "reading the time is a system call of microseconds",
+        "boot with tsc=reliable",
+    )
+
+
+def _tool(name: str, lost: str, which: Callable[[str], str | None]) -> Finding:
+    found = which(name)
+    return Finding(f"tool {name}", found or "missing", found is None, lost, "make setup names the package")
+
+
+def _own(file: Any) -> Finding:
+    return Finding(
+        f"tool {file.name}", "built" if file.exists() else "missing", not file.exists(),
+        "nothing can be placed or verified", "make setup",
+    )  # fmt: skip
+
+
+def _switch(value: bool | None) -> str:
+    return {True: "on", False: "off", None: "not readable"}[value]

@@ -1,0 +1,1 @@
+"""The launch driver: runs inside the job, starts every launch of a variant and writes its record."""

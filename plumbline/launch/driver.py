@@ -1,0 +1,291 @@
+"""``plumb launch``: every launch of one variant, or of several in turn, in one session, with its record.
+
+Nothing measured depends on who called: the record is on disk after every launch.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import random
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline import parsers, paths, provenance, schemas, site, witness
+from plumbline.errors import PlumbError
+from plumbline.launch import figures, launchers, process
+from plumbline.records import store, suite
+from plumbline.stacks import manifest as manifests
+from plumbline.topology import machine, plan
+from plumbline.witness import disturbance
+
+#: characters of a failed launch's output that its record keeps
+TAIL = 2000
+
+
+@dataclass
+class Job:
+    """One variant, resolved on this machine."""
+
+    variant: dict[str, Any]
+    manifest: dict[str, Any]
+    facts: dict[str, Any]
+    host: machine.Machine
+    plan: dict[str, Any]
+    layout: launchers.Layout
+    command: list[str]
+    environment: dict[str, str]
+    record: dict[str, Any]
+    faults: list[str] = field(default_factory=list)
+
+
+def run(
+    variants: list[dict[str, Any]],
+    folder: Path,
+    seed: int | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[Path, list[dict[str, Any]]]:
+    """Run all launches of ``variants``, in random order if there are several, with ``folder`` as work space.
+
+    Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record. Raises
+    :class:`PlumbError` for a variant that cannot be run here, and :class:`process.Interrupted` (the record, with the
+    launches finished so far, is written) on SIGINT or SIGTERM.
+    """
+    for variant in variants:
+        schemas.check("variant", variant, "variant description")
+    session = new_session()
+    jobs = [prepare(variant, session) for variant in variants]
+    file = store.session_file(variants[0]["site"], session)
+    seed = secrets.randbits(32) if seed is None else seed
+    records = [job.record for job in jobs]
+    for record in records:
+        record["environment"]["PLUMB_SEED"] = str(seed)
+    order = schedule([job.variant["launches"] for job in jobs], seed)
+    store.write(file, records)
+    try:
+        for position, (which, index) in enumerate(order):
+            job = jobs[which]
+            began = time.monotonic()
+            launch = _launch(job, index, position, folder / f"launch-{position}")
+            job.record["launches"].append(launch)
+            figures.settle(job.record, job.facts, job.host)
+            store.write(file, records)
+            say(_progress(job, launch, position + 1, len(order), time.monotonic() - began))
+    except process.Interrupted:
+        _close(file, records, "interrupted")
+        raise
+    _close(file, records, "complete")
+    return file, records
+
+
+def new_session() -> str:
+    """A name that sorts by time and never repeats: UTC time, host, random."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return f"{now:%Y%m%dT%H%M%SZ}-{provenance.host_name().split('.')[0]}-{secrets.token_hex(3)}"
+
+
+def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
+    """The order of launches as (variant, index) pairs: round by round, each round in an order drawn from ``seed``."""
+    draw = random.Random(seed)  # noqa: S311 - an experimental design, not a secret
+    order: list[tuple[int, int]] = []
+    for index in range(max(launches)):
+        row = [which for which, count in enumerate(launches) if index < count]
+        draw.shuffle(row)
+        order += [(which, index) for which in row]
+    return order
+
+
+def prepare(variant: dict[str, Any], session: str) -> Job:
+    """Resolve stack, plan and command of ``variant``; raises :class:`PlumbError` when it cannot run here."""
+    manifest = manifests.load(variant["stack"])
+    manifests.check(manifest)
+    if variant["benchmark"] not in manifest["benchmarks"]:
+        offered = ", ".join(sorted(manifest["benchmarks"]))
+        raise PlumbError(
+            f"stack {variant['stack']} has no benchmark '{variant['benchmark']}'", "its manifest", f"it has {offered}"
+        )
+    benchmark = manifest["benchmarks"][variant["benchmark"]]
+    resolved = plan.resolve(
+        variant["placement"], threads=variant["threads"], memory=variant["memory"], ranks=variant["ranks_per_node"]
+    )
+    layout = launchers.Layout(
+        nodes=variant["nodes"],
+        ranks_per_node=variant["ranks_per_node"] or len(resolved["ranks"]),
+        round_robin=variant["placement"] == "roundrobin",
+    )
+    bound = variant["placement"] != "none"
+    names = tuple(manifest["environment"]) + tuple(variant["environment"])
+    start = launchers.prefix(manifest["launcher"], layout, bound, names)
+    binder = [str(paths.binder()), "--placement", variant["placement"], "--threads", str(resolved["threads"])]
+    binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
+    command = [*start.arguments, *binder, *benchmark["command"], *variant["arguments"]]
+    changes = {**manifests.environment(manifest, dict(os.environ)), **start.environment, **variant["environment"]}
+    partition = site.partition(site.load(variant["site"]), variant["partition"])
+    record = _new_record(variant, session, manifest, benchmark, resolved, layout, command, changes)
+    return Job(
+        variant, manifest, partition.get("facts", {}), machine.load(), resolved, layout, command, {**os.environ, **changes}, record
+    )
+
+
+def _new_record(
+    variant: dict[str, Any],
+    session: str,
+    manifest: dict[str, Any],
+    benchmark: dict[str, Any],
+    resolved: dict[str, Any],
+    layout: launchers.Layout,
+    command: list[str],
+    environment: dict[str, str],
+) -> dict[str, Any]:
+    name = json.dumps([session, variant["stack"], variant["name"], secrets.token_hex(4)])
+    text = json.dumps(manifest, sort_keys=True)
+    return {
+        "schema": 1,
+        "id": hashlib.sha256(name.encode()).hexdigest()[:12],
+        "session": session,
+        "campaign": os.environ.get("PLUMB_CAMPAIGN"),
+        "time": _now(),
+        "state": "running",
+        "site": variant["site"],
+        "partition": variant["partition"],
+        "nodes": [provenance.host_name()],
+        "suite": suite.describe(),
+        "stack": {
+            **{key: manifest[key] for key in ("name", "provider", "mpi", "compiler", "sources")},
+            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        },
+        "variant": variant,
+        "benchmark": benchmark,
+        "placement": {
+            "name": variant["placement"],
+            "memory": resolved["memory"],
+            "threads": resolved["threads"],
+            "ranks_per_node": layout.ranks_per_node,
+            "nodes": layout.nodes,
+        },
+        "plan": resolved,
+        "launches": [],
+        "verified": False,
+        "reasons": ["no launch finished"],
+        "figures": [],
+        "verdict": "invalid",
+        "host": provenance.collect(),
+        "command": command,
+        "environment": environment,
+    }
+
+
+def _launch(job: Job, index: int, position: int, folder: Path) -> dict[str, Any]:
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("witness", "output"):
+        (folder / name).mkdir(parents=True)
+    cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
+    start = _now()
+    before = disturbance.snapshot(cpus)
+    ended = process.run(job.command, job.environment, folder, job.variant["time_limit_s"])
+    after = disturbance.snapshot(cpus)
+    seen, reasons = witness.read(folder / "witness")
+    judged = disturbance.judge(before, after, seen, cpus, ended.wall_s)
+    reasons = [*_ending(job, ended), *reasons, *witness.compare(job.plan, seen, _ranks_per_host(job, seen))]
+    measurements: list[dict[str, Any]] = []
+    if ended.status == "ok":
+        try:
+            measurements = [item.to_dict() for item in _parse(job, folder)]
+        except PlumbError as error:
+            reasons.append(str(error))
+    launch: dict[str, Any] = {
+        "index": index,
+        "order": position,
+        "start": start,
+        "wall_s": round(ended.wall_s, 4),
+        "status": ended.status,
+        "exit_code": ended.exit_code,
+        "verified": not reasons,
+        "reasons": reasons,
+        "disturbed": judged["disturbed"],
+        "disturbance": judged,
+        "measurements": measurements,
+        "ranks": [_rank(item) for item in sorted(seen, key=lambda item: item["rank"])],
+    }
+    if reasons:
+        launch["output_tail"] = _tail(folder)
+    if ended.waiting:
+        launch["waiting"] = ended.waiting
+    if ended.status == "ok" and not reasons:
+        shutil.rmtree(folder)
+    hosts = sorted({item["host"] for item in seen})
+    job.record["nodes"] = hosts or job.record["nodes"]
+    return launch
+
+
+def _ending(job: Job, ended: process.Ended) -> list[str]:
+    if ended.status == "timeout":
+        waiting = f"; waiting: {'; '.join(ended.waiting[:8])}" if ended.waiting else ""
+        return [f"ended by its time limit of {job.variant['time_limit_s']:g} s{waiting}"]
+    if ended.status == "failed":
+        code = ended.exit_code or 0
+        return [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
+    return []
+
+
+def _ranks_per_host(job: Job, seen: list[dict[str, Any]]) -> dict[str, int]:
+    hosts = sorted({item["host"] for item in seen})
+    if job.layout.nodes == 1 and not hosts:
+        hosts = [provenance.host_name()]
+    missing = [f"node {number + 1} of {job.layout.nodes}" for number in range(len(hosts), job.layout.nodes)]
+    return dict.fromkeys([*hosts, *missing], job.layout.ranks_per_node)
+
+
+def _parse(job: Job, folder: Path) -> list[parsers.Measurement]:
+    """Measurements of one launch. STREAM is no MPI program: each rank prints its own table, and their rates add up."""
+    kind, context = job.variant["parser"], dict(job.variant["context"])
+    outputs = sorted((folder / "output").iterdir())
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in outputs]
+    if kind == "stream":
+        benchmark = job.manifest["benchmarks"][job.variant["benchmark"]]
+        figures.check_stream_rule(benchmark, job.host)
+        context |= {"threads": job.plan["threads"], "array_elements": benchmark["facts"]["array_elements"]}
+        return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
+    return parsers.parse(kind, "".join(texts), {**context, "ranks": job.layout.ranks})
+
+
+def _rank(item: dict[str, Any]) -> dict[str, Any]:
+    """The row of the rank map that a record keeps of a witness."""
+    return {
+        "host": item["host"],
+        "rank": item["rank"],
+        "local_rank": item["local_rank"],
+        "threads": [{"name": t["name"], "affinity": t["affinity"], "last_cpu": t["last_cpu"]} for t in item["threads"]],
+        "memory": item["memory"],
+        "usage": item["usage"],
+    }
+
+
+def _tail(folder: Path) -> str:
+    files = [*sorted((folder / "output").iterdir()), folder / "stdout", folder / "stderr"]
+    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.stat().st_size)
+    return text[-TAIL:]
+
+
+def _close(file: Path, records: list[dict[str, Any]], state: str) -> None:
+    for record in records:
+        record["state"] = state
+    store.write(file, records)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _progress(job: Job, launch: dict[str, Any], done: int, total: int, took: float) -> str:
+    state = "verified" if launch["verified"] else f"NOT VERIFIED: {launch['reasons'][0]}"
+    if launch["disturbed"]:
+        state += f" (disturbed: {'; '.join(launch['disturbance']['causes'])})"
+    return f"launch {done}/{total}  {job.variant['name']} on {job.variant['stack']}  {took:.1f} s  {state}"

@@ -1,0 +1,173 @@
+"""One launch as a process tree with a time limit: what it starts, it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+#: seconds between the polite and the final signal
+GRACE_S = 1.0
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM arrived; the launch in flight has been ended."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+
+
+@dataclass
+class Ended:
+    """How a launch ended. ``waiting`` tells, for one ended by its time limit, what each of its processes waited for."""
+
+    status: str  # ok, failed, timeout
+    exit_code: int | None
+    wall_s: float
+    waiting: list[str] = field(default_factory=list)
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    time_limit_s: float,
+) -> Ended:
+    """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
+
+    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT or SIGTERM, and OSError when the
+    program cannot be started or the output files cannot be written.
+    """
+    # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    begin = time.monotonic()
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err, _signals() as wakeup:
+        child = subprocess.Popen(
+            list(command),
+            env=dict(environment),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+        waiting: list[str] = []
+        try:
+            status = _wait(child, time_limit_s, wakeup)
+            if status == "timeout":
+                waiting = _describe(_descendants(os.getpid()))
+        finally:
+            _end_tree(child)
+    wall = time.monotonic() - begin
+    if status == "timeout":
+        return Ended("timeout", None, wall, waiting)
+    return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall)
+
+
+def _die_with_parent() -> None:
+    """If the driver is killed outright, the launcher gets SIGTERM and ends its ranks."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def _signals():  # noqa: ANN202 - a generator of one pipe end
+    """A pipe that receives the number of each SIGINT or SIGTERM, so that waiting sleeps in poll() and burns no CPU."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    previous_fd = signal.set_wakeup_fd(writer)
+    previous = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield reader
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(previous_fd)
+        os.close(reader)
+        os.close(writer)
+
+
+def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> str:
+    pidfd = os.pidfd_open(child.pid)
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.register(wakeup, select.POLLIN)
+        ready = dict(poll.poll(time_limit_s * 1000))
+    finally:
+        os.close(pidfd)
+    if wakeup in ready:
+        raise Interrupted(os.read(wakeup, 1)[0])
+    return "exited" if ready else "timeout"
+
+
+def _end_tree(child: subprocess.Popen[bytes]) -> None:
+    """End and reap everything below this process: SIGTERM, a grace period, SIGKILL."""
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 5.0)):
+        deadline = time.monotonic() + patience
+        victims = _descendants(os.getpid())
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        while victims and time.monotonic() < deadline:
+            _reap(child)
+            victims = _descendants(os.getpid())
+            if victims:
+                time.sleep(0.01)
+    _reap(child)
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:  # never let waitpid(-1) take the child's own exit status from Popen
+        return
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0] > 0:
+            pass
+
+
+def _descendants(parent: int) -> list[int]:
+    """Live processes below ``parent``, children first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+                if after_name[0] != "Z":
+                    children.setdefault(int(after_name[1]), []).append(int(entry.name))
+    found: list[int] = []
+    queue = [parent]
+    while queue:
+        below = children.get(queue.pop(0), [])
+        found += below
+        queue += below
+    return found
+
+
+def _describe(pids: list[int]) -> list[str]:
+    """What each process waits for, as the kernel tells: ``pid 42 IMB-MPI1 (rank 1): sleeping in futex_wait``."""
+    states = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
+    lines = []
+    for pid in pids:
+        folder = Path(f"/proc/{pid}")
+        with contextlib.suppress(OSError):
+            name = (folder / "comm").read_text().strip()
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            channel = (folder / "wchan").read_text().strip("\0\n 0")
+            environment = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            rank = next(
+                (v.partition("=")[2] for v in environment if v.startswith(("OMPI_COMM_WORLD_RANK=", "PMI_RANK="))), None
+            )
+            who = f"pid {pid} {name}" + (f" (rank {rank})" if rank is not None else "")
+            lines.append(f"{who}: {states.get(state, state)}" + (f" in {channel}" if channel else ""))
+    return lines

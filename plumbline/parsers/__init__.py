@@ -1,0 +1,37 @@
+"""Parsers of benchmark output: the whole list of measurements, or a :class:`ParseError`, never a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from plumbline.parsers import imb, osu, stream
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit
+
+__all__ = ["MB_S", "MSG_S", "PARSERS", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "parse"]
+
+#: Name of a parser to its function.
+PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {
+    "stream": stream.parse,
+    "imb": imb.parse,
+    "osu": osu.parse,
+}
+
+
+def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> list[Measurement]:
+    """Parse ``text``, the whole unmodified standard output of one launch, with the parser of that name.
+
+    ``context`` says what was asked for; what the output contradicts is an error. Keys (all optional but as said):
+
+    - ``benchmark``: what must be in the output (``PingPong``, ``osu_latency``); needed if an IMB output holds several
+    - ``ranks``: number of processes; needed if an IMB output holds several numbers of processes
+    - ``last_bytes``: largest message size; needed for OSU tables and IMB-MT, which print no end mark
+    - ``mode``: ``aggregate`` or ``non-aggregate``, to take one mode of an IMB-RMA benchmark
+    - ``threads``, ``array_elements``: what STREAM must have counted (``threads`` for IMB-MT too)
+    """
+    if parser not in PARSERS:
+        raise ParseError(f"unknown parser '{parser}'", cure=f"one of {', '.join(PARSERS)}")
+    measurements = PARSERS[parser](text, context or {})
+    if not measurements:
+        raise ParseError(f"{parser}: the output holds no measurement")
+    return measurements

@@ -1,0 +1,309 @@
+"""Intel MPI Benchmarks (IMB-MPI1, -NBC, -RMA, -P2P, -MT), version 2021.
+
+The lines read::
+
+    #    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
+    # Minimum message length in bytes:   0
+    # Maximum message length in bytes:   4096
+    # Message lengths were user defined
+    # Benchmarking PingPong
+    # Benchmarking Stencil2D (2 x 2)
+    # #processes = 2
+    # #processes = 2 (threads: 2)
+    # ( 2 additional processes waiting in MPI_Barrier)
+    # window_size = 64
+    #    MODE: AGGREGATE
+           #bytes #repetitions      t[usec]   Mbytes/sec
+                8           50         1.71         4.68
+           #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
+           #bytes #repetitions   Mbytes/sec      Msg/sec
+           #bytes #repetitions t_ovrl[usec] t_pure[usec]  t_CPU[usec]   overlap[%]
+           #bytes #repetitions t_pure[usec] t_ovrl[usec]
+     #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+               50         0.19         0.19         0.19
+            65536 out-of-mem.; needed X=   0.001 GB; use flag "-mem X" …
+                0 time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over; …
+    # !! Benchmark PingPong invalid for 1 processes !!
+    # NO SUCCESSFUL EXECUTIONS
+    # All processes entering MPI_Finalize
+
+The names in the column line decide what a number is, never its position. Metrics: ``latency`` (t[usec]), ``time_min``,
+``time_max``, ``time_avg``, ``time_overall`` (t_ovrl), ``time_pure``, ``time_cpu``, ``overlap``, ``bandwidth`` (MB/s of
+10^6 bytes), ``message_rate``. Params: ``bytes`` (not for barriers), and where printed ``mode``, ``threads``, ``grid``,
+``window``. The bandwidth of a message of 0 bytes is left out: it is 0 by definition. Two decimals are all that IMB
+prints: a time of 0.00 means below 5 ns and is kept.
+
+An output is complete if it ends in the MPI_Finalize line and the table ends at the announced maximum size; sizes must
+double without a gap unless they were user defined. IMB-MT prints neither: there the context must give ``last_bytes``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Better, Measurement, ParseError, Unit
+from plumbline.parsers.text import (
+    at,
+    check_sizes,
+    context_int,
+    context_str,
+    integer,
+    lines_of,
+    quote,
+    real,
+    require_alive,
+)
+
+#: Name in the column line to metric, unit and direction.
+COLUMNS: dict[str, tuple[str, Unit, Better]] = {
+    "t[usec]": ("latency", US, "lower"),
+    "t_min[usec]": ("time_min", US, "lower"),
+    "t_max[usec]": ("time_max", US, "lower"),
+    "t_avg[usec]": ("time_avg", US, "lower"),
+    "t_ovrl[usec]": ("time_overall", US, "lower"),
+    "t_pure[usec]": ("time_pure", US, "lower"),
+    "t_CPU[usec]": ("time_cpu", US, "lower"),
+    "overlap[%]": ("overlap", PERCENT, "higher"),
+    "Mbytes/sec": ("bandwidth", MB_S, "higher"),
+    "Msg/sec": ("message_rate", MSG_S, "higher"),
+}
+#: Benchmarks with one size of their own, whatever sizes were asked for.
+ONE_SIZE = ("Fetch_and_op", "Compare_and_swap")
+
+_BANNER = re.compile(r"\A#\s+Intel\(R\) MPI Benchmarks \S+, ([A-Za-z0-9-]+) part\Z")
+_MAXIMUM = re.compile(r"\A# Maximum message length in bytes: +([0-9]+)\Z")
+_USER = re.compile(r"\A# Message lengths were user defined\Z")
+_BLOCK = re.compile(r"\A# Benchmarking ([A-Za-z0-9_-]+)(?: \(([0-9]+(?: x [0-9]+)+)\))?\Z")
+_PROCESSES = re.compile(r"\A# #processes = ([0-9]+)(?:;.*| \(threads: ([0-9]+)\))?\Z")
+_MODE = re.compile(r"\A#\s+MODE: (NON-AGGREGATE|AGGREGATE)\Z")
+_WINDOW = re.compile(r"\A# window_size = ([0-9]+)\Z")
+_NO_RESULT = re.compile(r"\A# NO SUCCESSFUL EXECUTIONS\Z")
+_INVALID = re.compile(r"\A# !! Benchmark (\S+)(?: is)? invalid for [0-9]+ process(?:es)? !!\Z")
+_HEADER = re.compile(r"\A\s*#(?:bytes|repetitions)\s")
+_LIMITED = re.compile(r"\A\s*[0-9]+ (?:out-of-mem\.|int-overflow;|time-out\.)")
+_DATA = re.compile(r"\A\s*[0-9][0-9.eE+-]*(?:\s|\Z)")
+_END = re.compile(r"\A# All processes entering MPI_Finalize\Z")
+
+
+@dataclass
+class _Block:
+    """One table."""
+
+    benchmark: str
+    start: int
+    ranks: int | None = None
+    params: dict[str, int | str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    fault: tuple[str, str] | None = None
+
+    @property
+    def title(self) -> str:
+        """How errors call it."""
+        return f"imb: {self.benchmark} with {self.ranks} processes"
+
+
+@dataclass
+class _Output:
+    """What was found in the whole text."""
+
+    part: str = ""
+    maximum: int | None = None
+    user_lengths: bool = False
+    blocks: list[_Block] = field(default_factory=list)
+    invalid: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
+
+
+def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
+    """The whole curve of one benchmark. Context: ``benchmark``, ``ranks``, ``mode``, ``threads``, ``last_bytes``."""
+    lines = lines_of(text)
+    require_alive(lines)
+    output = _read(lines)
+    blocks = _select(output, context)
+    has_mark = output.part != "MT"
+    if has_mark and not output.ended:
+        raise ParseError("imb: truncated: no line 'All processes entering MPI_Finalize'", at(max(len(lines) - 1, 0)))
+    if not has_mark and not text.endswith("\n"):
+        raise ParseError("imb: truncated: the output ends within a line", at(len(lines) - 1))
+    last = context_int(context, "last_bytes")
+    return [one for block in blocks for one in _measurements(block, output, last)]
+
+
+def _read(lines: Sequence[str]) -> _Output:
+    """Take the text apart; raise on lines that no single run of IMB prints."""
+    output = _Output()
+    block: _Block | None = None  # the one whose heading or table is being read
+    in_table = False
+    for number, line in enumerate(lines):
+        if match := _BANNER.match(line):
+            if output.part:
+                raise ParseError(
+                    "imb: the outputs of several independent runs in one text",
+                    at(number),
+                    "start the program with the launcher of the MPI that it runs on",
+                )
+            output.part = match[1]
+        elif in_table and block is not None:
+            if not line:
+                in_table, block = False, None
+            elif _LIMITED.match(line):
+                block.fault = block.fault or (f"{block.title}: {quote(line)}", at(number))
+            else:
+                tokens = line.split()
+                if line.startswith("#") or len(tokens) != len(block.columns):
+                    raise ParseError(f"{block.title}: {quote(line)} is no row of the table: garbled output", at(number))
+                block.rows.append((number, tokens))
+        elif match := _BLOCK.match(line):
+            block = _Block(match[1], number)
+            if match[2]:
+                block.params["grid"] = match[2].replace(" ", "")
+            output.blocks.append(block)
+        elif _HEADER.match(line):
+            if block is None:
+                raise ParseError("imb: a table without a line '# Benchmarking'", at(number))
+            block.columns, in_table = line.split(), True
+        elif _END.match(line):
+            if output.ended:
+                raise ParseError("imb: the end mark of a second run", at(number))
+            output.ended, block = True, None
+        elif block is not None:
+            _heading(block, line, number)
+        elif match := _INVALID.match(line):
+            output.invalid[match[1].casefold()] = quote(line.strip("# "))
+        elif match := _MAXIMUM.match(line):
+            output.maximum = integer(match[1], "maximum message length", number)
+        elif _USER.match(line):
+            output.user_lengths = True
+        elif _DATA.match(line):
+            raise ParseError(f"imb: {quote(line)} stands outside any table: garbled output", at(number))
+    if not output.part:
+        raise ParseError("imb: no line 'Intel(R) MPI Benchmarks': not the output of IMB, or an error message only")
+    return output
+
+
+def _heading(block: _Block, line: str, number: int) -> None:
+    """Read a line between '# Benchmarking' and the column line."""
+    if match := _PROCESSES.match(line):
+        if block.ranks is not None:
+            raise ParseError(f"imb: {block.benchmark}: a second '#processes' line: garbled output", at(number))
+        block.ranks = integer(match[1], "#processes", number)
+        if match[2]:
+            block.params["threads"] = integer(match[2], "threads", number)
+    elif match := _MODE.match(line):
+        block.params["mode"] = match[1].lower()
+    elif match := _WINDOW.match(line):
+        block.params["window"] = integer(match[1], "window_size", number)
+    elif _NO_RESULT.match(line):
+        block.fault = (f"imb: {block.benchmark}: no successful executions", at(number))
+    elif line and not line.startswith("#"):
+        raise ParseError(f"imb: {block.benchmark}: {quote(line)} stands in the heading: garbled output", at(number))
+
+
+def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
+    """The blocks asked for: one, or both modes of an IMB-RMA benchmark."""
+    names = sorted({block.benchmark for block in output.blocks})
+    wanted = context_str(context, "benchmark")
+    if wanted is None:
+        if len(names) > 1:
+            raise ParseError(
+                f"imb: the output holds {', '.join(names)}", cure="say which by 'benchmark' in the context"
+            )
+        if not names:
+            reasons = list(output.invalid.values())
+            raise ParseError(f"imb: no benchmark ran: {reasons[0]}" if reasons else "imb: no benchmark in the output")
+        wanted = names[0]
+    blocks = [block for block in output.blocks if block.benchmark.casefold() == wanted.casefold()]
+    if not blocks:
+        reason = output.invalid.get(wanted.casefold()) or f"the output holds {', '.join(names) or 'none'}"
+        raise ParseError(f"imb: benchmark {wanted} is missing: {reason}")
+    for key in ("mode", "grid"):
+        value = context_str(context, key)
+        if value is not None:
+            blocks = _only(blocks, key, value, [block.params.get(key) for block in blocks])
+    threads = context_int(context, "threads")
+    if threads is not None and output.part == "MT":
+        blocks = _only(blocks, "threads", threads, [block.params.get("threads") for block in blocks])
+    ranks = context_int(context, "ranks")
+    for block in blocks:
+        if block.ranks is None and block.fault is not None:
+            raise ParseError(*block.fault)
+        if block.ranks is None:
+            raise ParseError(
+                f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here", at(block.start)
+            )
+    if ranks is not None:
+        blocks = _only(blocks, "processes", ranks, [block.ranks for block in blocks])
+    elif len({block.ranks for block in blocks}) > 1:
+        counts = ", ".join(str(block.ranks) for block in blocks)
+        raise ParseError(f"imb: {wanted} ran with {counts} processes", cure="say which by 'ranks' in the context")
+    seen = [tuple(sorted(block.params.items())) for block in blocks]
+    if len(set(seen)) != len(seen):
+        raise ParseError(f"{blocks[0].title}: the table stands there twice", at(blocks[-1].start))
+    return blocks
+
+
+def _only(blocks: list[_Block], what: str, wanted: object, values: Sequence[object]) -> list[_Block]:
+    """The blocks with the wanted value; none is an error that names those that there are."""
+    found = [block for block, value in zip(blocks, values, strict=True) if value == wanted]
+    if not found:
+        there = ", ".join(sorted({str(value) for value in values}))
+        raise ParseError(f"imb: {blocks[0].benchmark} ran with {what} = {there}; {wanted} was asked for")
+    return found
+
+
+def _measurements(block: _Block, output: _Output, last: int | None) -> list[Measurement]:
+    """The measurements of one block, checked for completeness."""
+    if block.fault is not None:
+        raise ParseError(*block.fault)
+    if not block.columns or not block.rows:
+        raise ParseError(f"{block.title}: the table has no {'rows' if block.columns else 'columns'}", at(block.start))
+    if len(set(block.columns)) != len(block.columns):
+        raise ParseError(f"{block.title}: a column appears twice", at(block.rows[0][0] - 1))
+    result: list[Measurement] = []
+    sizes: list[int] = []
+    for number, tokens in block.rows:
+        params = dict(block.params)
+        iterations: int | None = None
+        values: list[tuple[str, str]] = []
+        for name, token in zip(block.columns, tokens, strict=True):
+            if name == "#bytes":
+                sizes.append(integer(token, name, number))
+                params["bytes"] = sizes[-1]
+            elif name == "#repetitions":
+                iterations = integer(token, name, number)
+            elif name == "defects":
+                if real(token, name, number) != 0:
+                    raise ParseError(f"{block.title}: wrong data received: {token} defects", at(number))
+            elif name in COLUMNS:
+                values.append((name, token))
+            else:
+                raise ParseError(f"{block.title}: column '{name}' is not known", at(block.rows[0][0] - 1))
+        if not iterations:
+            raise ParseError(f"{block.title}: a row without repetitions", at(number))
+        for name, token in values:
+            metric, unit, better = COLUMNS[name]
+            value = real(token, name, number)
+            if unit == MB_S and params.get("bytes") == 0:
+                continue
+            result.append(Measurement(metric, value, unit, better, params, iterations))
+    if "#bytes" not in block.columns:
+        if len(block.rows) != 1:
+            raise ParseError(f"{block.title}: {len(block.rows)} rows where one was expected", at(block.rows[1][0]))
+        return result
+    if output.part == "MT":
+        if last is None:
+            raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")
+        check_sizes(sizes, doubling=False, last=last, what=block.title)
+    elif block.benchmark in ONE_SIZE:
+        check_sizes(sizes, doubling=False, last=sizes[0], what=block.title)
+    else:
+        # IMB-P2P announces its sizes by their ends even if a file gave them
+        doubling = not output.user_lengths and output.part != "IMB-P2P"
+        check_sizes(sizes, doubling=doubling, last=last, what=block.title)
+        if not output.user_lengths:
+            check_sizes(sizes, doubling=False, last=output.maximum, what=block.title)
+    return result

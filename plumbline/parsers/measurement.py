@@ -1,0 +1,54 @@
+"""One figure of merit of one launch, and the exception for output that holds none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from plumbline.errors import PlumbError
+
+Unit = Literal["us", "MB/s", "msg/s", "%"]
+Better = Literal["higher", "lower"]
+
+US: Unit = "us"
+#: 10^6 bytes per second: STREAM, IMB and OSU all divide by 10^6, never by 2^20.
+MB_S: Unit = "MB/s"
+MSG_S: Unit = "msg/s"
+PERCENT: Unit = "%"
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+class ParseError(PlumbError):
+    """The text is not the complete, sound output of the benchmark asked for."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A value with what is needed to judge it. ``params`` tells it from the other values of the same launch."""
+
+    metric: str
+    value: float
+    unit: Unit
+    better: Better
+    params: dict[str, int | str] = field(default_factory=dict)
+    iterations: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise ParseError(f"metric {self.metric}: unknown unit '{self.unit}'")
+        if self.better not in get_args(Better):
+            raise ParseError(f"metric {self.metric}: better must be higher or lower, not '{self.better}'")
+        if not math.isfinite(self.value) or self.value < 0:
+            raise ParseError(f"metric {self.metric}: {self.value} is not a finite, non-negative number")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a record stores it."""
+        return {
+            "metric": self.metric,
+            "value": self.value,
+            "unit": self.unit,
+            "better": self.better,
+            "params": dict(self.params),
+            "iterations": self.iterations,
+        }

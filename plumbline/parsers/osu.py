@@ -1,0 +1,265 @@
+"""OSU Micro-Benchmarks: the C suite (versions 5 to 7) and its ports in mpi4py's ``demo`` folder.
+
+The lines read, C suite::
+
+    # OSU MPI Latency Test v7.4
+    # Datatype: MPI_CHAR.
+    # [ pairs: 1 ] [ window size: 64 ]
+    # Size          Latency (us)
+    # Size       Avg Latency(us)
+    # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
+    # Size       Avg Latency(us)        Validation
+    # Size      Bandwidth (MB/s)
+    # Size                  MB/s        Messages/s
+    # Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
+    # Avg Latency(us)
+    1                       1.54
+    64                      0.95              Pass
+                 0.34
+
+and the ports::
+
+    # MPI Latency Test
+    # Size [B]        Latency [us]
+             8                0.47
+
+Metrics: ``latency`` (``Latency`` or ``Avg Latency``), ``latency_min``, ``latency_max``, ``bandwidth`` (MB/s of 10^6
+bytes), ``message_rate``, ``time_overall``, ``time_compute``, ``time_pure``, ``overlap`` and the other columns of the
+non-blocking collectives, ``latency_p99`` for percentiles. Params: ``bytes`` (not for barriers), ``pairs``, ``window``.
+
+The column line decides what a number is, with one exception: the ports print ``Latency [us]`` over their bandwidths
+too (mpi4py 4.1.2), so for a port the title decides. The suite prints no end mark: for a table with sizes the context
+must give ``last_bytes``. Sizes double, without a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Better, Measurement, ParseError, Unit
+from plumbline.parsers.text import (
+    at,
+    check_sizes,
+    context_int,
+    context_str,
+    integer,
+    lines_of,
+    quote,
+    real,
+    require_alive,
+)
+
+#: Benchmark to the titles that the suites print for it, in small letters, without OSU, version and device.
+TITLES: dict[str, tuple[str, ...]] = {
+    "latency": ("mpi latency test",),
+    "latency_mt": ("mpi multi-threaded latency test",),
+    "latency_mp": ("mpi multi-process latency test",),
+    "bw": ("mpi bandwidth test",),
+    "bibw": ("mpi bi-directional bandwidth test",),
+    "multi_lat": ("mpi multi latency test",),
+    "mbw_mr": ("mpi multiple bandwidth / message rate test",),
+    "put_latency": ("mpi_put latency test",),
+    "put_bw": ("mpi_put bandwidth test",),
+    "put_bibw": ("mpi_put bi-directional bandwidth test",),
+    "get_latency": ("mpi_get latency test",),
+    "get_bw": ("mpi_get bandwidth test",),
+    "acc_latency": ("mpi_accumulate latency test",),
+    "get_acc_latency": ("mpi_get_accumulate latency test",),
+    "fop_latency": ("mpi_fetch_and_op latency test",),
+    "cas_latency": ("mpi_compare_and_swap latency test",),
+    "bcast": ("mpi broadcast latency test",),
+    "barrier": ("mpi barrier latency test",),
+    "alltoall": ("mpi all-to-all personalized exchange latency test", "mpi all-to-all latency test"),
+    "alltoallv": ("mpi all-to-allv personalized exchange latency test", "mpi alltoallv latency test"),
+    "alltoallw": ("mpi all-to-allw personalized exchange latency test",),
+    **{
+        name: (f"mpi {name} latency test",)
+        for name in (
+            *("allgather", "allgatherv", "allreduce", "gather", "gatherv", "reduce", "reduce_scatter"),
+            *("reduce_scatter_block", "scatter", "scatterv"),
+        )
+    },
+    "ibcast": ("mpi non-blocking broadcast latency test",),
+    "ialltoall": ("mpi non-blocking all-to-all latency test",),
+    **{
+        f"i{name}": (f"mpi non-blocking {name} latency test",)
+        for name in (
+            *("allgather", "allgatherv", "allreduce", "barrier", "gather", "gatherv", "reduce", "reduce_scatter"),
+            *("reduce_scatter_block", "scatter", "scatterv"),
+        )
+    },
+}
+
+#: Column, without blanks and with round brackets, to metric, unit and direction.
+COLUMNS: dict[str, tuple[str, Unit, Better]] = {
+    "Latency(us)": ("latency", US, "lower"),
+    "AvgLatency(us)": ("latency", US, "lower"),
+    "MinLatency(us)": ("latency_min", US, "lower"),
+    "MaxLatency(us)": ("latency_max", US, "lower"),
+    "Bandwidth(MB/s)": ("bandwidth", MB_S, "higher"),
+    "MB/s": ("bandwidth", MB_S, "higher"),
+    "Messages/s": ("message_rate", MSG_S, "higher"),
+    "Overall(us)": ("time_overall", US, "lower"),
+    "Compute(us)": ("time_compute", US, "lower"),
+    "Coll.Init(us)": ("time_init", US, "lower"),
+    "MPI_Test(us)": ("time_test", US, "lower"),
+    "MPI_Wait(us)": ("time_wait", US, "lower"),
+    "PureComm.(us)": ("time_pure", US, "lower"),
+    "MinComm.(us)": ("time_pure_min", US, "lower"),
+    "MaxComm.(us)": ("time_pure_max", US, "lower"),
+    "Overlap(%)": ("overlap", PERCENT, "higher"),
+}
+
+_TITLE = re.compile(r"\A# (OSU )?(MPI\S*(?: [A-Za-z/_-]+)* Test)(?: v[0-9.]+\S*)?\Z", re.IGNORECASE)
+_DEVICE = re.compile(r"\A(mpi)-(?:cuda|openacc|rocm|managed|cuda managed)\b")
+_PAIRS = re.compile(r"\A# \[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]\Z")
+_TAIL = re.compile(r"\AP([0-9]+)Tail(Lat\(us\)|BW\(MB/s\))\Z")
+_SIZED = re.compile(r"\A# Size(?: \[B\])?\s{2,}\S")
+_UNSIZED = re.compile(r"\A#\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
+_IGNORED = ("Validation", "Iterations", "TransmitSize")
+
+
+def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
+    """The whole table. Context: ``benchmark`` (``osu_`` may be left out), ``last_bytes`` (if sizes are printed)."""
+    lines = lines_of(text)
+    require_alive(lines)
+    titles = [(number, match) for number, line in enumerate(lines) if (match := _TITLE.match(line))]
+    if not titles:
+        raise ParseError("osu: no title line '# … Test': not the output of an OSU benchmark, or an error message only")
+    if len(titles) > 1:
+        raise ParseError(
+            "osu: the outputs of several independent runs in one text",
+            at(titles[1][0]),
+            "start the program with the launcher of the MPI that it runs on",
+        )
+    start, match = titles[0]
+    port = match[1] is None
+    title = _DEVICE.sub(r"\1", match[2].casefold())
+    name = _identify(title, context_str(context, "benchmark"))
+    header, columns, params = _header(lines, start + 1)
+    if not text.endswith("\n"):
+        raise ParseError("osu: truncated: the output ends within a line", at(len(lines) - 1))
+    sized = columns[0] == "#bytes"
+    if port:
+        columns = _port_columns(columns, title, header)
+    rows = _rows(lines, header, columns, params)
+    if name in ("barrier", "ibarrier"):
+        if len(rows) != 1:
+            raise ParseError(f"osu: {name}: {len(rows)} rows where one was expected", at(header))
+        for one in rows[0]:
+            one.params.pop("bytes", None)
+    elif sized:
+        last = context_int(context, "last_bytes")
+        if last is None:
+            raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
+        sizes = [int(row[0].params["bytes"]) for row in rows]
+        check_sizes(sizes, doubling=True, last=last, what=f"osu: {name}")
+    elif len(rows) != 1:
+        raise ParseError(f"osu: {name}: {len(rows)} rows where one was expected", at(header))
+    return [one for row in rows for one in row]
+
+
+def _identify(title: str, wanted: str | None) -> str:
+    """The benchmark by its title, which must be the wanted one."""
+    name = next((name for name, titles in TITLES.items() if title in titles), None)
+    if wanted is not None:
+        short = wanted.removeprefix("osu_")
+        if short not in TITLES:
+            raise ParseError(f"osu: unknown benchmark '{wanted}'", cure=f"one of {', '.join(sorted(TITLES))}")
+        if short != name:
+            raise ParseError(f"osu: benchmark {wanted} is missing: the output is that of '{title}'")
+    if name is None:
+        raise ParseError(f"osu: unknown title '{title}'")
+    return name
+
+
+def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str, int | str]]:
+    """Index of the column line, the columns without blanks, and what stands between title and columns."""
+    params: dict[str, int | str] = {}
+    for number in range(start, len(lines)):
+        line = lines[number]
+        if match := _PAIRS.match(line):
+            params["pairs"] = integer(match[1], "pairs", number)
+            params["window"] = integer(match[2], "window size", number)
+        elif _SIZED.match(line):
+            names = re.split(r"\s{2,}", re.sub(r"\A# Size(?: \[B\])?\s+", "", line))
+            return number, ["#bytes", *(_plain(name) for name in names)], params
+        elif _UNSIZED.match(line):
+            return number, [_plain(name) for name in re.split(r"\s{2,}", line.lstrip("# "))], params
+        elif line and not line.startswith("#"):
+            raise ParseError(f"osu: {quote(line)} stands in the heading: garbled output", at(number))
+    raise ParseError("osu: no column line: truncated output", at(max(len(lines) - 1, 0)))
+
+
+def _plain(name: str) -> str:
+    return name.replace(" ", "").replace("[", "(").replace("]", ")")
+
+
+def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
+    """The columns of a port by its title: a latency or a bandwidth."""
+    value = "Bandwidth(MB/s)" if "bandwidth" in title else "Latency(us)"
+    printed = list(columns[1:])
+    if columns[0] != "#bytes" or printed not in (["Latency(us)"], [value]):
+        raise ParseError(f"osu: columns {', '.join(printed)} under the title '{title}'", at(header))
+    return ["#bytes", value]
+
+
+def _meaning(name: str, header: int) -> tuple[str, Unit, Better]:
+    """Metric, unit and direction of a column."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    if match := _TAIL.match(name):
+        return (
+            (f"latency_p{match[1]}", US, "lower")
+            if match[2] == "Lat(us)"
+            else (f"bandwidth_p{match[1]}", MB_S, "higher")
+        )
+    raise ParseError(f"osu: column '{name}' is not known", at(header))
+
+
+def _rows(
+    lines: Sequence[str], header: int, columns: Sequence[str], common: Mapping[str, int | str]
+) -> list[list[Measurement]]:
+    """The measurements of each row; everything after the column line must be a row, blank lines at the end excepted."""
+    meanings = {name: _meaning(name, header) for name in columns if name not in ("#bytes", *_IGNORED)}
+    if len(set(columns)) != len(columns) or not meanings:
+        raise ParseError("osu: a column appears twice, or there is none with values", at(header))
+    body = [(number, lines[number]) for number in range(header + 1, len(lines))]
+    while body and not body[-1][1]:
+        body.pop()
+    rows: list[list[Measurement]] = []
+    for number, line in body:
+        tokens = line.split()
+        if line.startswith("#") or len(tokens) != len(columns):
+            raise ParseError(f"osu: {quote(line)} is no row of the table: garbled output", at(number))
+        params = dict(common)
+        iterations: int | None = None
+        values: list[tuple[str, str]] = []
+        for name, token in zip(columns, tokens, strict=True):
+            if name == "#bytes":
+                params["bytes"] = integer(token, "Size", number)
+            elif name == "Iterations":
+                iterations = integer(token, name, number)
+            elif name == "TransmitSize":
+                params["transmit_bytes"] = integer(token, name, number)
+            elif name == "Validation":
+                if token not in ("Pass",):
+                    raise ParseError(f"osu: validation failed: {quote(line)}", at(number))
+            else:
+                values.append((name, token))
+        rows.append(
+            [
+                Measurement(*_order(meanings[name], real(token, name, number)), dict(params), iterations)
+                for name, token in values
+            ]
+        )
+    if not rows:
+        raise ParseError("osu: truncated: the table has no rows", at(header))
+    return rows
+
+
+def _order(meaning: tuple[str, Unit, Better], value: float) -> tuple[str, float, Unit, Better]:
+    metric, unit, better = meaning
+    return metric, value, unit, better

@@ -1,0 +1,159 @@
+"""McCalpin's STREAM 5.10.
+
+The lines read::
+
+    STREAM version $Revision: 5.10 $
+    Array size = 1000000 (elements), Offset = 0 (elements)
+    Each kernel will be executed 5 times.
+    Number of Threads requested = 2
+    Number of Threads counted = 2
+    Function    Best Rate MB/s  Avg time     Min time     Max time
+    Copy:          132104.1     0.000147     0.000121     0.000195
+    Scale:          98834.9     0.000165     0.000162     0.000174
+    Add:            95234.9     0.000257     0.000252     0.000263
+    Triad:          84804.8     0.000296     0.000283     0.000324
+    -------------------------------------------------------------
+    Solution Validates: avg error less than 1.000000e-13 on all three arrays
+    -------------------------------------------------------------
+
+Metrics ``copy``, ``scale``, ``add``, ``triad`` (MB/s, 10^6 bytes); params ``array_elements`` and, if compiled with
+OpenMP, ``threads``. The table without its validation is not a result. One text is the output of one process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plumbline.parsers.measurement import MB_S, Measurement, ParseError
+from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
+
+METRICS = ("copy", "scale", "add", "triad")
+
+_BANNER = re.compile(r"\ASTREAM version \$Revision: [0-9.]+ \$\Z")
+_ELEMENTS = re.compile(r"\AArray size = ([0-9]+) \(elements\), Offset = [0-9]+ \(elements\)\Z")
+_TIMES = re.compile(r"\AEach kernel will be executed ([0-9]+) times\.\Z")
+_REQUESTED = re.compile(r"\ANumber of Threads requested = ([0-9]+)\Z")
+_COUNTED = re.compile(r"\ANumber of Threads counted = ([0-9]+)\Z")
+_HEADER = re.compile(r"\AFunction +Best Rate MB/s +Avg time +Min time +Max time\Z")
+_ROW = re.compile(r"\A(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)\Z")
+_RULE = re.compile(r"\A-{20,}\Z")
+_VALID = re.compile(r"\ASolution Validates: avg error less than [0-9.e+-]+ on all three arrays\Z")
+_FAILED = re.compile(r"\AFailed Validation on array [abc]\[\],")
+
+
+def _one(pattern: re.Pattern[str], lines: Sequence[str], what: str, *, needed: bool) -> int | None:
+    """The integer in the only line that matches, or None if there is none and none is ``needed``."""
+    found = [(number, match) for number, line in enumerate(lines) if (match := pattern.match(line))]
+    if len(found) > 1:
+        raise ParseError(f"stream: {what} stands there {len(found)} times: lines of several ranks", at(found[1][0]))
+    if not found:
+        if needed:
+            raise ParseError(f"stream: {what} is missing: truncated or damaged output")
+        return None
+    number, match = found[0]
+    return integer(match[1], what, number)
+
+
+def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
+    """The four best rates of one process. Context: ``threads`` and ``array_elements``, checked if given."""
+    lines = lines_of(text)
+    require_alive(lines)
+    banners = [number for number, line in enumerate(lines) if _BANNER.match(line)]
+    if not banners:
+        raise ParseError("stream: no line 'STREAM version': not the output of STREAM, or an error message only")
+    if len(banners) > 1:
+        raise ParseError(
+            f"stream: the outputs of {len(banners)} processes in one text",
+            at(banners[1]),
+            "keep each rank's output apart, parse each and combine them",
+        )
+    elements = _one(_ELEMENTS, lines, "the array size", needed=True)
+    iterations = _one(_TIMES, lines, "the number of executions", needed=True)
+    requested = _one(_REQUESTED, lines, "'Number of Threads requested'", needed=False)
+    counted = _one(_COUNTED, lines, "'Number of Threads counted'", needed=requested is not None)
+    if requested is not None and requested != counted:
+        raise ParseError(f"stream: {requested} threads requested, {counted} counted")
+    for key, seen in (("threads", counted or 1), ("array_elements", elements)):
+        wanted = context_int(context, key)
+        if wanted is not None and wanted != seen:
+            raise ParseError(f"stream: ran with {key} = {seen}, {wanted} was asked for")
+
+    headers = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    if not headers:
+        raise ParseError("stream: the table of rates never begins: truncated output")
+    rates = _table(lines, headers[0] + 1)
+    params: dict[str, int | str] = {"array_elements": elements or 0}
+    if counted is not None:
+        params["threads"] = counted
+    return [Measurement(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
+
+
+def _table(lines: Sequence[str], start: int) -> dict[str, float]:
+    """The rates from line index ``start`` on; everything to the end of the output must be as STREAM prints it."""
+    rates: dict[str, float] = {}
+    number = start
+    for metric in METRICS:
+        match = _ROW.match(lines[number]) if number < len(lines) else None
+        if match is None or match[1].lower() != metric:
+            raise ParseError(*_odd(lines, number, f"the row '{metric.capitalize()}:'"))
+        rate, average, least, most = (
+            real(token, name, number) for token, name in zip(match.groups()[1:], _COLUMNS, strict=True)
+        )
+        if rate == 0 or not least <= average <= most:
+            raise ParseError(f"stream: impossible row {quote(lines[number])}", at(number))
+        rates[metric] = rate
+        number += 1
+    for pattern, what in (
+        (_RULE, "the rule after the table"),
+        (_VALID, "'Solution Validates'"),
+        (_RULE, "the last rule"),
+    ):
+        if number < len(lines) and _FAILED.match(lines[number]):
+            raise ParseError(f"stream: validation failed: {quote(lines[number])}", at(number))
+        if number >= len(lines) or not pattern.match(lines[number]):
+            raise ParseError(*_odd(lines, number, what))
+        number += 1
+    for rest in range(number, len(lines)):
+        if lines[rest]:
+            raise ParseError(*_odd(lines, rest, "nothing more"))
+    return rates
+
+
+_COLUMNS = ("Best Rate MB/s", "Avg time", "Min time", "Max time")
+
+
+def _odd(lines: Sequence[str], number: int, expected: str) -> tuple[str, str]:
+    """What and where of the error that line index ``number`` is not what was expected."""
+    if number >= len(lines):
+        return f"stream: truncated: the output ends before {expected}", at(len(lines) - 1)
+    return f"stream: {quote(lines[number])} stands where {expected} was expected: garbled output", at(number)
+
+
+def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
+    """Add up the rates of processes that ran at the same time; ``params`` gets ``ranks``, the others stay per rank.
+
+    Each rank reports its best repetition, and those need not coincide: the sum is an upper bound of what the memory
+    system delivered at any one time. All ranks must have run the same thing.
+    """
+    if not ranks:
+        raise ParseError("stream: no rank to combine")
+    tables: list[dict[str, Measurement]] = []
+    for rank, measurements in enumerate(ranks):
+        table = {one.metric: one for one in measurements}
+        if len(measurements) != len(METRICS) or set(table) != set(METRICS):
+            raise ParseError(f"stream: rank {rank} has {sorted(table) or 'no metrics'}, not {', '.join(METRICS)}")
+        tables.append(table)
+    result = []
+    for metric in METRICS:
+        first = tables[0][metric]
+        for rank, table in enumerate(tables):
+            other = table[metric]
+            if (other.params, other.iterations, other.unit) != (first.params, first.iterations, first.unit):
+                mine, its = (f"{one.params} {one.iterations} times" for one in (first, other))
+                raise ParseError(f"stream: rank 0 ran {mine}, rank {rank} {its}")
+        total = sum(table[metric].value for table in tables)
+        params = {**first.params, "ranks": len(tables)}
+        result.append(Measurement(metric, total, first.unit, first.better, params, first.iterations))
+    return result

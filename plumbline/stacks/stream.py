@@ -1,0 +1,115 @@
+"""STREAM: how large its arrays must be on a machine, and how it is compiled."""
+
+from __future__ import annotations
+
+import math
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import PlumbError
+
+#: STREAM's run rule: each array at least this many times the sum of the last-level caches.
+CACHE_FACTOR = 4
+ELEMENT_BYTES = 8
+MINIMUM_ELEMENTS = 10_000_000
+ROUNDING = 1_000_000
+NTIMES = 20
+VERSION = "5.10"
+CACHES = Path("/sys/devices/system/cpu")
+#: Static arrays above this total do not fit the small code model.
+SMALL_MODEL_BYTES = 2**31 - 2**27
+
+
+def last_level_cache_bytes(cpus: Path = CACHES) -> int | None:
+    """Sum of the last-level data caches of the whole machine in bytes; None when the kernel does not tell."""
+    instances: dict[tuple[int, str], int] = {}
+    for index in cpus.glob("cpu[0-9]*/cache/index*"):
+        try:
+            kind = (index / "type").read_text().strip()
+            level = int((index / "level").read_text())
+            shared = (index / "shared_cpu_list").read_text().strip()
+            size = _bytes((index / "size").read_text().strip())
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction":
+            instances[(level, shared)] = size
+    if not instances:
+        return None
+    highest = max(level for level, _ in instances)
+    return sum(size for (level, _), size in instances.items() if level == highest)
+
+
+def _bytes(text: str) -> int:
+    """``32768K`` -> 33554432."""
+    factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
+    return int(text.rstrip("KMG")) * factor
+
+
+def array_elements(llc_bytes: int | None) -> int:
+    """Elements of each array: the run rule, rounded up to a million, at least :data:`MINIMUM_ELEMENTS`."""
+    needed = math.ceil(CACHE_FACTOR * (llc_bytes or 0) / ELEMENT_BYTES / ROUNDING) * ROUNDING
+    return max(needed, MINIMUM_ELEMENTS)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The C compiler that programs are built with."""
+
+    path: str
+    version: str
+
+    @classmethod
+    def find(cls) -> Compiler:
+        """The system's gcc."""
+        found = shutil.which("gcc")
+        if found is None:
+            raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
+        return cls(found, _ask([found, "-dumpfullversion"]))
+
+    def document(self) -> dict[str, str]:
+        """As the manifest has it."""
+        return {"name": "gcc", "version": self.version, "path": self.path}
+
+    def native(self) -> str:
+        """What ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
+        for line in _ask([self.path, "-march=native", "-Q", "--help=target"]).splitlines():
+            words = line.split()
+            if words[:1] == ["-march="] and len(words) > 1:
+                return words[1]
+        return "native"
+
+
+def flags(elements: int, machine: str | None = None) -> list[str]:
+    """Compiler options for arrays of ``elements``."""
+    machine = machine or platform.machine()
+    options = ["-O3", "-march=native" if machine == "x86_64" else "-mcpu=native", "-fopenmp"]
+    if 3 * elements * ELEMENT_BYTES > SMALL_MODEL_BYTES:
+        options += ["-fno-pie", "-no-pie", "-mcmodel=medium" if machine == "x86_64" else "-mcmodel=large"]
+    return [*options, f"-DSTREAM_ARRAY_SIZE={elements}", f"-DNTIMES={NTIMES}"]
+
+
+def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None) -> dict[str, Any]:
+    """Compile STREAM and return the facts a test must know."""
+    elements = array_elements(llc_bytes)
+    options = flags(elements)
+    command = [compiler.path, *options, "-o", str(program), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise PlumbError(f"STREAM does not compile: {reason}", " ".join(command), "is the compiler complete?")
+    return {
+        "array_elements": elements,
+        "llc_bytes": llc_bytes,
+        "ntimes": NTIMES,
+        "flags": options,
+        "march": compiler.native(),
+    }
+
+
+def _ask(command: list[str]) -> str:
+    """Standard output of a command; empty when it fails."""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,171 @@
+"""The machine as data, read from hwloc XML. All CPU and node numbers are the operating system's."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree  # hwloc's own files, no entities
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.errors import PlumbError
+from plumbline.topology import binder
+
+Cpus = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core; ``cpus`` are its hardware threads."""
+
+    cpus: Cpus
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A cache and the hardware threads that share it."""
+
+    level: int
+    size: int
+    cpus: Cpus
+
+
+@dataclass(frozen=True)
+class NumaNode:
+    """A memory node; ``cpus`` is empty if it is local to no CPU, ``size`` is bytes."""
+
+    index: int
+    size: int
+    cpus: Cpus
+
+
+@dataclass(frozen=True)
+class Package:
+    """A socket; ``index`` is hwloc's logical one, as in the placement ``socket:N``."""
+
+    index: int
+    cpus: Cpus
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One node. Lists are in hwloc's logical order, so that neighbours stand side by side."""
+
+    name: str
+    packages: tuple[Package, ...]
+    numa_nodes: tuple[NumaNode, ...]
+    l3s: tuple[Cache, ...]
+    cores: tuple[Core, ...]
+    last_level_caches: tuple[Cache, ...]
+    distances: dict[tuple[int, int], int]
+
+    @property
+    def cpus(self) -> Cpus:
+        """All hardware threads, core by core."""
+        return tuple(cpu for core in self.cores for cpu in core.cpus)
+
+    @property
+    def last_level_cache_bytes(self) -> int:
+        """Sum of the outermost data caches: what an array must exceed to measure memory."""
+        return sum(cache.size for cache in self.last_level_caches)
+
+    def home_node(self, cpu: int) -> NumaNode | None:
+        """The node whose memory is local to ``cpu``: the innermost, then the lowest index (as the binder has it)."""
+        around = [node for node in self.numa_nodes if cpu in node.cpus]
+        return min(around, key=lambda node: (len(node.cpus), node.index), default=None)
+
+
+def load(topology: str | Path | None = None) -> Machine:
+    """The machine of an hwloc XML file or synthetic description; left out, this host."""
+    if topology is not None and Path(topology).is_file():
+        try:
+            text = Path(topology).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlumbError(f"cannot be read: {error}", str(topology)) from None
+    else:
+        arguments = [] if topology is None else ["--topology", str(topology)]
+        text = binder.ask(["--export-topology", "-", *arguments])
+    return parse(text, "this host" if topology is None else str(topology))
+
+
+def parse(text: str, name: str) -> Machine:
+    """The machine in hwloc XML ``text``."""
+    try:
+        document = ElementTree.fromstring(text)  # noqa: S314
+        return _read(document, name)
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        cure = "capture it with plumb-bind --export-topology FILE.xml"
+        raise PlumbError(f"not an hwloc XML file: {type(error).__name__} {error}", name, cure) from None
+
+
+def _bits(mask: str) -> set[int]:
+    """``0x00000003,0x00000000`` as a set of numbers."""
+    value = 0
+    for word in mask.split(","):
+        value = value << 32 | (int(word, 16) if word else 0)
+    return {bit for bit in range(value.bit_length()) if value >> bit & 1}
+
+
+def _walk(element: ElementTree.Element, cache: ElementTree.Element | None) -> Iterator[tuple[ElementTree.Element, ...]]:
+    """Every object in document order, with the outermost data cache around it if there is one."""
+    for child in element.findall("object"):
+        around = cache
+        if around is None and child.attrib["type"].endswith("Cache") and child.attrib.get("cache_type") != "2":
+            around = child
+        yield (child,) if around is None else (child, around)
+        yield from _walk(child, around)
+
+
+def _read(document: ElementTree.Element, name: str) -> Machine:
+    root = next(iter(document.findall("object")), None)
+    if root is None:
+        raise ValueError("no machine in it")
+    usable = _bits(root.attrib["cpuset"]) & _bits(root.attrib.get("allowed_cpuset", root.attrib["cpuset"]))
+    found: dict[str, list[ElementTree.Element]] = {}
+    outermost: dict[str, ElementTree.Element] = {}
+    order: list[int] = []
+    for item, *around in _walk(document, None):
+        found.setdefault(item.attrib["type"], []).append(item)
+        if item.attrib["type"] == "PU":
+            order.append(int(item.attrib["os_index"]))
+            for outer in around:
+                outermost.setdefault(outer.attrib["gp_index"], outer)
+    position = {cpu: place for place, cpu in enumerate(order)}
+
+    def cpus(item: ElementTree.Element) -> Cpus:
+        mine = _bits(item.attrib.get("cpuset", "0x0")) & usable & position.keys()
+        return tuple(sorted(mine, key=position.__getitem__))
+
+    def cache(item: ElementTree.Element) -> Cache:
+        return Cache(int(item.attrib["depth"]), int(item.attrib["cache_size"]), cpus(item))
+
+    def with_cpus(kind: str) -> list[ElementTree.Element]:
+        return [item for item in found.get(kind, []) if cpus(item)]
+
+    nodes = [
+        NumaNode(int(i.attrib["os_index"]), int(i.attrib.get("local_memory", 0)), cpus(i)) for i in found["NUMANode"]
+    ]
+    packages = [Package(index, cpus(item)) for index, item in enumerate(found.get("Package", []))]
+    # Virtual machines may show neither cores nor packages.
+    cores = [Core(cpus(item)) for item in with_cpus("Core") or with_cpus("PU")]
+    return Machine(
+        name=name,
+        packages=tuple(package for package in packages if package.cpus) or (Package(0, cpus(root)),),
+        numa_nodes=tuple(sorted(nodes, key=lambda node: node.index)),
+        l3s=tuple(cache(item) for item in with_cpus("L3Cache")),
+        cores=tuple(cores),
+        last_level_caches=tuple(cache(item) for item in outermost.values() if cpus(item)),
+        distances=_distances(document),
+    )
+
+
+def _distances(document: ElementTree.Element) -> dict[tuple[int, int], int]:
+    """(from, to) -> relative latency, where the firmware gave a table."""
+    for table in document.findall("distances2"):
+        if table.attrib.get("type") != "NUMANode" or table.attrib.get("indexing", "os") != "os":
+            continue
+        indices = [int(word) for part in table.findall("indexes") for word in (part.text or "").split()]
+        values = [int(word) for part in table.findall("u64values") for word in (part.text or "").split()]
+        pairs = [(a, b) for a in indices for b in indices]
+        if len(pairs) == len(values):
+            return dict(zip(pairs, values, strict=True))
+    return {}

@@ -1,0 +1,44 @@
+"""Units of figures of merit and how people read them. MB and GB are powers of ten, as STREAM, IMB and OSU use them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Better = Literal["higher", "lower"]
+
+US = "us"
+MB_S = "MB/s"
+MSG_S = "msg/s"
+PERCENT = "%"
+
+#: every unit a measurement may have
+UNITS = (US, MB_S, MSG_S, PERCENT)
+
+
+def human(value: float, unit: str) -> tuple[str, str]:
+    """``value`` with three to four significant digits, and the unit to print beside it (MB/s from 1000 on as GB/s)."""
+    if unit == MB_S and abs(value) >= 1000:
+        value, unit = value / 1000, "GB/s"
+    elif unit == MSG_S and abs(value) >= 1e6:
+        value, unit = value / 1e6, "Mmsg/s"
+    magnitude = abs(value)
+    digits = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
+    return f"{value:.{digits}f}", unit
+
+
+def human_bytes(count: int) -> str:
+    """Message sizes as people write them: ``8 B``, ``64 KiB``, ``4 MiB``."""
+    for step, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= step and count % step == 0:
+            return f"{count // step} {name}"
+    return f"{count} B"
+
+
+def human_seconds(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

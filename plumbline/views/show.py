@@ -1,0 +1,116 @@
+"""One record, for people."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from plumbline import units
+from plumbline.views import summary
+from plumbline.views.table import sparkline, table
+from plumbline.witness.text import cpu_list
+
+
+def text(record: dict[str, Any]) -> str:
+    """Figures with every launch, rank map, circumstances, command; the verdict last."""
+    blocks = [_head(record), _figures(record), _launches(record), _ranks(record), _host(record), _command(record)]
+    return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
+
+
+def _head(record: dict[str, Any]) -> str:
+    stack, bench, suite = record["stack"], record["benchmark"], record["suite"]
+    dirty = " with uncommitted changes" if suite["dirty"] else ""
+    rows = [
+        ("record", f"{record['id']}  ({record['state']}, session {record['session']})"),
+        ("variant", record["variant"]["name"]),
+        ("time", record["time"]),
+        ("site", f"{record['site']}:{record['partition']}  on {', '.join(record['nodes'])}"),
+        ("stack", f"{stack['name']}: {stack['mpi']['family']} {stack['mpi']['version']}, provider {stack['provider']}"),
+        ("benchmark", f"{bench['suite']} {bench['version']}, sha256 {bench['sha256'][:12]}, {bench['built']}"),
+        ("suite", f"plumbline {suite['version']}, commit {(suite['commit'] or 'unknown')[:12]}{dirty}"),
+        ("placement", summary.placement(record)),
+    ]
+    return "\n".join(f"{name:<10} {value}" for name, value in rows)
+
+
+def _figures(record: dict[str, Any]) -> str:
+    rows = []
+    for figure in record["figures"]:
+        value, unit = units.human(figure["value"], figure["unit"])
+        low, high = (units.human(extreme(figure["samples"]), figure["unit"]) for extreme in (min, max))
+        span = f"{' '.join(low)} … {' '.join(high)}"
+        limit = figure["limit"]
+        bound = f"{limit['percent']:.1f} % of {limit['method']}" if limit else "no limit known"
+        rows.append((figure["name"], value, unit, sparkline(figure["samples"]), span, bound))
+    return table(("figure", "median", "unit", "launches", "range", "limit"), rows, right=("median",)) if rows else ""
+
+
+def _launches(record: dict[str, Any]) -> str:
+    rows = []
+    for launch in record["launches"]:
+        note = "; ".join([*launch["reasons"], *(f"disturbed: {cause}" for cause in launch["disturbance"]["causes"])])
+        rows.append(
+            (str(launch["order"]), launch["start"][11:23], f"{launch['wall_s']:.2f}", launch["status"],
+             "yes" if launch["verified"] else "NO", note)
+        )  # fmt: skip
+    return table(("launch", "start", "wall s", "status", "verified", "notes"), rows, right=("launch", "wall s"))
+
+
+def _ranks(record: dict[str, Any]) -> str:
+    """The map of the last launch that left witnesses: planned against seen."""
+    seen = next((launch["ranks"] for launch in reversed(record["launches"]) if launch["ranks"]), None)
+    if seen is None:
+        return ""
+    planned = {rank["local_rank"]: rank for rank in record["plan"]["ranks"]}
+    rows = []
+    for rank in seen:
+        plan = planned.get(rank["local_rank"])
+        affinities = [thread["affinity"] for thread in rank["threads"]]
+        used = sorted({cpu for affinity in affinities for cpu in affinity})
+        pages = {**rank["memory"]["nodes"]}
+        for node, count in rank["memory"]["freed_nodes"].items():
+            pages[node] = pages.get(node, 0) + count
+        megabytes = {node: count * rank["memory"]["page_bytes"] // 1_000_000 for node, count in sorted(pages.items())}
+        rows.append(
+            (str(rank["rank"]), rank["host"], cpu_list(plan["cpus"]) if plan else "–", cpu_list(used),
+             " ".join(cpu_list(affinity) for affinity in affinities[:8]) + (" …" if len(affinities) > 8 else ""),
+             "  ".join(f"{node}: {size} MB" for node, size in megabytes.items()) or "–")
+        )  # fmt: skip
+    header = ("rank", "host", "planned CPUs", "seen CPUs", "CPUs of each thread", "large pages by NUMA node")
+    return table(header, rows, right=("rank",))
+
+
+def _host(record: dict[str, Any]) -> str:
+    host = record["host"]
+    known = {
+        key: value
+        for key, value in host.items()
+        if value is not None and key not in ("hostname", "kernel_command_line")
+    }
+    unknown = sorted(key for key, value in host.items() if value is None)
+    shown = [f"{key:<18} {_plain(value)}" for key, value in known.items()]
+    if unknown:
+        shown.append(f"{'not readable':<18} {', '.join(unknown)}")
+    return "\n".join(shown)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {inner}" for key, inner in value.items() if inner is not None) or "no limits"
+    if isinstance(value, list):
+        return " ".join(str(inner) for inner in value)
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _command(record: dict[str, Any]) -> str:
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record["environment"].items())]
+    command = shlex.join(record["command"])
+    return (
+        "environment  " + " ".join(variables) + f"\ncommand      {command}\nrepeat       plumb reproduce {record['id']}"
+    )
+
+
+def _verdict(record: dict[str, Any]) -> str:
+    state = "verified" if record["verified"] else "NOT VERIFIED"
+    reasons = f": {'; '.join(record['reasons'])}" if record["reasons"] else ""
+    return f"{state}, {record['verdict']}{reasons}"

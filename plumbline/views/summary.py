@@ -1,0 +1,75 @@
+"""One line per variant: what the campaign found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from plumbline import units
+from plumbline.views.table import table
+
+HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "verified", "verdict")
+
+
+def lines(records: list[dict[str, Any]]) -> str:
+    """The table of all figures of ``records``, by test and stack; a record without figures has a line saying why."""
+    ordered = sorted(records, key=lambda record: (record["variant"]["name"], record["stack"]["name"], record["time"]))
+    rows = [row for record in ordered for row in _rows(record)]
+    return table(HEADER, rows, right=("value", "% limit"))
+
+
+def closing(records: list[dict[str, Any]]) -> str:
+    """The important line: how many records, verified, disturbed, invalid."""
+    verdicts = Counter(record["verdict"] for record in records)
+    launches = [launch for record in records for launch in record["launches"]]
+    disturbed = sum(launch["disturbed"] for launch in launches)
+    parts = [
+        f"{len(records)} variants",
+        f"{sum(record['verified'] for record in records)} verified",
+        f"{len(launches)} launches ({disturbed} disturbed)",
+        *(f"{count} {name}" for name, count in sorted(verdicts.items())),
+    ]
+    return ", ".join(parts)
+
+
+def listing(records: list[dict[str, Any]]) -> str:
+    """The records of ``plumb list`` with the closing line, or what to do when there is none."""
+    return f"{lines(records)}\n\n{closing(records)}" if records else "no records yet: make campaign"
+
+
+def _rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+    start = (record["id"], short_name(record), record["stack"]["name"], placement(record))
+    verified = "yes" if record["verified"] else "NO"
+    if not record["figures"] or record["reasons"]:
+        why = record["reasons"][0] if record["reasons"] else "no figure"
+        return [(*start, shorten(why, 60), "", "", "", verified, record["verdict"])]
+    rows = []
+    for figure in record["figures"]:
+        value, unit = units.human(figure["value"], figure["unit"])
+        rows.append((*start, figure["name"], value, unit, percent(figure), verified, record["verdict"]))
+    return rows
+
+
+def short_name(record: dict[str, Any]) -> str:
+    """The test and those of its parameters that the placement column does not show already."""
+    variant = record["variant"]
+    shown = {"placement", "memory", "threads", "cpu_node", "memory_node"}
+    rest = [str(value) for key, value in variant["params"].items() if key not in shown]
+    return " ".join([variant["test"], *rest])
+
+
+def placement(record: dict[str, Any]) -> str:
+    """Placement, ranks x threads, memory: ``numa 2x8 local``."""
+    placed = record["placement"]
+    nodes = f"{placed['nodes']} nodes " if placed["nodes"] > 1 else ""
+    return f"{placed['name']} {nodes}{placed['ranks_per_node']}x{placed['threads']} {placed['memory']}"
+
+
+def percent(figure: dict[str, Any]) -> str:
+    """Percent of the physical limit, or a dash where the site's facts give none."""
+    return f"{figure['limit']['percent']:.1f}" if figure["limit"] else "–"
+
+
+def shorten(text: str, width: int) -> str:
+    """At most ``width`` characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,12 @@
+"""What really happened in the measured processes, held against the plan.
+
+``read`` loads what ``libplumbwitness.so`` wrote, ``compare`` says why a launch is not verified, and
+:mod:`plumbline.witness.disturbance` says what disturbed it.
+"""
+
+from __future__ import annotations
+
+from plumbline.witness.compare import compare
+from plumbline.witness.read import read
+
+__all__ = ["compare", "read"]

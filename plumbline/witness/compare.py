@@ -1,0 +1,203 @@
+"""Plan against witness: the reasons why a launch is not verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from plumbline.witness.text import counted, cpu_list
+
+#: fewer pages than this say nothing about how evenly they are interleaved
+INTERLEAVE_PAGES = 1024
+#: nor do fewer grains (huge pages where they are on) per node: the kernel deals memory out in whole grains, and each
+#: thread starts its round at the same node
+INTERLEAVE_GRAINS = 8
+
+
+def compare(plan: dict[str, Any], witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> list[str]:
+    """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
+
+    ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
+    left a witness (a host that left none can then only be missed through the size of the job).
+    """
+    expected = _expected(witnesses, ranks_per_host)
+    if not expected:
+        return ["no rank left a witness: the program never started, was killed, or is linked statically"]
+    reasons: list[str] = []
+    for host, ranks in expected.items():
+        here = [witness for witness in witnesses if witness["host"] == host]
+        reasons += _compare_host(plan, here, host, ranks)
+    reasons += [
+        f"{_name(witness)} left a witness, but no rank was to run there"
+        for witness in witnesses
+        if witness["host"] not in expected
+    ]
+    if isinstance(ranks_per_host, int):
+        reasons += _missing_hosts(witnesses, ranks_per_host, len(expected))
+    return reasons
+
+
+def _expected(witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> dict[str, int]:
+    if isinstance(ranks_per_host, int):
+        return dict.fromkeys(sorted({witness["host"] for witness in witnesses}), ranks_per_host)
+    return ranks_per_host
+
+
+def _missing_hosts(witnesses: list[dict[str, Any]], ranks: int, hosts: int) -> list[str]:
+    size = max(witness["size"] for witness in witnesses)
+    if size <= ranks * hosts:
+        return []
+    return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
+
+
+def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: str, ranks: int) -> list[str]:
+    planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
+    seen: dict[int, list[dict[str, Any]]] = {}
+    for witness in witnesses:
+        seen.setdefault(_local_rank(witness), []).append(witness)
+    reasons: list[str] = []
+    for local_rank in range(ranks):
+        found = seen.pop(local_rank, [])
+        if local_rank not in planned:
+            reasons.append(
+                f"local rank {local_rank} on {host} is not in the plan, which has {len(planned)} ranks a host"
+            )
+        elif not found:
+            reasons.append(
+                f"local rank {local_rank} on {host} left no witness: it was killed or crashed before its exit"
+            )
+        elif len(found) > 1:
+            reasons.append(f"local rank {local_rank} on {host} left {len(found)} witnesses instead of one")
+        else:
+            reasons += _compare_rank(planned[local_rank], found[0])
+    reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
+    return reasons
+
+
+def _flat(seen: dict[int, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for local_rank in sorted(seen):
+        yield from seen[local_rank]
+
+
+def _local_rank(witness: dict[str, Any]) -> int:
+    """By the launcher; else by the plan that the binder gave it; a program started without a launcher is rank 0."""
+    if witness["local_rank"] >= 0:
+        return int(witness["local_rank"])
+    number = (witness["plan"] or {}).get("local_rank", 0)
+    return number if isinstance(number, int) else 0
+
+
+def _name(witness: dict[str, Any]) -> str:
+    rank = witness["rank"] if witness["rank"] >= 0 else _local_rank(witness)
+    return f"rank {rank} on {witness['host']}"
+
+
+def _compare_rank(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
+    name = _name(witness)
+    reasons = _compare_plan(rank, witness, name)
+    if rank["places"]:
+        reasons += _compare_places(rank, witness, name)
+        reasons += _compare_threads(rank, witness, name)
+    return reasons + _compare_memory(rank["mem"], witness["memory"], name)
+
+
+def _compare_plan(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+    own = witness["plan"]
+    if own is None:
+        return [f"{name} had no plan: it was not started through plumb-bind"]
+    # the control's CPUs are whatever the launcher left it, which the plan cannot know
+    free = set() if rank["places"] else {"cpus"}
+    keys = [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
+    if not keys:
+        return []
+    shown = ", ".join(f"{key} {_shown(own.get(key))} instead of {_shown(rank.get(key))}" for key in keys)
+    return [f"{name} was started with another plan: {shown}"]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(item, int) for item in value):
+        return cpu_list(value)
+    return str(value)
+
+
+def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+    """Every place has a thread of its own: two places on the same CPUs need two threads there."""
+    free = [frozenset(thread["affinity"]) for thread in _distinct(witness["threads"])]
+    seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
+    reasons = []
+    for number, place in enumerate(rank["places"]):
+        wanted = frozenset(place)
+        if wanted in free:
+            free.remove(wanted)
+        else:
+            reasons.append(
+                f"thread place {number} of {name} should be on {counted('CPU', place)}, but no thread is bound there; "
+                f"threads are on: {seen}"
+            )
+    return reasons
+
+
+def _distinct(threads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A thread bound otherwise in MPI_Finalize is listed a second time, as it was then: nearer to what was measured."""
+    return list({thread["tid"]: thread for thread in threads}.values())
+
+
+def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+    reasons = []
+    allowed = set(rank["cpus"])
+    for thread in witness["threads"]:
+        who = f"thread {thread['tid']} ({thread['name']}) of {name}"
+        outside = set(thread["affinity"]) - allowed
+        if outside:
+            reasons.append(
+                f"{who} may run on {counted('CPU', thread['affinity'])}, outside the rank's {counted('CPU', allowed)}"
+            )
+        if thread["last_cpu"] not in thread["affinity"]:
+            reasons.append(
+                f"{who} last ran on CPU {thread['last_cpu']}, but is bound to {cpu_list(thread['affinity'])}"
+            )
+    return _shortened(reasons, f"threads of {name}")
+
+
+def _shortened(reasons: list[str], what: str, keep: int = 4) -> list[str]:
+    if len(reasons) <= keep:
+        return reasons
+    return [*reasons[:keep], f"and {len(reasons) - keep} more such {what}"]
+
+
+def _compare_memory(planned: dict[str, Any], memory: dict[str, Any], name: str) -> list[str]:
+    if planned["policy"] == "none":
+        return []
+    if "unavailable" in memory:
+        return [f"memory of {name} is not proven: {memory['unavailable']}"]
+    pages: dict[int, int] = {}
+    for part in ("nodes", "freed_nodes"):
+        for node, count in memory[part].items():
+            pages[int(node)] = pages.get(int(node), 0) + count
+    reasons = _outside(planned["nodes"], pages, name)
+    if planned["policy"] == "interleave" and not reasons:
+        reasons = _uneven(planned["nodes"], pages, memory, name)
+    return reasons
+
+
+def _outside(nodes: list[int], pages: dict[int, int], name: str) -> list[str]:
+    total = sum(pages.values())
+    return [
+        f"{count} of {total} pages of {name} lie on memory node {node}, planned: {counted('node', nodes)}"
+        for node, count in sorted(pages.items())
+        if node not in nodes and count > 0
+    ]
+
+
+def _uneven(nodes: list[int], pages: dict[int, int], memory: dict[str, Any], name: str) -> list[str]:
+    total = sum(pages.values())
+    grain_pages = max(1, int(memory.get("grain_bytes", 0)) // max(1, memory["page_bytes"]))
+    if total < max(INTERLEAVE_PAGES, INTERLEAVE_GRAINS * grain_pages * len(nodes)):
+        return []
+    share = total / len(nodes)
+    return [
+        f"memory of {name} is not interleaved: node {node} holds {pages.get(node, 0)} of {total} pages, "
+        f"an even share would be {share:.0f}"
+        for node in sorted(nodes)
+        if not share / 2 <= pages.get(node, 0) <= share * 2
+    ]

@@ -1,0 +1,39 @@
+"""The witness files of one launch. A damaged one is a reason, never a crash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from plumbline import schemas
+from plumbline.errors import PlumbError
+
+
+def read(folder: Path | str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The witnesses in ``folder`` (every ``*.json``), ordered by host and rank, and a reason for each damaged one."""
+    witnesses: list[dict[str, Any]] = []
+    reasons: list[str] = []
+    if not Path(folder).is_dir():
+        return [], [f"no witness folder {folder}"]
+    for file in sorted(Path(folder).glob("*.json")):
+        try:
+            witnesses.append(_load(file))
+        except PlumbError as error:
+            reasons.append(str(error))
+    witnesses.sort(key=lambda item: (item["host"], item["rank"], item["local_rank"], item["pid"]))
+    return witnesses, reasons
+
+
+def _load(file: Path) -> dict[str, Any]:
+    cure = "the launch cannot be verified"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlumbError(f"unreadable witness file: {error}", str(file), cure) from error
+    try:
+        document: dict[str, Any] = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlumbError(f"damaged witness file: {error}", str(file), cure) from error
+    schemas.check("witness", document, str(file))
+    return document

@@ -1,0 +1,132 @@
+"""Intel MPI Benchmarks: point-to-point by the distance of the two ranks, collectives by placement, -NBC, -RMA and -MT.
+
+Iteration counts are fixed (``-iter_policy off``): IMB's own policy gives a slow run fewer iterations.
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after, variable
+
+from plumbline.rfm import GROUPS, PAIRS, PlumbTest
+
+#: messages per size; of large ones no more than the volume in MB
+ITERATIONS = ("-iter", "1000,80", "-iter_policy", "off")
+#: operations whose bandwidth adds up what goes both ways
+BOTH_WAYS = ("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get")
+
+
+class ImbTest(PlumbTest):
+    """What all IMB tests share. A test names its ``operation``."""
+
+    benchmark = "imb-mpi1"
+    parser = "imb"
+    tags = {"imb", "full"}
+    min_ranks = 2
+    #: largest message of the curve in bytes
+    largest = variable(int, value=1 << 22)
+
+    @run_after("init")
+    def compose(self):
+        """All ranks take part (-npmin); sizes 0, 1, 2, 4, … up to the largest."""
+        sizes = f"0:{self.largest.bit_length() - 1}"
+        self.arguments = [self.operation, "-npmin", "65536", *ITERATIONS, "-msglog", sizes]
+        self.context = {"benchmark": self.operation, "last_bytes": self.largest}
+        if self.operation in BOTH_WAYS:
+            self.context |= {"directions": 2}
+
+
+@rfm.simple_test
+class imb_pair(ImbTest):
+    """Two ranks by their distance: time of 8 bytes and best bandwidth (experiments R6, U2, U3)."""
+
+    operation = parameter(["PingPong", "PingPing", "Sendrecv", "Exchange"])
+    placement = parameter(PAIRS)
+    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+
+    @run_after("init")
+    def choose_figures(self):
+        """PingPong and PingPing print one time, Sendrecv and Exchange minimum, maximum and average over the ranks."""
+        time = "latency" if self.operation.startswith("Ping") else "time_avg"
+        self.figures = [("time_8B", time, {"bytes": 8}), ("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class imb_window(ImbTest):
+    """Windows of 64 messages one way or both ways: best bandwidth and rate of 8-byte messages (experiment R6)."""
+
+    operation = parameter(["Uniband", "Biband"])
+    placement = parameter(PAIRS)
+    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+    figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
+    largest = 1 << 20
+
+
+@rfm.simple_test
+class imb_collective(ImbTest):
+    """All ranks of a placement, one thread each: time of 8 bytes and of the largest message (experiment D5)."""
+
+    operation = parameter(["Bcast", "Allreduce", "Reduce", "Allgather", "Alltoall"])
+    placement = parameter(GROUPS)
+    threads = 1
+    largest = 1 << 20
+    figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class imb_barrier(ImbTest):
+    """Barrier over all ranks of a placement (experiments D5, R7)."""
+
+    operation = "Barrier"
+    placement = parameter(GROUPS)
+    threads = 1
+    figures = [("time", "time_avg", {})]
+
+    @run_after("init")
+    def no_sizes(self):
+        """Barrier's table has no message sizes."""
+        self.context = {"benchmark": self.operation}
+
+
+@rfm.simple_test
+class imb_nbc(ImbTest):
+    """Non-blocking collectives beside computation: how much of the communication is hidden (experiment R5)."""
+
+    benchmark = "imb-nbc"
+    operation = parameter(["Ibcast", "Iallreduce", "Ireduce", "Iallgather", "Ialltoall", "Ibarrier"])
+    placement = parameter(GROUPS)
+    threads = 1
+    quick_placements = ()
+    largest = 1 << 20
+
+    @run_after("init")
+    def choose_figures(self):
+        """Ibarrier's table has no message sizes."""
+        where = {} if self.operation == "Ibarrier" else {"bytes": self.largest}
+        self.figures = [("overlap", "overlap", where), ("time", "time_pure", where)]
+        if self.operation == "Ibarrier":
+            self.context = {"benchmark": self.operation}
+
+
+@rfm.simple_test
+class imb_rma(ImbTest):
+    """One-sided transfers between two ranks by their distance (experiment R6 for put and get)."""
+
+    benchmark = "imb-rma"
+    operation = parameter(["Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get"])
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    figures = [
+        ("time_8B", "latency", {"bytes": 8, "mode": "non-aggregate"}),
+        ("bandwidth", "bandwidth", {"mode": "non-aggregate"}),
+    ]
+
+
+@rfm.simple_test
+class imb_mt(ImbTest):
+    """Multi-threaded point-to-point: two ranks, each filling a NUMA node or package with threads (experiment T5)."""
+
+    benchmark = "imb-mt"
+    operation = parameter(["PingPongMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"])
+    placement = parameter(["numa", "socket"])
+    quick_placements = ()
+    figures = [("bandwidth", "bandwidth", {})]

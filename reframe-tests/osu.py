@@ -1,0 +1,74 @@
+"""OSU Micro-Benchmarks: point-to-point by the distance of the two ranks, collectives by placement.
+
+The programs' own defaults for sizes and iterations are kept, so that the C suite and its port to Python (provider
+``wheel``) run from the same lines. Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from plumbline.rfm import GROUPS, PAIRS, PlumbTest
+
+
+class OsuTest(PlumbTest):
+    """What all OSU tests share. A test names its ``operation``."""
+
+    parser = "osu"
+    tags = {"osu", "full"}
+    min_ranks = 2
+
+    @run_after("init")
+    def compose(self):
+        """The manifest has every OSU program under its own name."""
+        self.benchmark = f"osu_{self.operation}"
+        self.context = {"benchmark": self.benchmark, "last_bytes": self.last_bytes}
+
+
+@rfm.simple_test
+class osu_pair(OsuTest):
+    """Two ranks by their distance: latency, bandwidth one way and both ways (experiments R6, U2, U3, D7)."""
+
+    operation = parameter(["latency", "bw", "bibw"])
+    placement = parameter(PAIRS)
+    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+    last_bytes = 1 << 22
+
+    @run_after("init")
+    def choose_figures(self):
+        """Time of 8 bytes and of 4 MiB, or the best bandwidth."""
+        self.context = {**self.context, "directions": 2 if self.operation == "bibw" else 1}
+        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+        self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class osu_multi_pair(OsuTest):
+    """Half of the ranks with the other half, all at once (experiment R6 under load)."""
+
+    operation = "multi_lat"
+    placement = parameter(GROUPS)
+    threads = 1
+    last_bytes = 1 << 22
+    figures = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+
+
+@rfm.simple_test
+class osu_collective(OsuTest):
+    """All ranks of a placement, one thread each: time of 8 bytes and of the largest message (experiment D5)."""
+
+    operation = parameter(["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter"])
+    placement = parameter(GROUPS)
+    threads = 1
+    last_bytes = 1 << 20
+    figures = [("time_8B", "latency", {"bytes": 8}), ("time_1MiB", "latency", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class osu_barrier(OsuTest):
+    """Barrier over all ranks of a placement (experiments D5, R7)."""
+
+    operation = "barrier"
+    placement = parameter(GROUPS)
+    threads = 1
+    last_bytes = 0
+    figures = [("time", "latency", {})]

@@ -1,0 +1,67 @@
+"""STREAM: bandwidth by thread count, rank placement and memory node.
+
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from plumbline.rfm import PlumbTest, machines
+from plumbline.topology import counts
+
+
+class StreamTest(PlumbTest):
+    """What all STREAM tests share: the program and its four rates."""
+
+    benchmark = "stream"
+    parser = "stream"
+    figures = [(kernel, kernel, {}) for kernel in ("triad", "copy", "scale", "add")]
+    tags = {"stream", "full"}
+
+
+@rfm.simple_test
+class stream_threads(StreamTest):
+    """One rank, more and more threads, unpinned against pinned (experiment R2: pinning removes the spread)."""
+
+    placement = parameter(["none", "compact", "scatter"])
+    threads = parameter(counts.node_threads(machines()))
+    ranks_per_node = 1
+    quick_placements = ("none", "compact")
+
+    @run_after("init")
+    def keep_quick_short(self):
+        """Quick: the largest thread count, unpinned and pinned; full: all of them."""
+        if self.threads != max(counts.node_threads(machines())):
+            self.tags -= {"quick"}
+
+
+@rfm.simple_test
+class stream_numa(StreamTest):
+    """One rank on NUMA node ``cpu_node`` with its memory on ``memory_node`` (experiments U1, T1: local against far)."""
+
+    cpu_node = parameter(counts.cpu_nodes(machines()))
+    memory_node = parameter(counts.memory_nodes(machines()))
+    threads = parameter(counts.numa_threads(machines()))
+    quick_placements = ()
+
+    @run_after("init")
+    def place(self):
+        """Quick: one thread on the first node, with its own memory and with every other node's."""
+        self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
+        if self.threads == 1 and self.cpu_node == min(counts.cpu_nodes(machines())):
+            self.tags |= {"quick"}
+
+
+@rfm.simple_test
+class stream_ranks(StreamTest):
+    """A rank per object, its threads filling it; the ranks' rates are added (experiments T3, R3)."""
+
+    placement = parameter(["core", "l3", "numa", "socket", "node", "smt"])
+    memory = parameter(["local", "interleave", "remote"])
+    quick_placements = ("numa", "core")
+
+    @run_after("init")
+    def keep_quick_short(self):
+        """Quick: local memory only."""
+        if self.memory != "local":
+            self.tags -= {"quick"}

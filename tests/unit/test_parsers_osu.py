@@ -1,0 +1,153 @@
+"""OSU, C suite and ports: values, and every guard broken on purpose."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.parsers import ParseError, parse
+
+STORED = Path(__file__).parents[1] / "data" / "outputs" / "osu"
+LATENCY = (STORED / "mpich-c-latency.txt").read_text()
+PORT = (STORED / "mpich-port-latency.txt").read_text()
+MIB = 1 << 20
+
+
+def stored(
+    name: str, size: int | None, last: int = 4096
+) -> dict[str, tuple[float, str, str, dict[str, Any], int | None]]:
+    """The measurements at one size of a stored output, by metric."""
+    found = parse("osu", (STORED / f"{name}.txt").read_text(), {"last_bytes": last})
+    return {
+        one.metric: (one.value, one.unit, one.better, one.params, one.iterations)
+        for one in found
+        if one.params.get("bytes") == size
+    }
+
+
+def test_c_latency() -> None:
+    assert stored("mpich-c-latency", 2) == {"latency": (1.09, "us", "lower", {"bytes": 2}, None)}
+    assert stored("handmade-v5.9-latency", 4096) == {"latency": (0.80, "us", "lower", {"bytes": 4096}, None)}
+    assert stored("openmpi-c-put_latency", 4096)["latency"][0] == 0.11
+
+
+def test_c_bandwidths() -> None:
+    assert stored("openmpi-c-bw", 4096) == {"bandwidth": (1333.05, "MB/s", "higher", {"bytes": 4096}, None)}
+    params = {"pairs": 1, "window": 64, "bytes": 64}
+    assert stored("openmpi-c-mbw_mr", 64) == {
+        "bandwidth": (617.06, "MB/s", "higher", params, None),
+        "message_rate": (9641516.37, "msg/s", "higher", params, None),
+    }
+
+
+def test_c_collectives() -> None:
+    assert stored("mpich-c-allreduce-full", 4096) == {
+        "latency": (2.09, "us", "lower", {"bytes": 4096}, 100),
+        "latency_min": (2.08, "us", "lower", {"bytes": 4096}, 100),
+        "latency_max": (2.09, "us", "lower", {"bytes": 4096}, 100),
+    }
+    assert stored("openmpi-c-barrier", None) == {"latency": (0.27, "us", "lower", {}, None)}
+    assert stored("intelmpi-c-barrier-full", None)["latency_max"] == (0.26, "us", "lower", {}, 100)
+    assert {name: one[0] for name, one in stored("mpich-c-ibarrier", None).items()} == {
+        **{"time_overall": 4.38, "time_compute": 2.59, "time_pure": 2.06, "overlap": 12.94},
+    }
+    assert stored("mpich-c-iallreduce", 4096)["overlap"] == (27.55, "%", "higher", {"bytes": 4096}, None)
+
+
+def test_ports() -> None:
+    assert stored("intelmpi-port-latency", 4 * MIB, 4 * MIB)["latency"][:3] == (151.85, "us", "lower")
+    assert stored("openmpi-port-barrier", None) == {"latency": (0.37, "us", "lower", {}, None)}
+    assert stored("mpich-port-alltoallv", MIB, MIB)["latency"][0] == 226.82
+
+
+def test_the_title_of_a_port_decides_over_its_wrong_column_name() -> None:
+    text = (STORED / "mpich-port-bw.txt").read_text()
+    assert "Latency [us]" in text
+    assert stored("mpich-port-bw", 64, 4 * MIB) == {"bandwidth": (67.69, "MB/s", "higher", {"bytes": 64}, None)}
+    mended = parse("osu", text.replace("Latency [us]", "Bandwidth [MB/s]"), {"last_bytes": 4 * MIB})
+    assert mended == parse("osu", text, {"last_bytes": 4 * MIB})
+    with pytest.raises(ParseError, match=r"columns Bandwidth\(MB/s\) under the title 'mpi latency test'"):
+        parse("osu", PORT.replace("Latency [us]", "Bandwidth [MB/s]"), {"last_bytes": 4 * MIB})
+
+
+def test_names_with_and_without_prefix() -> None:
+    for name in ("osu_latency", "latency", None):
+        assert len(parse("osu", LATENCY, {"benchmark": name, "last_bytes": 4096})) == 13
+    with pytest.raises(ParseError, match="benchmark osu_bw is missing: the output is that of 'mpi latency test'"):
+        parse("osu", LATENCY, {"benchmark": "osu_bw", "last_bytes": 4096})
+    with pytest.raises(ParseError, match=r"unknown OSU|unknown benchmark 'osu_latancy'"):
+        parse("osu", LATENCY, {"benchmark": "osu_latancy", "last_bytes": 4096})
+
+
+def test_device_titles() -> None:
+    assert (
+        len(parse("osu", LATENCY.replace("OSU MPI ", "OSU MPI-CUDA "), {"benchmark": "latency", "last_bytes": 4096}))
+        == 13
+    )
+
+
+def test_percentiles_and_transmit_size() -> None:
+    text = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)    P50 Tail Lat(us)       Transmit Size\n"
+    text += "1    1.5    1.4    1\n2    1.6    1.5    2\n"
+    last = parse("osu", text, {"last_bytes": 2})[-1]
+    assert (last.metric, last.value, last.params) == ("latency_p50", 1.5, {"bytes": 2, "transmit_bytes": 2})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "reason"),
+    [
+        (r"# OSU.*\n", "", "no title line"),
+        (r"# OSU.*\n", "# OSU MPI Latency Benchmark v7.4\n", "no title line"),
+        (r"# OSU.*\n", "# OSU MPI Spelling Test v7.4\n", "unknown title 'mpi spelling test'|is missing"),
+        (r"(# OSU.*\n)", r"\1\1", "several independent runs"),
+        (r"# Size.*\n", "", "stands in the heading: garbled"),
+        (r"(?s)# Size.*", "", "no column line: truncated"),
+        (r"(?s)(# Size[^\n]*\n).*", r"\1", "the table has no rows"),
+        (r"Avg Latency\(us\)", "Avg Latency(ns)", r"column 'AvgLatency\(ns\)' is not known"),
+        (r"Avg Latency\(us\)", "Avg Latency(us)   Avg Latency(us)", "a column appears twice|no row"),
+        (r"4096 .*\n", "", "ends at 2048 bytes, 4096 bytes were expected last"),
+        (r"\n\Z", "", "ends within a line"),
+        (r"\n64 .*", "", "sizes between 32 and 128 bytes are missing"),
+        (r"(\n64 .*)", r"\1\1", "64 bytes follow 64"),
+        (r"(\n64 .*)", r"\1\n16   1.0", "16 bytes follow 64"),
+        (r"(\n64 .*)(\n)", r"\1 64  1.0\2", "no row of the table: garbled"),
+        (r"(\n64 .*)", r"\1\n\n", "no row of the table: garbled"),
+        (r"(\n64 .*)", r"\1\n# note", "no row of the table: garbled"),
+        (r"(\n64 .*)", r"\1\n[node1] warning", r"column Size: '\[node1\]' is not"),
+        (r"(\n64 +).*", r"\1nan", "'nan' is not a finite"),
+        (r"(\n64 +).*", r"\1-nan", "'-nan' is not a finite"),
+        (r"(\n64 +).*", r"\1inf", "'inf' is not a finite"),
+        (r"(\n64 +)", r"\1-", "is not a finite, non-negative"),
+        (r"(\n64 +)", r"\1x", "is not a finite"),
+        (r"\n64 ", "\n64.0 ", "column Size: '64.0' is not a non-negative integer"),
+        (r"\Z", "DATA VALIDATION ERROR: osu_latency exited with status 1\n", "the run failed"),
+        (r"\Z", "[node1:1] *** Process received signal ***\n", "the run failed"),
+    ],
+)
+def test_each_guard(pattern: str, replacement: str, reason: str) -> None:
+    damaged = re.sub(pattern, replacement.replace("\\n", "\n"), LATENCY, count=1)
+    assert damaged != LATENCY
+    with pytest.raises(ParseError, match=reason):
+        parse("osu", damaged, {"benchmark": "osu_latency", "last_bytes": 4096})
+
+
+def test_validation_column() -> None:
+    text = (STORED / "mpich-c-latency-validated.txt").read_text()
+    assert len(parse("osu", text, {"last_bytes": 4096})) == 13
+    with pytest.raises(ParseError, match="validation failed: '64 "):
+        parse("osu", re.sub(r"(\n64 .*)Pass", r"\1Fail", text), {"last_bytes": 4096})
+
+
+def test_a_sized_table_needs_its_last_size() -> None:
+    with pytest.raises(ParseError, match=r"no end mark.*'last_bytes'"):
+        parse("osu", LATENCY, {})
+
+
+def test_barrier_with_two_rows() -> None:
+    for name in ("mpich-c-barrier", "mpich-port-barrier"):
+        text = (STORED / f"{name}.txt").read_text()
+        with pytest.raises(ParseError, match="2 rows where one was expected"):
+            parse("osu", text + text.splitlines(keepends=True)[-1], {})

@@ -1,0 +1,148 @@
+"""Playbooks and roles: what can be said without changing a machine, and onboarding in check mode on this one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = sorted((ROOT / "playbooks" / "roles").iterdir())
+PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
+
+
+def ansible(*arguments, inventory="playbooks/inventories/localhost", **variables):
+    command = [str(PLAYBOOK), "-i", str(inventory), *arguments]
+    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), **variables}
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+
+
+def tasks(role):
+    """All tasks of a role, those in blocks too."""
+    waiting = [task for file in (role / "tasks").glob("*.yml") for task in yaml.safe_load(file.read_text())]
+    while waiting:
+        task = waiting.pop()
+        waiting += task.get("block", [])
+        yield task
+
+
+def test_syntax():
+    for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
+        done = ansible("--syntax-check", str(playbook))
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_every_default_is_specified_documented_and_prefixed(role):
+    defaults = yaml.safe_load((role / "defaults/main.yml").read_text())
+    options = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    readme = (role / "README.md").read_text()
+    assert set(options) == set(defaults)
+    for name, option in options.items():
+        assert name.startswith(f"{role.name}_")
+        assert option["description"]
+        assert f"`{name}`" in readme
+        if isinstance(defaults[name], (str, int)) and "{{" not in str(defaults[name]):
+            assert re.search(rf"`{name}` \| .*`{re.escape(str(defaults[name]))}`", readme), name
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_every_command_says_when_it_changed_something(role):
+    for task in tasks(role):
+        called = [key for key in task if key.startswith("ansible.builtin.")]
+        assert called or "block" in task, task
+        if called and called[0] in ("ansible.builtin.command", "ansible.builtin.shell"):
+            assert "changed_when" in task or "creates" in task[called[0]], task["name"]
+        if "register" in task:
+            assert task["register"].startswith(f"{role.name}_")
+
+
+def test_stages_have_their_tags():
+    (play,) = yaml.safe_load((ROOT / "playbooks/onboard.yml").read_text())
+    stages = [tag for task in [*play["pre_tasks"], *play["tasks"]] for tag in task["tags"]]
+    assert stages == ["always", "preflight", "packages", "tools", "deploy", "site_config"]
+
+
+@pytest.mark.e2e
+def test_onboarding_in_check_mode_changes_nothing(tmp_path):
+    sites = tmp_path / "sites"
+    done = ansible("--check", "playbooks/onboard.yml", PLUMB_SITES=str(sites))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^localhost: ok=\d+ changed=1 failed=0", done.stdout, re.MULTILINE), done.stdout
+    assert not sites.exists()  # the one change that it would make
+
+
+@pytest.mark.e2e
+def test_onboarding_again_changes_nothing():
+    done = ansible("playbooks/onboard.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^localhost: ok=\d+ changed=0 failed=0", done.stdout, re.MULTILINE), done.stdout
+
+
+def extra(tmp_path, **variables):
+    file = tmp_path / "extra.yml"
+    file.write_text(yaml.safe_dump(variables))
+    return ["-e", f"@{file}", "playbooks/onboard.yml"]
+
+
+def need(name, probe):
+    return {"name": name, "probe": probe, "Debian": ["libfoo-dev", "bar"], "RedHat": ["foo-devel"]}
+
+
+def test_missing_packages_are_named_with_the_command(tmp_path):
+    needs = [need("foo with headers", "false"), need("shell", "true")]
+    done = ansible("--tags", "packages", *extra(tmp_path, plumb_packages_needs=needs, plumb_packages_install=False))
+    assert done.returncode != 0
+    assert "missing: foo with headers. As root: " in done.stdout
+    assert re.search(r"(apt-get install libfoo-dev bar|dnf install foo-devel)", done.stdout)
+    assert "shell" not in done.stdout.split("missing:")[1]
+
+
+def test_nothing_missing_installs_nothing(tmp_path):
+    done = ansible("--tags", "packages", *extra(tmp_path, plumb_packages_needs=[need("shell", "true")]))
+    assert done.returncode == 0
+    assert "Install packages" not in done.stdout
+
+
+def test_unknown_distribution_is_one_message(tmp_path):
+    broken = need("foo", "false")
+    del broken["Debian"], broken["RedHat"]
+    done = ansible(
+        "--tags", "packages", *extra(tmp_path, plumb_packages_needs=[{**broken, "Debian": [], "RedHat": []}])
+    )
+    assert done.returncode != 0
+    assert "missing: foo. Install them, or load modules that have them" in done.stdout
+
+
+def test_full_disk_is_named_before_anything_is_made(tmp_path):
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    plumb = tmp_path / ".venv/bin/plumb"
+    plumb.write_text("")
+    plumb.chmod(0o755)
+    wanted = {"plumb_preflight_root": str(tmp_path), "plumb_preflight_free_mb": 10**9}
+    done = ansible("--tags", "preflight", *extra(tmp_path, **wanted))
+    assert done.returncode != 0
+    assert "1000000000 are needed: free some space" in done.stdout
+
+
+def test_wrong_type_of_a_variable_is_refused(tmp_path):
+    done = ansible("--tags", "preflight", *extra(tmp_path, plumb_preflight_free_mb="plenty"))
+    assert done.returncode != 0
+    assert "plumb_preflight_free_mb" in done.stdout
+
+
+def test_unknown_stack_is_one_line(tmp_path):
+    done = ansible("--tags", "deploy", "-e", "stacks=opnmpi", "playbooks/onboard.yml")
+    assert done.returncode != 0
+    assert "no wheel stack is called 'opnmpi'" in done.stdout
+
+
+def test_inventory_without_hosts_says_which_group(tmp_path):
+    (tmp_path / "hosts.yml").write_text("all:\n  hosts: {}\n")
+    done = ansible("playbooks/onboard.yml", inventory=tmp_path / "hosts.yml")
+    assert "plumb_login" in done.stdout

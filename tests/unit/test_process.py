@@ -1,0 +1,113 @@
+"""A launch ends with everything it started, in time, and keeps its output."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline.launch import process
+
+#: starts a grandchild in a session of its own, as launcher daemons do, and writes its pid
+DAEMON = (
+    "import subprocess,sys,time; p=subprocess.Popen(['sleep','60'],start_new_session=True); print(p.pid,flush=True);"
+)
+
+
+def alive(pid: int) -> bool:
+    """Whether ``pid`` is a process that still runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_output_and_status_are_kept(tmp_path):
+    ended = process.run(
+        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), os.environ, tmp_path, 10
+    )
+    assert (ended.status, ended.exit_code) == ("failed", 3)
+    assert (tmp_path / "stdout").read_text() == "out\n"
+    assert (tmp_path / "stderr").read_text() == "err\n"
+
+
+def test_success(tmp_path):
+    ended = process.run(["true"], os.environ, tmp_path, 10)
+    assert (ended.status, ended.exit_code) == ("ok", 0)
+
+
+def test_a_hanging_launch_is_ended_with_its_daemons_and_says_what_it_waited_for(tmp_path):
+    ended = process.run(python(DAEMON + "time.sleep(60)"), os.environ, tmp_path, 1.0)
+    assert ended.status == "timeout"
+    assert 1.0 <= ended.wall_s < 10
+    assert any("sleep" in line and "sleeping" in line for line in ended.waiting)
+    assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+def test_a_launch_that_ignores_sigterm_is_killed(tmp_path):
+    code = "import signal,time,os; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(60)"
+    ended = process.run(python(code), os.environ, tmp_path, 1.0)
+    assert ended.status == "timeout"
+    assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+def test_what_a_finished_launcher_left_running_is_ended(tmp_path):
+    ended = process.run(python(DAEMON), os.environ, tmp_path, 10)
+    assert ended.status == "ok"
+    assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_launch_and_is_reported(tmp_path, signum):
+    """Run in a process of its own: the signal must reach the driver, not pytest."""
+    code = f"""
+import os, sys
+from pathlib import Path
+from plumbline.launch import process
+try:
+    process.run([sys.executable, "-c", {DAEMON + "time.sleep(60)"!r}], os.environ, Path({str(tmp_path)!r}), 30)
+except process.Interrupted as error:
+    sys.exit(error.signum)
+"""
+    with subprocess.Popen(python(code)) as driver:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "stdout").exists() or not (tmp_path / "stdout").read_text().strip():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        driver.send_signal(signum)
+        assert driver.wait(timeout=20) == signum
+    assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+def test_a_killed_driver_takes_the_launcher_with_it(tmp_path):
+    code = f"""
+import os, sys
+from pathlib import Path
+from plumbline.launch import process
+process.run([sys.executable, "-c", "import os,time; print(os.getpid(), flush=True); time.sleep(60)"],
+            os.environ, Path({str(tmp_path)!r}), 30)
+"""
+    with subprocess.Popen(python(code)) as driver:
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "stdout").exists() or not (tmp_path / "stdout").read_text().strip():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        driver.kill()
+        driver.wait(timeout=20)
+    pid = int((tmp_path / "stdout").read_text())
+    deadline = time.monotonic() + 10
+    while alive(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_missing_program_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        process.run(["no-such-program"], os.environ, tmp_path, 10)

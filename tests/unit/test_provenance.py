@@ -1,0 +1,122 @@
+"""Facts of a host are read, or absent; never guessed."""
+
+from pathlib import Path
+
+import pytest
+
+from plumbline import doctor, provenance
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
+
+
+def test_an_empty_machine_has_no_facts(tmp_path):
+    host = provenance.collect(tmp_path)
+    known = {"hostname", "machine", "kernel", "cgroup", "memlock_bytes", "stack_bytes"}
+    assert {key for key, value in host.items() if value is not None} - known == set()
+
+
+def test_knobs_are_read(tmp_path):
+    tree(
+        tmp_path,
+        {
+            "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+            "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
+            "sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
+            "sys/devices/system/cpu/smt/active": "1\n",
+            "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+            "proc/sys/kernel/numa_balancing": "1\n",
+            "proc/loadavg": "3.50 1.00 0.50 1/100 1234\n",
+            "proc/cpuinfo": "processor\t: 0\nmodel name\t: A CPU\nmicrocode\t: 0x42\nflags\t: fpu hypervisor\n",
+            "proc/meminfo": "MemTotal:  1000 kB\n",
+        },
+    )
+    host = provenance.collect(tmp_path)
+    assert host["governor"] == "performance, powersave"
+    assert (host["turbo"], host["smt"], host["numa_balancing"]) == (True, True, True)
+    assert host["thp"] == "madvise"
+    assert host["load"] == [3.5, 1.0, 0.5]
+    assert (host["cpu"], host["microcode"], host["virtual"]) == ("A CPU", "0x42", "yes")
+    assert host["memory_bytes"] == 1024000
+
+
+@pytest.mark.parametrize(
+    ("files", "quota", "limit"),
+    [
+        ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "150000 100000\n"}, 1.5, None),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "1000000\n"}, None, 1000000),
+        (
+            {
+                "proc/self/cgroup": "1:cpu:/job\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "50000\n",
+                "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+            },
+            0.5,
+            None,
+        ),
+        ({"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "max 100000\n"}, None, None),
+    ],
+)
+def test_cgroup_limits_of_both_versions(tmp_path, files, quota, limit):
+    found = provenance.Reader(tree(tmp_path, files)).cgroup()
+    assert (found["cpu_quota"], found["memory_limit_bytes"]) == (quota, limit)
+
+
+GOOD = {
+    "governor": "performance", "turbo": False, "thp": "always", "numa_balancing": False, "smt": False,
+    "load": [0.0, 0.0, 0.0],
+    "memlock_bytes": None, "virtual": None, "clocksource": "tsc", "memory_bytes": 1 << 40,
+    "cgroup": {"cpu_quota": None, "memory_limit_bytes": None},
+}  # fmt: skip
+
+
+def findings(**changes):
+    found = doctor.examine({**GOOD, **changes}, which=lambda name: f"/usr/bin/{name}")
+    return {finding.name: finding for finding in found}
+
+
+def test_a_good_host_has_nothing_to_mend():
+    own = {"tool plumb-bind", "tool libplumbwitness.so"}
+    assert [name for name, finding in findings().items() if finding.bad and name not in own] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"governor": "powersave"}, "frequency governor"),
+        ({"turbo": True}, "turbo"),
+        ({"thp": "never"}, "transparent huge pages"),
+        ({"numa_balancing": True}, "automatic NUMA balancing"),
+        ({"load": [500.0, 0.0, 0.0]}, "load"),
+        ({"memlock_bytes": 8 << 20}, "locked memory"),
+        ({"virtual": "qemu"}, "virtual machine"),
+        ({"clocksource": "hpet"}, "clock source"),
+        ({"cgroup": {"cpu_quota": 1.5, "memory_limit_bytes": None}}, "CPU quota of the cgroup"),
+        ({"cgroup": {"cpu_quota": None, "memory_limit_bytes": 1 << 30}}, "memory limit of the cgroup"),
+    ],
+)
+def test_every_fault_is_found_with_effect_and_cure(change, name):
+    finding = findings(**change)[name]
+    assert finding.bad is True
+    assert finding.effect
+    assert finding.cure
+
+
+def test_what_cannot_be_read_is_said(capsys):
+    assert findings(governor=None)["frequency governor"].bad is None
+
+
+def test_missing_tools_are_named():
+    found = {item.name: item for item in doctor.examine(GOOD, which=lambda name: None)}
+    assert found["tool gcc"].bad is True
+
+
+def test_the_report_is_one_screen_with_the_count_last():
+    lines = doctor.report(doctor.examine(GOOD, which=lambda name: None)).splitlines()
+    assert len(lines) <= 24
+    assert "to mend" in lines[-1]

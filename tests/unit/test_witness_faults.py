@@ -1,0 +1,152 @@
+"""Faults for real: each must come out unverified, with a reason that a person understands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+from witness_helper import compile_c, cpus, node_plan, only, rank_plan, run, start
+
+from plumbline import witness
+
+IDLE = """
+#include <unistd.h>
+int main(void) { usleep(50000); return 0; }
+"""
+WAIT = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) { puts("up"); fflush(stdout); pause(); return 0; }
+"""
+REBIND = """
+#include <sched.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(atoi(argv[argc - 1]), &set);
+    return sched_setaffinity(0, sizeof set, &set);
+}
+"""
+BUFFER = """
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+    char *block = malloc(4 << 20);
+    memset(block, 1, 4 << 20);
+    free(block);
+    return 0;
+}
+"""
+
+
+@pytest.fixture
+def two():
+    first, second = cpus(2)
+    return first, second
+
+
+def test_taskset_behind_the_binders_back(tmp_path, two):
+    first, second = two
+    plan = rank_plan([[first]])
+    program = compile_c(tmp_path, IDLE)
+    assert run(tmp_path / "w", plan, ["taskset", "-c", second, program]) == (0, "")
+    seen = only(tmp_path / "w")
+    reasons = witness.compare(node_plan(plan), [seen], 1)
+    name = f"rank 0 on {os.uname().nodename}"
+    assert reasons[0] == (
+        f"thread place 0 of {name} should be on CPU {first}, but no thread is bound there; threads are on: {second}"
+    )
+    assert f"may run on CPU {second}, outside the rank's CPU {first}" in reasons[1]
+
+
+def test_taskset_on_a_running_rank(tmp_path, two):
+    first, second = two
+    plan = rank_plan([[first]])
+    process = start(tmp_path / "w", plan, ["sleep", "0.4"])
+    time.sleep(0.2)
+    os.sched_setaffinity(process.pid, [second])
+    assert process.wait(10) == 0
+    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert any("should be on CPU" in reason for reason in reasons), reasons
+
+
+def test_widening_the_mask_is_no_less_a_fault(tmp_path, two):
+    first, second = two
+    plan = rank_plan([[first]])
+    program = compile_c(tmp_path, IDLE)
+    run(tmp_path / "w", plan, ["taskset", "-c", f"{first},{second}", program])
+    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert len(reasons) == 2
+    assert "no thread is bound there" in reasons[0]
+
+
+@pytest.mark.parametrize("language", ["c", "python"])
+def test_a_program_that_binds_itself_again(tmp_path, two, language):
+    first, second = two
+    plan = rank_plan([[first]])
+    if language == "c":
+        command = [compile_c(tmp_path, REBIND), second]
+    else:
+        command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{second}])"]
+    assert run(tmp_path / "w", plan, command) == (0, "")
+    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert f"should be on CPU {first}" in reasons[0]
+    assert f"threads are on: {second}" in reasons[0]
+
+
+def test_a_launcher_that_binds_every_rank_to_the_same_cpu(tmp_path, two):
+    """Two ranks, each with its plan; the launcher's own binding puts both on the first CPU."""
+    first, second = two
+    plans = [rank_plan([[first]], local_rank=0), rank_plan([[second]], local_rank=1)]
+    program = compile_c(tmp_path, IDLE)
+    for plan in plans:
+        assert run(tmp_path / "w", plan, ["taskset", "-c", first, program]) == (0, "")
+    found, faults = witness.read(tmp_path / "w")
+    assert faults == []
+    reasons = witness.compare(node_plan(*plans), found, 2)
+    assert len(reasons) == 2
+    assert all(f"rank 1 on {os.uname().nodename}" in reason for reason in reasons)
+
+
+def test_a_killed_rank(tmp_path, two):
+    plans = [rank_plan([[cpu]], local_rank=number) for number, cpu in enumerate(two)]
+    program = compile_c(tmp_path, WAIT)
+    process = start(tmp_path / "w", plans[1], [program])
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(10) == -signal.SIGKILL
+    assert run(tmp_path / "w", plans[0], ["true"]) == (0, "")
+    found, faults = witness.read(tmp_path / "w")
+    assert faults == []
+    host = os.uname().nodename
+    assert witness.compare(node_plan(*plans), found, 2) == [
+        f"local rank 1 on {host} left no witness: it was killed or crashed before its exit"
+    ]
+
+
+def test_memory_on_another_node(tmp_path):
+    """The pages are real; on a host of one node it is the plan that names a node where they do not lie."""
+    cpu = cpus(1)[0]
+    plan = rank_plan([[cpu]], nodes=[97])
+    program = compile_c(tmp_path, BUFFER, "-fno-builtin")
+    assert run(tmp_path / "w", plan, [program]) == (0, "")
+    (reason,) = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert reason.endswith("planned: node 97")
+    assert f"pages of rank 0 on {os.uname().nodename} lie on memory node" in reason
+
+
+def test_another_plan_than_the_one_asked_for(tmp_path, two):
+    first, second = two
+    assert run(tmp_path / "w", rank_plan([[second]]), ["true"]) == (0, "")
+    reasons = witness.compare(node_plan(rank_plan([[first]])), [only(tmp_path / "w")], 1)
+    assert f"was started with another plan: cpus {second} instead of {first}" in reasons[0]
+
+
+def test_started_without_the_binder(tmp_path):
+    assert run(tmp_path / "w", None, ["true"]) == (0, "")
+    reasons = witness.compare(node_plan(rank_plan([[cpus(1)[0]]])), [only(tmp_path / "w")], 1)
+    assert "had no plan: it was not started through plumb-bind" in reasons[0]

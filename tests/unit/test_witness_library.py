@@ -1,0 +1,593 @@
+"""libplumbwitness.so inside real programs: C, OpenMP, Python, forking, dying."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from witness_helper import compile_c, cpus, library, node_plan, only, rank_plan, run
+
+from plumbline import paths, witness
+
+MIB_PAGES = (1 << 20) // os.sysconf("SC_PAGESIZE")
+
+PTHREADS = r"""
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_barrier_t ready;
+static void *work(void *cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(*(int *)cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+    pthread_setname_np(pthread_self(), "worker");
+    pthread_barrier_wait(&ready);
+    for (;;) pause();
+}
+int main(int argc, char **argv) {
+    int cpu[64];
+    pthread_barrier_init(&ready, NULL, (unsigned)argc);
+    for (int i = 1; i < argc; i++) {
+        pthread_t thread;
+        cpu[i] = atoi(argv[i]);
+        pthread_create(&thread, NULL, work, &cpu[i]);
+    }
+    pthread_barrier_wait(&ready);
+    exit(7);
+}
+"""
+
+OPENMP = r"""
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+static char array[16 << 20];
+int main(void) {
+    int threads = 0;
+#pragma omp parallel
+    {
+#pragma omp for
+        for (long i = 0; i < (long)sizeof array; i++) array[i] = 1;
+#pragma omp atomic
+        threads++;
+    }
+    printf("%d threads %d\n", threads, array[5]);
+    return 0;
+}
+"""
+
+# Every way to hold large memory and give it back; the argument chooses.
+MEMORY = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#define MIB (1L << 20)
+static char *touched(void *block, long bytes) {
+    if (block == NULL || block == MAP_FAILED) exit(99);
+    for (long i = 0; i < bytes; i += 4096) ((volatile char *)block)[i] = 1;
+    return block;
+}
+static void *map(int flags, int fd, long bytes) {
+    return mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+static int file(const char *path, long bytes) {
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    unlink(path);
+    if (fd < 0 || ftruncate(fd, bytes) != 0) exit(98);
+    return fd;
+}
+int main(int argc, char **argv) {
+    const char *way = argv[1];
+    (void)argc;
+    if (!strcmp(way, "free")) {
+        free(touched(malloc(8 * MIB), 8 * MIB));
+    } else if (!strcmp(way, "realloc")) {
+        char *block = touched(malloc(8 * MIB), 8 * MIB);
+        block = realloc(block, 16);
+        free(block);
+    } else if (!strcmp(way, "munmap")) {
+        munmap(touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "munmap-shared")) {
+        munmap(touched(map(MAP_SHARED | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "munmap-parts")) {
+        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
+        munmap(block, 2 * MIB);
+        munmap(block + 6 * MIB, 2 * MIB);
+        munmap(block + 2 * MIB, 4 * MIB);
+    } else if (!strcmp(way, "mremap")) {
+        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 4 * MIB), 4 * MIB);
+        block = mremap(block, 4 * MIB, 8 * MIB, MREMAP_MAYMOVE);
+        munmap(touched(block, 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "half")) {
+        char *block = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB);
+        madvise(block, 8 * MIB, MADV_NOHUGEPAGE);
+        touched(block, 4 * MIB);
+        munmap(block, 8 * MIB);
+    } else if (!strcmp(way, "keep")) {
+        touched(malloc(8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "keep-shared")) {
+        touched(map(MAP_SHARED | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "small")) {
+        for (int i = 0; i < 4; i++) touched(malloc(100 << 10), 100 << 10);
+    } else if (!strcmp(way, "segment")) { /* what MPI libraries make for their ranks */
+        touched(map(MAP_SHARED, file(argv[2], 8 * MIB), 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "segment-gone")) {
+        munmap(touched(map(MAP_SHARED, file(argv[2], 8 * MIB), 8 * MIB), 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "memfd-gone")) {
+        int fd = memfd_create("segment", 0);
+        if (ftruncate(fd, 8 * MIB) != 0) return 97;
+        munmap(touched(map(MAP_SHARED, fd, 8 * MIB), 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "segment-over-block")) { /* mapped over a known block: no longer anonymous */
+        char *block = touched(map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 8 * MIB), 8 * MIB);
+        mmap(block, 8 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file(argv[2], 8 * MIB), 0);
+        munmap(touched(block, 8 * MIB), 8 * MIB);
+    } else if (!strcmp(way, "loop")) {
+        for (int i = 0; i < 20000; i++) free(touched(malloc(2 * MIB), 4096));
+    } else if (!strcmp(way, "many")) {
+        char *block[300];
+        for (int i = 0; i < 300; i++) block[i] = map(MAP_PRIVATE | MAP_ANONYMOUS, -1, 2 * MIB);
+        for (int i = 0; i < 300; i++) munmap(touched(block[i], 4096), 2 * MIB);
+    } else {
+        return 96;
+    }
+    return 0;
+}
+"""
+
+# How a program can end; the argument chooses.
+ENDS = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *call_exit(void *unused) {
+    (void)unused;
+    exit(5);
+}
+static void *outlive(void *unused) {
+    (void)unused;
+    char *block = malloc(4 << 20);
+    memset(block, 1, 4 << 20);
+    usleep(100000);
+    __asm__ volatile("" : : "r"(block) : "memory");
+    exit(6);
+}
+static void at_exit(void) { fputs("handler ran\n", stderr); }
+int main(int argc, char **argv) {
+    const char *way = argv[1];
+    pthread_t thread;
+    (void)argc;
+    atexit(at_exit);
+    if (!strcmp(way, "return")) return 4;
+    if (!strcmp(way, "_exit")) _exit(0);
+    if (!strcmp(way, "abort")) abort();
+    if (!strcmp(way, "thread")) {
+        pthread_create(&thread, NULL, call_exit, NULL);
+        pthread_join(thread, NULL);
+    }
+    if (!strcmp(way, "main-gone")) {
+        pthread_create(&thread, NULL, outlive, NULL);
+        pthread_exit(NULL);
+    }
+    if (!strcmp(way, "fork")) {
+        if (fork() == 0) exit(3);
+        if (fork() == 0) execl("/bin/true", "true", (char *)NULL);
+        wait(NULL);
+        wait(NULL);
+        return 0;
+    }
+    if (!strcmp(way, "exec")) execl(argv[0], argv[0], "return", (char *)NULL);
+    if (!strcmp(way, "chdir")) return chdir("/");
+    if (!strcmp(way, "name")) prctl(PR_SET_NAME, "a\"b\\\n)\xc3\xa9\xff(");
+    if (!strcmp(way, "environment")) {
+        clearenv();
+        setenv("PLUMB_WITNESS_DIR", "/nowhere", 1);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    return {
+        "pthreads": compile_c(folder, PTHREADS, "-pthread", name="pthreads"),
+        "openmp": compile_c(folder, OPENMP, "-fopenmp", name="openmp"),
+        "memory": compile_c(folder, MEMORY, "-fno-builtin-malloc", "-fno-builtin-realloc", name="memory"),
+        "ends": compile_c(folder, ENDS, "-pthread", "-fno-builtin-malloc", name="ends"),
+    }
+
+
+@pytest.fixture
+def plan():
+    return rank_plan([[cpus(1)[0]]])
+
+
+def test_threads_with_their_names_and_places(tmp_path, programs):
+    first, second = cpus(2)
+    plan = rank_plan([[first], [second]])
+    status, stderr = run(tmp_path / "w", plan, [programs["pthreads"], first, second])
+    assert (status, stderr) == (7, "")
+    seen = only(tmp_path / "w")
+    assert [thread["affinity"] for thread in seen["threads"]] == [[first, second], [first], [second]]
+    assert [thread["name"] for thread in seen["threads"]] == ["pthreads", "worker", "worker"]
+    assert seen["start"]["affinity"] == [first, second]
+    assert seen["program"] == str(programs["pthreads"])
+    assert seen["host"] == os.uname().nodename
+    assert witness.compare(node_plan(plan), [seen], 1) == []
+
+
+def test_openmp_is_verified_on_its_places_with_its_memory(tmp_path, programs):
+    plan = rank_plan([[cpu] for cpu in cpus(2)])
+    status, _ = run(tmp_path / "w", plan, [programs["openmp"]])
+    assert status == 0
+    seen = only(tmp_path / "w")
+    assert witness.compare(node_plan(plan), [seen], 1) == []
+    assert sum(seen["memory"]["nodes"].values()) >= 16 * MIB_PAGES
+    assert 0 < seen["usage"]["wall_s"] < 60
+    assert seen["usage"]["minor_faults"] > 0
+
+
+def test_the_same_openmp_program_unbound_is_not_verified(tmp_path, programs):
+    plan = rank_plan([[cpu] for cpu in cpus(2)])
+    run(tmp_path / "w", plan, [programs["openmp"]], {"OMP_PROC_BIND": "false", "OMP_PLACES": ""})
+    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert any("no thread is bound there" in reason for reason in reasons), reasons
+
+
+def memory_of(tmp_path, programs, plan, *arguments):
+    status, stderr = run(tmp_path / "w", plan, [programs["memory"], *arguments])
+    assert (status, stderr) == (0, "")
+    found = only(tmp_path / "w")["memory"]
+    assert "unavailable" not in found
+    return found
+
+
+@pytest.mark.parametrize("way", ["free", "realloc", "munmap", "munmap-shared", "munmap-parts", "mremap"])
+def test_memory_given_back_before_the_end_is_counted(tmp_path, programs, plan, way):
+    found = memory_of(tmp_path, programs, plan, way)
+    assert found["nodes"] == {}
+    freed = sum(found["freed_nodes"].values())
+    assert 8 * MIB_PAGES <= freed <= 8 * MIB_PAGES + 4, "8 MiB and the allocator's own page"
+
+
+def test_only_touched_pages_count(tmp_path, programs, plan):
+    found = memory_of(tmp_path, programs, plan, "half")
+    assert sum(found["freed_nodes"].values()) == 4 * MIB_PAGES
+
+
+@pytest.mark.parametrize("way", ["keep", "keep-shared"])
+def test_memory_held_to_the_end_is_counted(tmp_path, programs, plan, way):
+    found = memory_of(tmp_path, programs, plan, way)
+    assert 8 * MIB_PAGES <= sum(found["nodes"].values()) <= 8 * MIB_PAGES + 4
+    assert found["freed_nodes"] == {}
+
+
+@pytest.mark.parametrize("way", ["segment", "segment-gone", "memfd-gone", "small"])
+def test_shared_segments_and_small_blocks_do_not_count(tmp_path, programs, plan, way):
+    name = f"/dev/shm/plumb-test-{os.getpid()}"
+    found = memory_of(tmp_path, programs, plan, way, name)
+    assert (found["nodes"], found["freed_nodes"]) == ({}, {})
+
+
+def test_a_segment_mapped_over_a_block_does_not_count(tmp_path, programs, plan):
+    found = memory_of(tmp_path, programs, plan, "segment-over-block", f"/dev/shm/plumb-test-{os.getpid()}")
+    assert found["freed_nodes"] == {}
+
+
+def test_a_program_that_frees_all_the_time_is_sampled_less(tmp_path, programs, plan):
+    found = memory_of(tmp_path, programs, plan, "loop")
+    assert found["freed_blocks"] + found["freed_blocks_skipped"] == 20000
+    assert found["freed_blocks"] > 10
+    assert found["freed_blocks_skipped"] > found["freed_blocks"]
+
+
+def test_more_mappings_than_the_table_holds_are_said(tmp_path, programs, plan):
+    found = memory_of(tmp_path, programs, plan, "many")
+    assert found["untracked_mappings"] == 300 - 256
+    assert found["freed_blocks"] + found["freed_blocks_skipped"] == 256
+
+
+PYTHON_MMAP = """
+import mmap, sys
+block = mmap.mmap(-1, 8 << 20)
+for at in range(0, 8 << 20, 4096):
+    block[at] = 1
+if sys.argv[1] == "close":
+    block.close()
+else:
+    import os, atexit
+    kept = memoryview(block)
+"""
+
+
+@pytest.mark.parametrize(("way", "where"), [("close", "freed_nodes"), ("keep", "nodes")])
+def test_python_mmap_counts(tmp_path, plan, way, where):
+    """The buffers of the OSU benchmarks in Python: anonymous, but MAP_SHARED."""
+    status, stderr = run(tmp_path / "w", plan, [sys.executable, "-c", PYTHON_MMAP, way])
+    assert (status, stderr) == (0, "")
+    found = only(tmp_path / "w")["memory"]
+    counted = sum(found["freed_nodes"].values()) + sum(found["nodes"].values())
+    assert counted >= 8 * MIB_PAGES
+    if way == "close":
+        assert sum(found[where].values()) == 8 * MIB_PAGES
+
+
+def test_exit_status_and_handlers_are_untouched(tmp_path, programs, plan):
+    assert run(tmp_path / "w", plan, [programs["ends"], "return"]) == (4, "handler ran\n")
+    only(tmp_path / "w")
+
+
+@pytest.mark.parametrize(("way", "status"), [("thread", 5), ("main-gone", 6)])
+def test_exit_from_another_thread(tmp_path, programs, plan, way, status):
+    assert run(tmp_path / "w", plan, [programs["ends"], way])[0] == status
+    seen = only(tmp_path / "w")
+    if way == "main-gone":
+        assert sum(seen["memory"]["nodes"].values()) >= 4 * MIB_PAGES, "the main thread is a zombie by then"
+
+
+def test_children_and_helper_programs_stay_silent(tmp_path, programs, plan):
+    assert run(tmp_path / "w", plan, [programs["ends"], "fork"])[0] == 0
+    assert len(list((tmp_path / "w").iterdir())) == 1
+    only(tmp_path / "w")
+
+
+def test_a_program_that_replaces_itself_leaves_one_witness(tmp_path, programs, plan):
+    assert run(tmp_path / "w", plan, [programs["ends"], "exec"])[0] == 4
+    only(tmp_path / "w")
+
+
+@pytest.mark.parametrize("way", ["_exit", "abort"])
+def test_a_program_that_ends_without_its_handlers_leaves_no_witness(tmp_path, programs, plan, way):
+    run(tmp_path / "w", plan, [programs["ends"], way])
+    assert list((tmp_path / "w").iterdir()) == []
+    reasons = witness.compare(node_plan(plan), [], {"n1": 1})
+    assert reasons == ["local rank 0 on n1 left no witness: it was killed or crashed before its exit"]
+
+
+def test_a_relative_folder_survives_chdir(tmp_path, programs, plan):
+    folder = tmp_path / "w"
+    folder.mkdir()
+    run(folder, plan, ["env", "PLUMB_WITNESS_DIR=w", programs["ends"], "chdir"], cwd=tmp_path)
+    only(folder)
+
+
+def test_the_environment_may_change_after_the_start(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["ends"], "environment"])
+    seen = only(tmp_path / "w")
+    assert seen["plan"] == plan
+    assert seen["rank"] == 0
+
+
+def test_any_thread_name_is_valid_json(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["ends"], "name"])
+    assert only(tmp_path / "w")["threads"][0]["name"] == 'a"b\\\n)é\xff('
+
+
+def test_without_its_pid_the_library_is_silent(tmp_path, programs):
+    for pid in ("1", "", "0", "nonsense"):
+        done = subprocess.run(
+            [programs["ends"], "return"],
+            env={"LD_PRELOAD": str(library()), "PLUMB_WITNESS_DIR": str(tmp_path), "PLUMB_WITNESS_PID": pid},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 4
+    assert [file.name for file in tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_is_gone_is_one_line_and_no_other_harm(tmp_path, programs, plan):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "gone", tmp_path / "file"):
+        command = ["env", f"PLUMB_WITNESS_DIR={folder}", programs["ends"], "return"]
+        status, stderr = run(tmp_path / "w", plan, command)
+        assert status == 4
+        lines = [line for line in stderr.splitlines() if line.startswith("plumbwitness: cannot write ")]
+        assert len(lines) == 1
+        assert lines[0].startswith(f"plumbwitness: cannot write {folder}/")
+        assert stderr.count("\n") == 2, "the program's own line and this one"
+
+
+def test_a_folder_without_permission_is_one_line_and_no_other_harm(programs, plan):
+    with tempfile.TemporaryDirectory(prefix="plumb-") as name:  # open to others, as pytest's own folders are not
+        folder = Path(name)
+        folder.chmod(0o755)
+        closed = folder / "w"
+        copies = [Path(shutil.copy(file, folder)) for file in (library(), programs["ends"])]
+        closed.mkdir()
+        closed.chmod(0o555)
+        drop = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+        environment = {"PLUMB_WITNESS_DIR": str(closed), "LD_PRELOAD": str(copies[0])}
+        shell = 'export PLUMB_WITNESS_PID=$$; exec "$@"'
+        done = subprocess.run(
+            [*drop, "sh", "-c", shell, "sh", copies[1], "return"],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 4
+        assert "plumbwitness: cannot write" in done.stderr
+        assert "Permission denied" in done.stderr
+        assert list(closed.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "8"}, (5, 1, 8)),
+        ({"PMI_RANK": "5", "PMI_SIZE": "8", "MPI_LOCALRANKID": "1", "SLURM_PROCID": "0"}, (5, 1, 8)),
+        ({"PMIX_RANK": "2", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}, (2, 0, 4)),
+        ({"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}, (3, 1, 4)),
+        ({"FLUX_TASK_RANK": "3", "FLUX_TASK_LOCAL_ID": "1", "FLUX_JOB_SIZE": "4"}, (3, 1, 4)),
+        ({"PALS_RANKID": "3", "PALS_LOCAL_RANKID": "1"}, (3, 1, -1)),
+        ({"PMI_RANK": "", "SLURM_PROCID": "x7"}, (-1, -1, -1)),
+    ],
+)
+def test_every_launcher_names_the_rank(tmp_path, programs, variables, expected):
+    run(tmp_path / "w", None, [programs["ends"], "return"], variables)
+    seen = only(tmp_path / "w")
+    assert (seen["rank"], seen["local_rank"], seen["size"]) == expected
+    assert seen["plan"] is None
+
+
+def test_a_plan_that_is_none_is_null(tmp_path, programs):
+    run(tmp_path / "w", None, [programs["ends"], "return"], {"PLUMB_PLAN": "nonsense"})
+    assert only(tmp_path / "w")["plan"] is None
+
+
+# A library with a helper thread that ends in MPI_Finalize, as real ones have.
+FAKE_MPI = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int ending;
+static pthread_t helper;
+static void *progress(void *unused) {
+    (void)unused;
+    pthread_setname_np(pthread_self(), "progress");
+    while (!ending) usleep(1000);
+    return NULL;
+}
+int MPI_Init(void) {
+    int fault = pthread_create(&helper, NULL, progress, NULL);
+    usleep(20000);
+    return fault;
+}
+int PMPI_Finalize(void) {
+    ending = 1;
+    pthread_join(helper, NULL);
+    puts("finalized");
+    return 0;
+}
+int MPI_Finalize(void) __attribute__((weak, alias("PMPI_Finalize")));
+"""
+MPI_MAIN = """
+int MPI_Init(void), MPI_Finalize(void);
+int main(void) { MPI_Init(); return MPI_Finalize(); }
+"""
+MPI_MODULE = """
+int MPI_Init(void), MPI_Finalize(void);
+int run(void) { MPI_Init(); return MPI_Finalize(); }
+"""
+MPI_LOADER = """
+#include <dlfcn.h>
+int main(int argc, char **argv) {
+    void *module = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
+    if (module == 0) return 9;
+    return ((int (*)(void))dlsym(module, "run"))();
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["linked", "loaded"])
+def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
+    shared = ["-shared", "-fPIC", "-pthread", "-O2"]
+    library_flags = [f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}"]
+    compile_c(tmp_path, FAKE_MPI, *shared, name="libmpi.so")
+    if how == "linked":
+        command = [compile_c(tmp_path, MPI_MAIN, *library_flags, name="main")]
+    else:
+        module = compile_c(tmp_path, MPI_MODULE, *shared, *library_flags, name="module.so")
+        command = [compile_c(tmp_path, MPI_LOADER, name="loader"), module]
+    assert run(tmp_path / "w", plan, command) == (0, "")
+    seen = only(tmp_path / "w")
+    assert sorted(thread["name"] for thread in seen["threads"]) == sorted([command[0].name, "progress"])
+
+
+# --- another machine's memory, shown to a library built for the test ----------------------------------------
+
+
+def variant(tmp_path, *definitions):
+    """The library with other files in place of /proc."""
+    sources = sorted((paths.root() / "custom-kernels/witness").glob("*.c"))
+    output = tmp_path / "libvariant.so"
+    subprocess.run(
+        ["gcc", "-std=c17", "-O1", "-g", "-fPIC", "-shared", "-D_GNU_SOURCE", "-fvisibility=hidden", "-fno-builtin"]
+        + ["-ftls-model=initial-exec", "-fsanitize=undefined", "-static-libubsan", "-fno-sanitize-recover=all"]
+        + [*definitions, *sources, "-o", output, "-ldl"],
+        check=True,
+    )
+    return output
+
+
+NUMA_MAPS = r"""
+00400000 bind:0 file=/bin/stream mapped=900 mapmax=3 N0=900 kernelpagesize_kB=4
+10000000 bind:0 anon=1000 dirty=1000 N0=600 N3=400 kernelpagesize_kB=4
+20000000 bind:0 heap anon=255 dirty=255 N1=255 kernelpagesize_kB=4
+30000000 bind:0 file=/anon_hugepage\040(deleted) huge anon=3 dirty=3 N2=3 kernelpagesize_kB=2048
+40000000 bind:0 file=/dev/zero\040(deleted) dirty=300 active=0 N4=300 kernelpagesize_kB=4
+50000000 bind:0 file=/dev/shm/mpi.seg\040(deleted) dirty=4000 N5=4000 kernelpagesize_kB=4
+60000000 bind:0 file=/SYSV00000000\040(deleted) dirty=4000 N5=4000 kernelpagesize_kB=4
+70000000 bind:0 file=/lib/written\040N7=5 anon=700 dirty=700 N6=700 kernelpagesize_kB=4
+80000000 bind:0 file=/lib/mixed anon=300 dirty=300 N7=900 kernelpagesize_kB=4
+90000000 prefer=N1 Nonsense= N=5 N9999=4000 N-1=4000 kernelpagesize_kB=x
+a0000000 bind:0 file=LONG anon=512 dirty=512 N0=512 kernelpagesize_kB=4
+b0000000 bind:0 stack:77 anon=256 N1023=256 kernelpagesize_kB=4""".replace("LONG", "/" + "x" * 16000)
+
+
+def test_numa_maps_of_a_large_machine(tmp_path, programs, plan):
+    (tmp_path / "numa_maps").write_text(NUMA_MAPS.lstrip())
+    other = variant(tmp_path, f'-DWITNESS_NUMA_MAPS="{tmp_path}/numa_maps"')
+    assert run(tmp_path / "w", plan, [programs["ends"], "return"], preload=other)[0] == 4
+    found = only(tmp_path / "w")["memory"]
+    huge = 3 * (2 << 20) // os.sysconf("SC_PAGESIZE")
+    assert found["nodes"] == {"0": 600 + 512, "2": huge, "3": 400, "4": 300, "6": 700, "1023": 256}
+    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    assert f"400 of {600 + 512 + huge + 400 + 300 + 700 + 256} pages of rank 0" in reasons[1]
+
+
+def test_without_numa_maps_the_kernel_is_asked(tmp_path, programs, plan):
+    other = variant(tmp_path, '-DWITNESS_NUMA_MAPS="/proc/gone"')
+    for way in ("keep", "keep-shared"):
+        assert run(tmp_path / way, plan, [programs["memory"], way], preload=other) == (0, "")
+        found = only(tmp_path / way)["memory"]
+        assert found["source"] == "move_pages"
+        assert "unavailable" not in found
+        assert 8 * MIB_PAGES <= sum(found["nodes"].values()) <= 8 * MIB_PAGES + 4
+    name = f"/dev/shm/plumb-test-{os.getpid()}"
+    assert run(tmp_path / "segment", plan, [programs["memory"], "segment", name], preload=other) == (0, "")
+    assert only(tmp_path / "segment")["memory"]["nodes"] == {}
+
+
+def test_with_neither_the_memory_is_unproven(tmp_path, programs, plan):
+    other = variant(tmp_path, '-DWITNESS_NUMA_MAPS="/proc/gone"', '-DWITNESS_MAPS="/proc/gone"')
+    assert run(tmp_path / "w", plan, [programs["memory"], "keep"], preload=other) == (0, "")
+    seen = only(tmp_path / "w")
+    assert seen["memory"]["nodes"] == {}
+    reasons = witness.compare(node_plan(plan), [seen], 1)
+    assert reasons[0].startswith("memory of rank 0 on")
+    assert "numa_maps: No such file or directory" in reasons[0]
+
+
+def test_undefined_behaviour_is_none(tmp_path, programs):
+    other = variant(tmp_path)
+    plan = rank_plan([[cpu] for cpu in cpus(2)])
+    assert run(tmp_path / "w", plan, [programs["openmp"]], preload=other) == (0, "")
+    assert witness.compare(node_plan(plan), [only(tmp_path / "w")], 1) == []
+    for way in ("munmap-parts", "mremap", "many", "realloc"):
+        assert run(tmp_path / way, plan, [programs["memory"], way], preload=other) == (0, "")
+
+
+def test_the_document_is_one_line_of_json(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["ends"], "return"])
+    (file,) = (tmp_path / "w").iterdir()
+    assert file.name == f"{os.uname().nodename}.{only(tmp_path / 'w')['pid']}.json"
+    assert file.read_text().count("\n") == 1
+    assert json.loads(file.read_text())["plan"] == plan

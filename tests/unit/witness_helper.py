@@ -1,0 +1,122 @@
+"""What the witness tests share: a stand-in for plumb-bind, a compiler, and plans for this host.
+
+Run as a program it does what plumb-bind does before exec: affinity, environment, the library, then the program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths, witness
+
+ONE_MIB = 1 << 20
+
+
+def library() -> Path:
+    """The installed witness; a missing one is a failure, because nothing can be verified without it."""
+    found = paths.witness_library()
+    if not found.exists():
+        pytest.fail(f"{found} is missing: run 'make setup'")
+    return found
+
+
+def cpus(count: int) -> list[int]:
+    """The first ``count`` CPUs that this process may use."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < count:
+        pytest.skip(f"this host gives {len(allowed)} CPU, the test needs {count}")
+    return allowed[:count]
+
+
+def compile_c(folder: Path, source: str, *flags: str, name: str = "program") -> Path:
+    """``source`` compiled with gcc; a host without a compiler fails."""
+    text = folder / f"{name}.c"
+    text.write_text(source)
+    output = folder / name
+    done = subprocess.run(
+        ["gcc", "-O1", "-g", "-D_GNU_SOURCE", "-o", output, text, *flags], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def rank_plan(
+    places: list[list[int]], nodes: list[int] | None = None, local_rank: int = 0, policy: str = "bind"
+) -> dict:
+    """One element of a plan's ``ranks``."""
+    return {
+        "local_rank": local_rank,
+        "cpus": sorted({cpu for place in places for cpu in place}),
+        "places": places,
+        "mem": {"policy": policy, "nodes": [0] if nodes is None else nodes},
+    }
+
+
+def node_plan(*ranks: dict) -> dict:
+    """A whole plan."""
+    return {"placement": "compact", "threads": 1, "memory": "local", "topology": "this host", "ranks": list(ranks)}
+
+
+def start(
+    folder: Path,
+    rank: dict | None,
+    command: list,
+    environment: dict[str, str] | None = None,
+    preload: Path | None = None,
+    **options: object,
+) -> subprocess.Popen:
+    """Starts ``command`` as plumb-bind would, as ``rank`` of a plan."""
+    folder.mkdir(exist_ok=True)
+    own = {"OMP_NUM_THREADS": "1", "HELPER_DIR": str(folder), "HELPER_LIBRARY": str(preload or library())}
+    if rank is not None:
+        own["HELPER_PLAN"] = json.dumps(rank)
+        own["OMP_NUM_THREADS"] = str(len(rank["places"]))
+        own["OMP_PLACES"] = ",".join("{" + ",".join(map(str, place)) + "}" for place in rank["places"])
+        own["OMP_PROC_BIND"] = "close"
+        own["OMPI_COMM_WORLD_LOCAL_RANK"] = str(rank["local_rank"])
+        own["OMPI_COMM_WORLD_RANK"] = str(rank["local_rank"])
+    return subprocess.Popen(
+        [sys.executable, __file__, *map(str, command)],
+        env={**os.environ, **own, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def run(folder: Path, rank: dict | None, command: list, *arguments: object, **options: object) -> tuple[int, str]:
+    """As :func:`start`, to the end: exit status and stderr."""
+    process = start(folder, rank, command, *arguments, **options)
+    _, stderr = process.communicate(timeout=60)
+    return process.returncode, stderr
+
+
+def only(folder: Path) -> dict:
+    """The one witness in ``folder``, which must be valid."""
+    found, reasons = witness.read(folder)
+    assert reasons == []
+    assert len(found) == 1
+    return found[0]
+
+
+def _become() -> None:
+    environment = os.environ
+    if "HELPER_PLAN" in environment:
+        plan = json.loads(environment["HELPER_PLAN"])
+        os.sched_setaffinity(0, plan["cpus"])
+        environment["PLUMB_PLAN"] = json.dumps(plan)
+    environment["PLUMB_WITNESS_DIR"] = environment.pop("HELPER_DIR")
+    environment["PLUMB_WITNESS_PID"] = str(os.getpid())
+    environment["LD_PRELOAD"] = environment.pop("HELPER_LIBRARY")
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606
+
+
+if __name__ == "__main__":
+    _become()
