@@ -75,7 +75,9 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
                     state, number, total, rest = found[1], int(found[2]), int(found[3]), found[4]
                     ended.append((state, rest))
                     if state != "SKIP":
-                        left = (time.monotonic() - begin) / number * (total - number)
+                        # skips cost nothing and come first: the rate is that of the cases that ran
+                        ran = sum(done != "SKIP" for done, _ in ended)
+                        left = (time.monotonic() - begin) / ran * (total - number)
                         print(
                             f"{number:>4}/{total} {state:<4} {rest}  (about {units.human_seconds(left)} left)",
                             flush=True,

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from plumbline import __version__
 from plumbline.errors import PlumbError
@@ -150,7 +151,7 @@ def _launch(arguments: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _read(file: Path) -> object:
+def _read(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -133,7 +133,7 @@ def _memlock(host: dict[str, Any]) -> Finding:
 def _virtual(host: dict[str, Any]) -> Finding:
     return Finding(
         "virtual machine", host["virtual"] or "no", host["virtual"] is not None,
-        "other guests take time (steal) and hide the topology", "compare only with itself; see the steal of each launch",
+        "other guests take time (steal) and hide the topology", "compare it only with itself; records hold the steal",
     )  # fmt: skip
 
 

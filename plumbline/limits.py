@@ -17,8 +17,8 @@ def of(
 ) -> dict[str, Any] | None:
     """The limit of ``metric`` as ``{"value", "unit", "method"}``, or None where the site gives no fact for it.
 
-    ``packages_used`` is how many packages' memory the plan touches (a part of one counts as a fraction), None if other memory
-    too; ``nodes``
+    ``packages_used`` is how many packages' memory the plan touches (a part of one counts as a fraction), None if it
+    touches other memory too; ``nodes``
     is the number of nodes of the job: a link limits only what crosses nodes; ``directions`` is 2 for a figure that
     adds up both directions of a link.
     """

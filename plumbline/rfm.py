@@ -89,7 +89,7 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     #: launches of the variant
     launches = variable(int, value=LAUNCHES[profile()])
     #: seconds after which one launch is ended
-    launch_time_limit = variable(float, value=120.0)
+    launch_time_limit = variable(float, value=60.0)
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
 
@@ -126,7 +126,11 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
                 topology=self.current_partition.extras["topology"],
             )
         except PlumbError as error:
-            self.skip(str(error))
+            self.skip(
+                str(error).replace(
+                    self.current_partition.extras["topology"], f"partition {self.current_partition.name}"
+                )
+            )
         ranks = self.nodes * len(resolved["ranks"])
         self.skip_if(ranks < self.min_ranks, f"{self.placement}: {ranks} rank, {self.min_ranks} needed")
         self.num_tasks = self.nodes

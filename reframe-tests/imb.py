@@ -9,8 +9,8 @@ from reframe.core.builtins import parameter, run_after, variable
 
 from plumbline.rfm import GROUPS, PAIRS, PlumbTest
 
-#: messages per size; of large ones no more than the volume in MB
-ITERATIONS = ("-iter", "1000,80", "-iter_policy", "off")
+#: the count is what follows: messages per size, and for large ones no more than a volume in MB
+ITERATIONS = ("-iter_policy", "off", "-iter")
 #: operations whose bandwidth adds up what goes both ways
 BOTH_WAYS = ("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get")
 
@@ -24,12 +24,14 @@ class ImbTest(PlumbTest):
     min_ranks = 2
     #: largest message of the curve in bytes
     largest = variable(int, value=1 << 22)
+    #: messages per size, volume in MB
+    count = variable(str, value="500,20")
 
     @run_after("init")
     def compose(self):
         """All ranks take part (-npmin); sizes 0, 1, 2, 4, … up to the largest."""
         sizes = f"0:{self.largest.bit_length() - 1}"
-        self.arguments = [self.operation, "-npmin", "65536", *ITERATIONS, "-msglog", sizes]
+        self.arguments = [self.operation, "-npmin", "65536", *ITERATIONS, self.count, "-msglog", sizes]
         self.context = {"benchmark": self.operation, "last_bytes": self.largest}
         if self.operation in BOTH_WAYS:
             self.context |= {"directions": 2}
@@ -58,7 +60,8 @@ class imb_window(ImbTest):
     placement = parameter(PAIRS)
     quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
-    largest = 1 << 20
+    largest = 1 << 18
+    count = "20,1"
 
 
 @rfm.simple_test

@@ -155,20 +155,23 @@ static struct layout lay_out_objects(const struct request *request) {
     return one_each(request, &objects, level_name(level));
 }
 
-/* Is the CPU on the object that numa:N or socket:N names? A NUMA node that shares its CPUs with another one
- * (HBM beside DRAM) is as good a name for them, so the node's own CPU set is asked, not the table. */
-static bool on_named_object(const struct request *request, const struct cpu *cpu, hwloc_obj_t named) {
-    if (request->placement->level == LEVEL_NUMA)
-        return hwloc_bitmap_isset(named->cpuset, cpu->os);
-    return cpu->object[LEVEL_PACKAGE] == (int)request->placement->first;
-}
-
 static hwloc_obj_t find_node(hwloc_topology_t topology, unsigned os) {
     hwloc_obj_t node = NULL;
     while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
         if (node->os_index == os)
             return node;
     return NULL;
+}
+
+/* Is the CPU on the object that numa:N or socket:N names? A NUMA node that shares its CPUs with the CPU's own
+ * node (HBM beside DRAM) is as good a name for them. */
+static bool on_named_object(const struct request *request, const struct cpu *cpu, hwloc_obj_t named) {
+    if (request->placement->level != LEVEL_NUMA)
+        return cpu->object[LEVEL_PACKAGE] == (int)request->placement->first;
+    if (cpu->object[LEVEL_NUMA] == NO_OBJECT)
+        return false;
+    hwloc_obj_t home = find_node(request->machine->topology, (unsigned)cpu->object[LEVEL_NUMA]);
+    return hwloc_bitmap_isequal(home->cpuset, named->cpuset);
 }
 
 static struct layout lay_out_one_object(const struct request *request) {

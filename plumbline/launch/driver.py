@@ -130,7 +130,15 @@ def prepare(variant: dict[str, Any], session: str) -> Job:
     partition = site.partition(site.load(variant["site"]), variant["partition"])
     record = _new_record(variant, session, manifest, benchmark, resolved, layout, command, changes)
     return Job(
-        variant, manifest, partition.get("facts", {}), machine.load(), resolved, layout, command, {**os.environ, **changes}, record
+        variant,
+        manifest,
+        partition.get("facts", {}),
+        machine.load(),
+        resolved,
+        layout,
+        command,
+        {**os.environ, **changes},
+        record,
     )
 
 

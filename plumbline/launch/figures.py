@@ -110,7 +110,7 @@ def check_stream_rule(benchmark: dict[str, Any], host: Machine) -> None:
         raise PlumbError("STREAM's array size is not recorded", "stack manifest", "install the stack again")
     if elements * 8 < 4 * host.last_level_cache_bytes:
         raise PlumbError(
-            f"STREAM's arrays of {elements * 8} B are smaller than 4 x {host.last_level_cache_bytes} B of last-level cache",
+            f"STREAM's arrays of {elements * 8} B are smaller than 4 x {host.last_level_cache_bytes} B of cache",
             "this node",
             "build STREAM on this node, or with a larger array",
         )

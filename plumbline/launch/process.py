@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def _die_with_parent() -> None:
 
 
 @contextlib.contextmanager
-def _signals():  # noqa: ANN202 - a generator of one pipe end
+def _signals() -> Iterator[int]:
     """A pipe that receives the number of each SIGINT or SIGTERM, so that waiting sleeps in poll() and burns no CPU."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     previous_fd = signal.set_wakeup_fd(writer)

@@ -102,7 +102,7 @@ def read_all(site: str | None = None) -> tuple[list[dict[str, Any]], list[Damage
 
 
 def find(prefix: str) -> dict[str, Any]:
-    """The record whose id begins with ``prefix``, or the newest for ``last``; :class:`PlumbError` if none or several do."""
+    """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
     records, _ = read_all()
     if prefix == "last" and records:
         return records[-1]

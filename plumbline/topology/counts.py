@@ -16,7 +16,7 @@ def node_threads(machines: Iterable[Machine]) -> list[int]:
 
 
 def numa_threads(machines: Iterable[Machine]) -> list[int]:
-    """Thread counts inside one NUMA node: every one up to :data:`EVERY_COUNT`, then powers of two and the full count."""
+    """Thread counts inside one NUMA node: each up to :data:`EVERY_COUNT`, then powers of two and the full count."""
     counts = {1}
     for machine in machines:
         for cpus in {node.cpus for node in machine.numa_nodes if node.cpus}:

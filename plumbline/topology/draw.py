@@ -37,7 +37,7 @@ def draw(topology: str | Path | None, plan: dict[str, Any] | None = None) -> str
     away = [node for node in machine.numa_nodes if not node.cpus]
     if away:
         lines += ["", "no socket ".ljust(WIDTH, "=")]
-        lines += [f"  {_node(node)}, local to no CPU" for node in away]
+        lines += [f"  {_node(node)}, no CPU of its own" for node in away]
     if plan:
         lines += ["", *_legend(plan)]
     return "\n".join(lines) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree  # hwloc's own files, no entities
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class NumaNode:
-    """A memory node; ``cpus`` is empty if it is local to no CPU, ``size`` is bytes."""
+    """A memory node; ``cpus`` is empty if it is the home of no CPU, ``size`` is bytes."""
 
     index: int
     size: int
@@ -70,8 +70,7 @@ class Machine:
 
     def home_node(self, cpu: int) -> NumaNode | None:
         """The node whose memory is local to ``cpu``: the innermost, then the lowest index (as the binder has it)."""
-        around = [node for node in self.numa_nodes if cpu in node.cpus]
-        return min(around, key=lambda node: (len(node.cpus), node.index), default=None)
+        return _home(self.numa_nodes, cpu)
 
 
 def load(topology: str | Path | None = None) -> Machine:
@@ -103,6 +102,17 @@ def _bits(mask: str) -> set[int]:
     for word in mask.split(","):
         value = value << 32 | (int(word, 16) if word else 0)
     return {bit for bit in range(value.bit_length()) if value >> bit & 1}
+
+
+def _home(nodes: Iterable[NumaNode], cpu: int) -> NumaNode | None:
+    around = [node for node in nodes if cpu in node.cpus]
+    return min(around, key=lambda node: (len(node.cpus), node.index), default=None)
+
+
+def _without_borrowed_cpus(nodes: list[NumaNode], cpus: Iterable[int]) -> list[NumaNode]:
+    """hwloc gives memory that is local to no CPU the CPUs of the whole machine: take them away again."""
+    own = {home.cpus for cpu in cpus if (home := _home(nodes, cpu))}
+    return [node if node.cpus in own else NumaNode(node.index, node.size, ()) for node in nodes]
 
 
 def _walk(element: ElementTree.Element, cache: ElementTree.Element | None) -> Iterator[tuple[ElementTree.Element, ...]]:
@@ -150,7 +160,7 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
     return Machine(
         name=name,
         packages=tuple(package for package in packages if package.cpus) or (Package(0, cpus(root)),),
-        numa_nodes=tuple(sorted(nodes, key=lambda node: node.index)),
+        numa_nodes=tuple(sorted(_without_borrowed_cpus(nodes, usable), key=lambda node: node.index)),
         l3s=tuple(cache(item) for item in with_cpus("L3Cache")),
         cores=tuple(cores),
         last_level_caches=tuple(cache(item) for item in outermost.values() if cpus(item)),

@@ -27,7 +27,8 @@ FLEETING = ("host.load", "environment.PLUMB_SEED")
 
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal."""
-    left, right = ({}, {})
+    left: dict[str, str] = {}
+    right: dict[str, str] = {}
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
             _flatten(part, record.get(part), flat)

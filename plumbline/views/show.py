@@ -48,7 +48,8 @@ def _figures(record: dict[str, Any]) -> str:
 def _launches(record: dict[str, Any]) -> str:
     rows = []
     for launch in record["launches"]:
-        note = "; ".join([*launch["reasons"], *(f"disturbed: {cause}" for cause in launch["disturbance"]["causes"])])
+        causes = launch["disturbance"]["causes"]
+        note = "; ".join([*launch["reasons"], *(["disturbed: " + "; ".join(causes)] if causes else [])])
         rows.append(
             (str(launch["order"]), launch["start"][11:23], f"{launch['wall_s']:.2f}", launch["status"],
              "yes" if launch["verified"] else "NO", note)

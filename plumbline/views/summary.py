@@ -8,13 +8,13 @@ from typing import Any
 from plumbline import units
 from plumbline.views.table import table
 
-HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "verified", "verdict")
+HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "also", "verified", "verdict")
 
 
 def lines(records: list[dict[str, Any]]) -> str:
-    """The table of all figures of ``records``, by test and stack; a record without figures has a line saying why."""
+    """A line per record, by test and stack: its first figure, a second one if there are two, or why it has none."""
     ordered = sorted(records, key=lambda record: (record["variant"]["name"], record["stack"]["name"], record["time"]))
-    rows = [row for record in ordered for row in _rows(record)]
+    rows = [_row(record) for record in ordered]
     return table(HEADER, rows, right=("value", "% limit"))
 
 
@@ -37,17 +37,20 @@ def listing(records: list[dict[str, Any]]) -> str:
     return f"{lines(records)}\n\n{closing(records)}" if records else "no records yet: make campaign"
 
 
-def _rows(record: dict[str, Any]) -> list[tuple[str, ...]]:
+def _row(record: dict[str, Any]) -> tuple[str, ...]:
     start = (record["id"], short_name(record), record["stack"]["name"], placement(record))
     verified = "yes" if record["verified"] else "NO"
     if not record["figures"] or record["reasons"]:
         why = record["reasons"][0] if record["reasons"] else "no figure"
-        return [(*start, shorten(why, 60), "", "", "", verified, record["verdict"])]
-    rows = []
-    for figure in record["figures"]:
-        value, unit = units.human(figure["value"], figure["unit"])
-        rows.append((*start, figure["name"], value, unit, percent(figure), verified, record["verdict"]))
-    return rows
+        return (*start, "–", "–", "–", "–", "", verified, f"{record['verdict']}: {shorten(why, 90)}")
+    first, *others = record["figures"]
+    value, unit = units.human(first["value"], first["unit"])
+    also = (
+        f"{others[0]['name']} {' '.join(units.human(others[0]['value'], others[0]['unit']))}"
+        if len(others) == 1
+        else ""
+    )
+    return (*start, first["name"], value, unit, percent(first), also, verified, record["verdict"])
 
 
 def short_name(record: dict[str, Any]) -> str:

@@ -97,7 +97,7 @@ def check_memory(plan: Plan, machine: Machine) -> None:
             assert mem == {"policy": "none", "nodes": []}
         elif plan["memory"] == "remote":
             (node,) = mem["nodes"]
-            far = {n.index for n in machine.numa_nodes if n.size and not set(n.cpus) & set(rank["cpus"])}
+            far = {n.index for n in machine.numa_nodes if n.size and n.index not in homes}
             total = {n: sum(machine.distances[home, n] for home in homes) for n in far}
             assert node in far
             assert total[node] == max(total.values())

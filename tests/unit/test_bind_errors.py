@@ -105,6 +105,12 @@ def test_unknown_placement_lists_the_known_ones(name: str, hint: str) -> None:
             f"{RANGER}",
         ),
         (RANGER, "numa:9", [], f"placement numa:9: there is no NUMA node 9 on {RANGER}"),
+        (
+            "tests/data/topologies/memory-only-node.xml",
+            "numa:2",
+            [],
+            "placement numa:2: no core of NUMA node 2 may be used on tests/data/topologies/memory-only-node.xml",
+        ),
         (RANGER, "socket:4", [], f"placement socket:4: no core of socket 4 may be used on {RANGER}"),
         (RANGER, "numa:1", ["--ranks", "2"], f"placement numa:1: 2 ranks asked, this placement has one on {RANGER}"),
         (
@@ -311,7 +317,7 @@ def test_control_characters_stay_on_one_line() -> None:
 
 def test_python_passes_the_line_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(paths.root())
-    with pytest.raises(PlumbError, match="^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on "):
+    with pytest.raises(PlumbError, match=r"^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on "):
         resolve("numa", ranks=8, topology=RANGER)
 
 

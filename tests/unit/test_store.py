@@ -79,7 +79,7 @@ def test_a_write_that_fails_leaves_the_old_file(results):
     # a limit on the size of files acts like a full disk, and needs no root
     code = f"""
 import resource, signal, sys
-sys.path.insert(0, {samples.__file__.rpartition('/')[0]!r})
+sys.path.insert(0, {samples.__file__.rpartition("/")[0]!r})
 from pathlib import Path
 from samples import record
 from plumbline.records import store

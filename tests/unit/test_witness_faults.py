@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
-import time
 
 import pytest
 from witness_helper import compile_c, cpus, node_plan, only, rank_plan, run, start
@@ -19,7 +19,7 @@ int main(void) { usleep(50000); return 0; }
 WAIT = """
 #include <stdio.h>
 #include <unistd.h>
-int main(void) { puts("up"); fflush(stdout); pause(); return 0; }
+int main(void) { puts("up"); fflush(stdout); getchar(); return 0; }
 """
 REBIND = """
 #include <sched.h>
@@ -66,10 +66,11 @@ def test_taskset_behind_the_binders_back(tmp_path, two):
 def test_taskset_on_a_running_rank(tmp_path, two):
     first, second = two
     plan = rank_plan([[first]])
-    process = start(tmp_path / "w", plan, ["sleep", "0.4"])
-    time.sleep(0.2)
+    process = start(tmp_path / "w", plan, [compile_c(tmp_path, WAIT)], stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
     os.sched_setaffinity(process.pid, [second])
-    assert process.wait(10) == 0
+    process.communicate("go\n", timeout=10)
+    assert process.returncode == 0
     reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert any("should be on CPU" in reason for reason in reasons), reasons
 
@@ -115,7 +116,7 @@ def test_a_launcher_that_binds_every_rank_to_the_same_cpu(tmp_path, two):
 def test_a_killed_rank(tmp_path, two):
     plans = [rank_plan([[cpu]], local_rank=number) for number, cpu in enumerate(two)]
     program = compile_c(tmp_path, WAIT)
-    process = start(tmp_path / "w", plans[1], [program])
+    process = start(tmp_path / "w", plans[1], [program], stdin=subprocess.PIPE)
     assert process.stdout.readline() == "up\n"
     process.send_signal(signal.SIGKILL)
     assert process.wait(10) == -signal.SIGKILL

@@ -518,12 +518,10 @@ def variant(tmp_path, *definitions):
     """The library with other files in place of /proc."""
     sources = sorted((paths.root() / "custom-kernels/witness").glob("*.c"))
     output = tmp_path / "libvariant.so"
-    subprocess.run(
-        ["gcc", "-std=c17", "-O1", "-g", "-fPIC", "-shared", "-D_GNU_SOURCE", "-fvisibility=hidden", "-fno-builtin"]
-        + ["-ftls-model=initial-exec", "-fsanitize=undefined", "-static-libubsan", "-fno-sanitize-recover=all"]
-        + [*definitions, *sources, "-o", output, "-ldl"],
-        check=True,
-    )
+    flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"
+    checks = "-fsanitize=undefined -static-libubsan -fno-sanitize-recover=all"
+    command = ["gcc", *flags.split(), *checks.split(), *definitions, *sources, "-o", output, "-ldl"]
+    subprocess.run(command, check=True)
     return output
 
 

@@ -1,0 +1,203 @@
+"""ReFrame over the suite: what loads, what is skipped and why, and that nothing vanishes silently."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plumbline import integrity, paths
+from plumbline.records import store
+
+pytestmark = pytest.mark.e2e
+BIN = Path(sys.executable).parent
+TESTS = paths.root() / "reframe-tests"
+
+
+def reframe(*options, timeout=300, **environment):
+    """Output and exit status of ReFrame over the suite, in an environment without what activate sets."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
+    command = [str(BIN / "reframe"), "-c", str(TESTS), "--nocolor", *options]
+    answer = subprocess.run(
+        command,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        cwd=paths.root(),
+    )
+    return answer.returncode, answer.stdout
+
+
+def activated(tmp_path, **changes):
+    """The variables of activate, with folders of this test."""
+    return {
+        "PLUMB_ROOT": str(paths.root()),
+        "PLUMB_RESULTS": str(tmp_path / "results"),
+        "RFM_CONFIG_FILES": str(paths.root() / "site-configs" / "settings.py"),
+        "RFM_PREFIX": str(tmp_path / "reframe"),
+        **changes,
+    }
+
+
+def ran(output):
+    """(run, total, failures, skipped) of ReFrame's closing line."""
+    found = re.search(r"Ran (\d+)/(\d+) test case.*\((\d+) failure.* (\d+) skipped", output)
+    assert found, output
+    return tuple(int(number) for number in found.groups())
+
+
+def test_without_activate_every_test_is_skipped_with_the_reason(tmp_path):
+    _, output = reframe("-r", RFM_PREFIX=str(tmp_path))
+    run, total, _, skipped = ran(output)
+    assert run == 0
+    assert total == skipped >= 15
+    reasons = set(re.findall(r"SKIP \].*\[(.*)\]$", output, re.MULTILINE))
+    assert reasons == {"no site is configured for this host: run 'make setup', then '. ./activate'"}
+
+
+def test_a_foreign_reframe_without_the_package_does_not_drop_the_tests(tmp_path):
+    """Hide the installed package, as a ReFrame from elsewhere would not have it."""
+    hide = tmp_path / "hide"
+    hide.mkdir()
+    (hide / "sitecustomize.py").write_text(
+        "import sys\nsys.path[:] = [p for p in sys.path if 'plumbline' not in p]\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()]\n"
+    )
+    probe = subprocess.run(
+        [sys.executable, "-c", "import plumbline"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(hide)},
+        capture_output=True,
+        check=False,
+    )
+    assert probe.returncode != 0, "the package is still found: this test tests nothing"
+    _, output = reframe("-l", PYTHONPATH=str(hide), RFM_PREFIX=str(tmp_path))
+    assert "skipping test file" not in output
+    assert int(re.search(r"Found (\d+) check", output)[1]) >= 15
+
+
+def test_with_no_site_every_test_is_skipped_with_the_reason(tmp_path):
+    (tmp_path / "sites").mkdir()
+    shutil.copy(paths.root() / "site-configs" / "settings.py", tmp_path / "sites")
+    settings = str(tmp_path / "sites" / "settings.py")
+    _, output = reframe("-r", **activated(tmp_path, PLUMB_SITES=str(tmp_path / "sites"), RFM_CONFIG_FILES=settings))
+    run, total, _, skipped = ran(output)
+    assert run == 0
+    assert total == skipped >= 15
+    assert "no site is configured for this host" in output
+
+
+def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
+    status, output = reframe(
+        "-r", "-n", "osu_barrier", "-n", "suite_integrity", "-t", "quick", "-S", "launches=1", **activated(tmp_path)
+    )
+    assert status == 0, output
+    assert len(re.findall(r"P: time: [0-9.]+ us", output)) == 3
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    records, damages = store.read_all()
+    assert damages == []
+    assert {record["stack"]["name"] for record in records} == {"openmpi", "mpich", "intelmpi"}
+    assert all(record["verified"] and len(record["launches"]) == 1 for record in records)
+
+
+def test_what_the_machine_cannot_hold_is_skipped_with_the_shortage(tmp_path):
+    """Two nodes on a site of one: no machine that runs this test alone can hold it."""
+    _, output = reframe("-r", "-n", "osu_pair.*placement=pair:node", **activated(tmp_path))
+    run, total, _, skipped = ran(output)
+    assert (run, total) == (0, skipped)
+    assert "[2 nodes asked, the partition offers 1]" in output
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A copy of the tests to spoil."""
+    shutil.copytree(TESTS, tmp_path / "reframe-tests", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "reframe-tests"
+
+
+@pytest.fixture
+def configured(monkeypatch, tmp_path):
+    for name, value in activated(tmp_path).items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_suite_is_whole(configured):
+    assert integrity.faults(TESTS, "local") == []
+
+
+def test_a_test_file_that_does_not_load_is_a_fault(configured, suite):
+    (suite / "osu.py").write_text("import no_such_module\n" + (suite / "osu.py").read_text())
+    found = integrity.faults(suite, "local")
+    dropped = {"osu_pair", "osu_multi_pair", "osu_collective", "osu_barrier"}
+    assert {fault.split()[1] for fault in found} == dropped
+    assert all("was dropped" in fault for fault in found)
+
+
+def test_a_test_nobody_expects_is_a_fault(configured, suite):
+    names = (suite / "expected.txt").read_text().replace("osu_barrier\n", "")
+    (suite / "expected.txt").write_text(names)
+    found = integrity.faults(suite, "local")
+    assert len(found) == 1
+    assert "osu_barrier is not in" in found[0]
+
+
+def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
+    shutil.copytree(paths.sites(), tmp_path / "sites")
+    (tmp_path / "sites" / "local" / "references" / "imb.yaml").unlink()
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    monkeypatch.setenv("RFM_CONFIG_FILES", str(tmp_path / "sites" / "settings.py"))
+    found = integrity.faults(TESTS, "local")
+    assert len(found) == 1
+    assert "reference file is missing" in found[0]
+    assert "imb.yaml" in found[0]
+
+
+def descendants(marker):
+    """Command lines of live processes that carry ``marker`` in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if marker.encode() in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+    return found
+
+
+def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch):
+    environment = {**os.environ, **activated(tmp_path)}
+    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "stream_threads"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        for line in child.stdout:
+            if " OK " in line:
+                break
+        time.sleep(1.5)  # into the launches of the next variant
+        child.send_signal(signal.SIGINT)
+        rest, _ = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "interrupted" in rest
+    deadline = time.monotonic() + 10
+    while (left := descendants(str(tmp_path / "results"))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    records, damages = store.read_all()
+    assert damages == []
+    assert records[0]["state"] == "complete"
+    assert records[0]["verified"]
+
+
+def test_an_unknown_selection_is_no_success(tmp_path):
+    environment = {**os.environ, **activated(tmp_path)}
+    command = [str(BIN / "plumb"), "campaign", "--", "-n", "no_such_test"]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 2
+    assert "no test ran" in answer.stderr
