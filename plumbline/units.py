@@ -26,14 +26,6 @@ def human(value: float, unit: str) -> tuple[str, str]:
     return f"{value:.{digits}f}", unit
 
 
-def human_bytes(count: int) -> str:
-    """Message sizes as people write them: ``8 B``, ``64 KiB``, ``4 MiB``."""
-    for step, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if count >= step and count % step == 0:
-            return f"{count // step} {name}"
-    return f"{count} B"
-
-
 def human_seconds(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)

@@ -173,11 +173,10 @@ def verdict(result: dict[str, Any], limit: float) -> tuple[str, int]:
 def show(result: dict[str, Any], limit: float) -> str:
     """One line for people."""
     low, high = (100 * value for value in result["interval"])
-    return (
-        f"{result['figure']}: {result['median_without']:.4g} {result['unit']} without, {result['median_with']:.4g} with "
-        f"(ratio of medians {result['ratio_of_medians']:.4f}); cost {100 * result['cost']:+.2f} % "
-        f"[{low:+.2f}, {high:+.2f}] over {result['pairs']} pairs: {verdict(result, limit)[0]}"
-    )
+    medians = f"{result['median_without']:.4g} {result['unit']} without, {result['median_with']:.4g} with"
+    cost = f"cost {100 * result['cost']:+.2f} % [{low:+.2f}, {high:+.2f}] over {result['pairs']} pairs"
+    ratio = f"ratio of medians {result['ratio_of_medians']:.4f}"
+    return f"{result['figure']}: {medians} ({ratio}); {cost}: {verdict(result, limit)[0]}"
 
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:

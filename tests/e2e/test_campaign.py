@@ -1,0 +1,87 @@
+"""The quick campaign as a newcomer runs it, and then every record it left."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths, schemas
+from plumbline.records import store
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    """(exit status, output, records) of ``plumb campaign`` into an empty results folder."""
+    folder = tmp_path_factory.mktemp("campaign")
+    environment = {**os.environ, "PLUMB_RESULTS": str(folder)}
+    command = [str(Path(sys.executable).parent / "plumb"), "campaign", "--profile", "quick"]
+    answer = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=1500, cwd=paths.root()
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(folder))
+        records, damages = store.read_all()
+    assert damages == []
+    return answer.returncode, answer.stdout + answer.stderr, records
+
+
+def test_it_succeeds(campaign):
+    status, output, _ = campaign
+    assert status == 0, output[-4000:]
+
+
+def test_three_suites_ran_on_three_stacks(campaign):
+    seen = {(record["benchmark"]["suite"], record["stack"]["name"]) for record in campaign[2]}
+    stacks = {"openmpi", "mpich", "intelmpi"}
+    expected = {(suite, stack) for suite in ("stream", "osu") for stack in stacks}
+    assert seen == expected | {("imb", "mpich"), ("imb", "intelmpi")}
+
+
+def test_every_record_is_verified_complete_and_has_figures(campaign):
+    for record in campaign[2]:
+        schemas.check("record", record, record["id"])
+        assert record["reasons"] == []
+        assert record["verified"]
+        assert record["state"] == "complete"
+        assert len(record["launches"]) == 3
+        assert record["figures"]
+        assert all(len(figure["samples"]) == 3 and figure["value"] > 0 for figure in record["figures"])
+
+
+def test_placed_ranks_ran_where_the_plan_put_them(campaign):
+    """Read the witnesses once more, without the code that judged them."""
+    for record in campaign[2]:
+        if record["placement"]["name"] == "none":
+            continue
+        planned = {rank["local_rank"]: rank for rank in record["plan"]["ranks"]}
+        for launch in record["launches"]:
+            assert len(launch["ranks"]) == len(planned)
+            for rank in launch["ranks"]:
+                places = [set(place) for place in planned[rank["local_rank"]]["places"]]
+                bound = [set(thread["affinity"]) for thread in rank["threads"]]
+                assert all(place in bound for place in places)
+                assert set.union(*bound) <= set(planned[rank["local_rank"]]["cpus"])
+
+
+def test_whole_curves_are_kept(campaign):
+    for record in campaign[2]:
+        if record["variant"]["params"].get("operation") == "PingPong":
+            sizes = {item["params"]["bytes"] for item in record["launches"][0]["measurements"]}
+            assert sizes == {0} | {1 << bit for bit in range(23)}
+
+
+def test_the_table_has_a_line_for_every_record_and_the_count_comes_last(campaign):
+    _, output, records = campaign
+    for record in records:
+        assert len(re.findall(rf"^{record['id']} ", output, re.MULTILINE)) == 1
+    closing = output.strip().splitlines()[-2]
+    assert closing.startswith(f"{len(records)} variants, {len(records)} verified, {3 * len(records)} launches")
+
+
+def test_skips_are_counted_with_their_reasons(campaign):
+    assert re.search(r"^skipped +\d+ x stack openmpi has no imb-mpi1$", campaign[1], re.MULTILINE)

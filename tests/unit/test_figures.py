@@ -1,0 +1,112 @@
+"""From launches to figures, limits and validity."""
+
+import math
+
+import pytest
+from samples import launch, plan, record
+
+from plumbline.errors import PlumbError
+from plumbline.launch import figures
+from plumbline.topology import machine
+
+TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
+#: 2 packages x 2 channels x 3200 MT/s x 8 B = 102400 MB/s
+FACTS = {"memory_channels_per_package": 2, "memory_mts": 3200}
+
+
+@pytest.fixture(scope="module")
+def host():
+    return machine.load(f"{TOPOLOGIES}/ulysses-2x10.xml")
+
+
+def fresh(**changes):
+    return record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes})
+
+
+def test_a_figure_is_the_median_of_its_launches(host):
+    item = fresh()
+    figures.settle(item, {}, host)
+    assert (item["verified"], item["verdict"], item["reasons"]) == (True, "unreferenced", [])
+    figure = item["figures"][0]
+    assert (figure["value"], figure["launches"], figure["samples"]) == (10100.0, 3, [10000.0, 10200.0, 10100.0])
+    assert figure["limit"] is None
+
+
+def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
+    item = fresh()
+    figures.settle(item, FACTS, host)
+    assert item["figures"][0]["limit"]["value"] == 51200.0
+    assert item["figures"][0]["limit"]["percent"] == pytest.approx(19.73)
+
+
+def test_one_unverified_launch_makes_the_record_invalid(host):
+    bad = launch(1, 9000.0, verified=False, reasons=["rank 0 on node1 left no witness"])
+    item = fresh(launches=[launch(0, 9000.0), bad])
+    figures.settle(item, {}, host)
+    assert (item["verified"], item["verdict"], item["figures"]) == (False, "invalid", [])
+    assert item["reasons"] == ["launch 1: rank 0 on node1 left no witness"]
+
+
+def test_no_launch_is_invalid(host):
+    item = fresh(launches=[])
+    figures.settle(item, {}, host)
+    assert (item["verdict"], item["reasons"]) == ("invalid", ["no launch finished"])
+
+
+def test_an_absent_metric_is_invalid(host):
+    item = fresh()
+    item["variant"]["figures"] = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
+    figures.settle(item, {}, host)
+    assert item["verdict"] == "invalid"
+    assert "time_8B is absent: no latency at bytes=8" in item["reasons"][0]
+
+
+@pytest.mark.parametrize("value", [math.inf, -1.0, math.nan])
+def test_what_is_no_rate_is_invalid(host, value):
+    item = fresh(launches=[launch(0, value)])
+    figures.settle(item, {}, host)
+    assert item["verdict"] == "invalid"
+
+
+def test_above_the_physical_limit_is_invalid(host):
+    item = fresh(launches=[launch(0, 60000.0)])
+    figures.settle(item, FACTS, host)
+    assert item["verdict"] == "invalid"
+    assert "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)" in item["reasons"][0]
+
+
+def test_the_best_of_a_curve_follows_the_direction(host):
+    rows = [
+        {"metric": "latency", "value": v, "unit": "us", "better": "lower", "params": {"bytes": b}, "iterations": 1}
+        for b, v in ((1, 2.0), (2, 1.0), (4, 3.0))
+    ]
+    item = fresh(launches=[launch(0, 1.0, measurements=rows)])
+    item["variant"]["figures"] = [{"name": "best", "metric": "latency", "where": {}}]
+    figures.settle(item, {}, host)
+    assert item["figures"][0]["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("topology", "nodes", "expected"),
+    [
+        ("ulysses-2x10", [0], 1.0),
+        ("ulysses-2x10", [0, 1], 2.0),
+        ("ulysses-2x10", [], 2.0),
+        ("epyc-2x64-smt2", [0], 0.25),
+        ("rrze-woodcrest", [0], 2.0),
+        ("memory-only-node", [2], None),
+    ],
+)
+def test_packages_used(topology, nodes, expected):
+    document = plan()
+    document["ranks"][0]["mem"]["nodes"] = nodes
+    assert figures.packages_used(document, machine.load(f"{TOPOLOGIES}/{topology}.xml")) == expected
+
+
+def test_streams_rule(host):
+    enough = host.last_level_cache_bytes * 4 // 8
+    figures.check_stream_rule({"facts": {"array_elements": enough}}, host)
+    with pytest.raises(PlumbError, match="smaller than 4 x"):
+        figures.check_stream_rule({"facts": {"array_elements": enough - 1}}, host)
+    with pytest.raises(PlumbError, match="not recorded"):
+        figures.check_stream_rule({"facts": {}}, host)

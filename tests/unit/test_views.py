@@ -1,0 +1,76 @@
+"""What people see of records."""
+
+import copy
+
+from samples import launch, record
+
+from plumbline import units
+from plumbline.views import diff, show, summary
+from plumbline.views.table import sparkline
+
+
+def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
+    item = record()
+    item["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "facts", "percent": 19.73}
+    header, rule, row = summary.lines([item]).splitlines()
+    for word in (
+        "0123456789ab",
+        "stream_threads",
+        "openmpi",
+        "compact 1x2 local",
+        "triad",
+        "10.10",
+        "GB/s",
+        "19.7",
+        "yes",
+    ):
+        assert word in row
+    assert row.endswith("unreferenced")
+    assert header.index("verified") == row.index("yes")
+
+
+def test_an_unverified_record_says_why():
+    item = record(verified=False, verdict="invalid", figures=[], reasons=["launch 0: rank 1 on node1 left no witness"])
+    row = summary.lines([item]).splitlines()[2]
+    assert "NO" in row
+    assert "invalid: launch 0: rank 1 on node1 left no witness" in row
+
+
+def test_closing_counts_everything():
+    bad = record(verified=False, verdict="invalid", figures=[], launches=[launch(0, 1.0, disturbed=True)])
+    assert summary.closing([record(), bad]) == (
+        "2 variants, 1 verified, 4 launches (1 disturbed), 1 invalid, 1 unreferenced"
+    )
+
+
+def test_show_ends_with_the_verdict_and_names_how_to_repeat():
+    text = show.text(record())
+    assert text.splitlines()[-1] == "verified, unreferenced"
+    assert "plumb reproduce 0123456789ab" in text
+    assert "no limit known" in text
+    assert "▁█▅" in text
+
+
+def test_diff_finds_circumstances_and_ignores_ids_and_load():
+    other = copy.deepcopy(record(id="f" * 12, time="2026-02-02T00:00:00.000Z"))
+    other["host"]["load"] = [9.0, 9.0, 9.0]
+    assert diff.differences(record(), other) == []
+    other["host"]["governor"] = "powersave"
+    other["stack"]["mpi"]["version"] = "5.0.8"
+    assert diff.differences(record(), other) == [
+        ("stack.mpi.version", "5.0.11", "5.0.8"),
+        ("host.governor", "performance", "powersave"),
+    ]
+    assert "1.000" in diff.text(record(), other)
+
+
+def test_sparkline():
+    assert sparkline([1, 2, 3]) == "▁▅█"
+    assert sparkline([5, 5]) == "▄▄"
+
+
+def test_units_for_people():
+    assert units.human(12345.0, "MB/s") == ("12.35", "GB/s")
+    assert units.human(0.178, "us") == ("0.178", "us")
+    assert units.human(2.5e6, "msg/s") == ("2.500", "Mmsg/s")
+    assert [units.human_seconds(value) for value in (45, 200, 7500)] == ["45 s", "3 min 20 s", "2 h 05 min"]
