@@ -126,10 +126,10 @@ class imb_rma(ImbTest):
 
 @rfm.simple_test
 class imb_mt(ImbTest):
-    """Multi-threaded point-to-point: two ranks, each filling a NUMA node or package with threads (experiment T5)."""
+    """Multi-threaded point-to-point, ranks of one thread or filling a NUMA node or package (experiment T5)."""
 
     benchmark = "imb-mt"
     operation = parameter(["PingPongMT", "SendRecvMT", "ExchangeMT", "UniBandMT", "BiBandMT"])
-    placement = parameter(["numa", "socket"])
+    placement = parameter(["core", "numa", "socket"])
     quick_placements = ()
     figures = [("bandwidth", "bandwidth", {})]

@@ -204,9 +204,12 @@ static struct layout lay_out_smt(const struct request *request) {
     return one_each(request, &cores, "cores");
 }
 
+/* The control has as many ranks as compact would have. */
 static struct layout lay_out_none(const struct request *request) {
-    return (struct layout){.ranks = request->ranks ? request->ranks : 1,
-                           .threads = request->threads ? request->threads : 1};
+    unsigned threads = request->threads ? request->threads : 1;
+    unsigned room = request->ranks_known ? (unsigned)request->table->cores.count / threads : 1;
+    unsigned ranks = request->ranks ? request->ranks : room ? room : 1;
+    return (struct layout){.ranks = ranks, .threads = threads};
 }
 
 struct layout lay_out(const struct request *request) {

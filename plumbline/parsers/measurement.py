@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from plumbline.errors import PlumbError
+from plumbline.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
 
-Unit = Literal["us", "MB/s", "msg/s", "%"]
-Better = Literal["higher", "lower"]
+__all__ = ["MB_S", "MSG_S", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit"]
 
-US: Unit = "us"
-#: 10^6 bytes per second: STREAM, IMB and OSU all divide by 10^6, never by 2^20.
-MB_S: Unit = "MB/s"
-MSG_S: Unit = "msg/s"
-PERCENT: Unit = "%"
-UNITS: tuple[Unit, ...] = get_args(Unit)
+#: One of :data:`plumbline.units.UNITS`. MB/s is 10^6 bytes a second, as STREAM, IMB and OSU count, never 2^20.
+Unit = str
 
 
 class ParseError(PlumbError):

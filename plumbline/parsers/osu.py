@@ -237,18 +237,18 @@ def _rows(
         params = dict(common)
         iterations: int | None = None
         values: list[tuple[str, str]] = []
-        for name, token in zip(columns, tokens, strict=True):
+        for name, cell in zip(columns, tokens, strict=True):
             if name == "#bytes":
-                params["bytes"] = integer(token, "Size", number)
+                params["bytes"] = integer(cell, "Size", number)
             elif name == "Iterations":
-                iterations = integer(token, name, number)
+                iterations = integer(cell, name, number)
             elif name == "TransmitSize":
-                params["transmit_bytes"] = integer(token, name, number)
+                params["transmit_bytes"] = integer(cell, name, number)
             elif name == "Validation":
-                if token not in ("Pass",):
+                if cell != "Pass":
                     raise ParseError(f"osu: validation failed: {quote(line)}", at(number))
             else:
-                values.append((name, token))
+                values.append((name, cell))
         rows.append(
             [
                 Measurement(*_order(meanings[name], real(token, name, number)), dict(params), iterations)

@@ -287,3 +287,15 @@ def test_virtual_machines_tell_nothing(monkeypatch, tmp_path):
     assert facts.is_virtual(tmp_path)
     monkeypatch.setattr(facts, "is_virtual", lambda: True)
     assert facts.memory() == {}
+
+
+def test_serial_numbers_stay_out_of_the_topology():
+    xml = """    <info name="DMIProductName" value="X"/>
+    <info name="DMIProductSerial" value="SECRET"/>
+    <info name="DMIProductUUID" value="SECRET"/>
+    <info name="DMIChassisAssetTag" value="SECRET"/>
+    <info name="Backend" value="Linux"/>
+"""
+    assert facts.without_serials(xml) == (
+        '    <info name="DMIProductName" value="X"/>\n    <info name="Backend" value="Linux"/>\n'
+    )
