@@ -90,11 +90,16 @@ def triad(output: str) -> float:
 
 
 def latency(output: str) -> float:
-    """``8  200000  0.21  38.1`` (IMB: bytes, repetitions, us) or ``8  0.45`` (OSU: bytes, us)."""
+    """Microseconds from ``8  200000  0.21  38.15`` (IMB) or ``8  0.45`` (OSU).
+
+    IMB prints two decimals: too few for 0.15 us, so its time is taken from the bandwidth in MB/s, which is bytes per us.
+    """
     for line in output.splitlines():
         words = line.split()
-        if len(words) in (2, 4) and words[0] == "8":
-            return float(words[1] if len(words) == 2 else words[2])
+        if len(words) == 4 and words[0] == "8":
+            return 8 / float(words[3])
+        if len(words) == 2 and words[0] == "8":
+            return float(words[1])
     raise ValueError("no line for 8 bytes")
 
 
