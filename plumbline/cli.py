@@ -12,6 +12,7 @@ from typing import Any
 
 from plumbline import __version__
 from plumbline.errors import PlumbError
+from plumbline.launch.process import Interrupted
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,6 +24,9 @@ def main(argv: list[str] | None = None) -> int:
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
         return 2
+    except Interrupted as error:
+        print(f"plumb: interrupted by {error}: the launches that had finished are recorded", file=sys.stderr)
+        return 128 + error.signum
     except BrokenPipeError:  # plumb list | head
         sys.stderr.close()
         return 0
@@ -132,16 +136,11 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    from plumbline.launch import driver, process
+    from plumbline.launch import driver
 
     variants = [_read(file) for file in arguments.variant]
-    try:
-        file, records = driver.run(
-            variants, arguments.work.resolve(), arguments.seed, say=lambda line: print(line, flush=True)
-        )
-    except process.Interrupted as error:
-        print(f"plumb: interrupted by {error}: the launches that had finished are recorded", file=sys.stderr)
-        return 128 + error.signum
+    work = arguments.work.resolve()
+    file, records = driver.run(variants, work, arguments.seed, say=lambda line: print(line, flush=True))
     if arguments.records:
         shutil.copyfile(file, arguments.records)
     bad = [record for record in records if record["reasons"]]

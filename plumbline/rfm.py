@@ -28,6 +28,8 @@ from plumbline.topology.machine import Machine
 UNCONFIGURED = "no site is configured for this host: run 'make setup', then '. ./activate'"
 #: distances of two ranks, near to far; a machine has some of them
 PAIRS = ["pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node"]
+#: those of the quick campaign: all but hardware threads of one core
+QUICK_PAIRS = tuple(PAIRS[1:])
 #: one rank per object, and the two orders; ``none`` is the control
 GROUPS = ["none", "core", "l3", "numa", "socket", "scatter"]
 #: launches of one variant by profile; PLUMB_PROFILE chooses, and -S launches=N overrides

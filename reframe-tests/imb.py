@@ -7,7 +7,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from plumbline.rfm import GROUPS, PAIRS, PlumbTest
+from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest
 
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "off", "-iter")
@@ -43,7 +43,7 @@ class imb_pair(ImbTest):
 
     operation = parameter(["PingPong", "PingPing", "Sendrecv", "Exchange"])
     placement = parameter(PAIRS)
-    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+    quick_placements = QUICK_PAIRS
 
     @run_after("init")
     def choose_figures(self):
@@ -58,7 +58,7 @@ class imb_window(ImbTest):
 
     operation = parameter(["Uniband", "Biband"])
     placement = parameter(PAIRS)
-    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+    quick_placements = QUICK_PAIRS
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
     largest = 1 << 18
     count = "20,1"

@@ -7,7 +7,7 @@ The programs' own defaults for sizes and iterations are kept, so that the C suit
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, PAIRS, PlumbTest
+from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest
 
 
 class OsuTest(PlumbTest):
@@ -30,7 +30,7 @@ class osu_pair(OsuTest):
 
     operation = parameter(["latency", "bw", "bibw"])
     placement = parameter(PAIRS)
-    quick_placements = ("pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node")
+    quick_placements = QUICK_PAIRS
     last_bytes = 1 << 22
 
     @run_after("init")

@@ -81,6 +81,10 @@ def run(
     except process.Interrupted:
         _close(file, records, "interrupted")
         raise
+    except OSError as error:
+        _close(file, records, "interrupted")
+        cure = "launches that had finished are recorded"
+        raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error
     _close(file, records, "complete")
     return file, records
 

@@ -52,25 +52,26 @@ def _prrte(command: str, layout: Layout, bound: bool, exported: tuple[str, ...])
     """Open MPI 5 (PRRTE): https://docs.open-mpi.org/en/v5.0.x/launching-apps/."""
     arguments = [command, "-n", str(layout.ranks)]
     if layout.nodes > 1:
-        mapping = "node" if layout.round_robin else f"ppr:{layout.ranks_per_node}:node"
-        arguments += ["--map-by", f"{mapping}:OVERSUBSCRIBE"]
+        arguments += ["--map-by", f"{_mapping(layout)}:OVERSUBSCRIBE"]
     elif bound:
         arguments += ["--map-by", "slot:OVERSUBSCRIBE"]
-    if bound:
-        arguments += ["--bind-to", "none"]
-    if layout.hosts:
-        arguments += ["--host", ",".join(f"{host}:{layout.ranks_per_node}" for host in layout.hosts)]
-    if layout.nodes > 1:
-        for name in exported:
-            arguments += ["-x", name]
-    return Command(tuple(arguments), _root_variables())
+    return _open_mpi(arguments, layout, bound, exported)
 
 
 def _orte(command: str, layout: Layout, bound: bool, exported: tuple[str, ...]) -> Command:
     """Open MPI 4 (ORTE): mpirun(1)."""
     arguments = [command, "-n", str(layout.ranks), "--oversubscribe"]
     if layout.nodes > 1:
-        arguments += ["--map-by", "node" if layout.round_robin else f"ppr:{layout.ranks_per_node}:node"]
+        arguments += ["--map-by", _mapping(layout)]
+    return _open_mpi(arguments, layout, bound, exported)
+
+
+def _mapping(layout: Layout) -> str:
+    return "node" if layout.round_robin else f"ppr:{layout.ranks_per_node}:node"
+
+
+def _open_mpi(arguments: list[str], layout: Layout, bound: bool, exported: tuple[str, ...]) -> Command:
+    """What both generations of Open MPI share: binding, hosts, variables for ranks on other hosts."""
     if bound:
         arguments += ["--bind-to", "none"]
     if layout.hosts:

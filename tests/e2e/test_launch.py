@@ -165,3 +165,16 @@ def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
     assert (records[0]["state"], len(records[0]["launches"])) == ("interrupted", 1)
     pid = int((work / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def test_a_launcher_that_is_gone_is_one_line_and_the_record_says_interrupted(bench, monkeypatch):
+    bench.stack(STREAM_OUTPUT)
+    monkeypatch.setattr("plumbline.stacks.manifest.check", lambda manifest: None)
+    monkeypatch.setattr(
+        "plumbline.launch.launchers.prefix",
+        lambda *arguments: driver.launchers.Command(("/no/such/mpirun",), {}),
+    )
+    with pytest.raises(PlumbError, match=r"a launch could not be started: .*/no/such/mpirun"):
+        driver.run([bench.variant()], bench.folder / "work")
+    records, _ = store.read_all()
+    assert (records[0]["state"], records[0]["verdict"]) == ("interrupted", "invalid")
