@@ -88,6 +88,8 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     min_ranks = variable(int, value=1)
     #: placements under which the test belongs to the quick campaign
     quick_placements = variable(tuple, value=("core",))
+    #: and operations; none: all of the test's
+    quick_operations = variable(tuple, value=())
     #: launches of the variant
     launches = variable(int, value=LAUNCHES[profile()])
     #: seconds after which one launch is ended
@@ -107,7 +109,9 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
         if self.optional("placement") == "pair:node":
             self.nodes = 2
-        if self.optional("placement") in self.quick_placements:
+        operation = self.optional("operation")
+        chosen = not self.quick_operations or operation in self.quick_operations
+        if chosen and self.optional("placement") in self.quick_placements:
             self.tags |= {"quick"}
 
     @run_after("setup")

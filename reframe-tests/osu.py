@@ -58,6 +58,7 @@ class osu_collective(OsuTest):
 
     operation = parameter(["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter"])
     placement = parameter(GROUPS)
+    quick_operations = ("bcast", "allgather", "alltoall")
     threads = 1
     last_bytes = 1 << 20
     figures = [("time_8B", "latency", {"bytes": 8}), ("time_1MiB", "latency", {"bytes": 1 << 20})]

@@ -75,6 +75,15 @@ def test_whole_curves_are_kept(campaign):
             assert sizes == {0} | {1 << bit for bit in range(23)}
 
 
+def test_iteration_counts_depend_on_the_size_only(campaign):
+    for record in campaign[2]:
+        if record["variant"]["params"].get("operation") == "PingPong":
+            for launch in record["launches"]:
+                for item in launch["measurements"]:
+                    size = max(1, item["params"]["bytes"])
+                    assert item["iterations"] == min(2000, 80 * 1024 * 1024 // size)
+
+
 def test_the_table_has_a_line_for_every_record_and_the_count_comes_last(campaign):
     _, output, records = campaign
     for record in records:
