@@ -8,7 +8,7 @@ from typing import Any
 from plumbline import units
 from plumbline.views.table import table
 
-HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "also", "verified", "verdict")
+HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "also", "disturbed", "verified", "verdict")
 
 
 def lines(records: list[dict[str, Any]]) -> str:
@@ -40,9 +40,11 @@ def listing(records: list[dict[str, Any]]) -> str:
 def _row(record: dict[str, Any]) -> tuple[str, ...]:
     start = (record["id"], short_name(record), record["stack"]["name"], placement(record))
     verified = "yes" if record["verified"] else "NO"
+    flagged = sum(launch["disturbed"] for launch in record["launches"])
+    disturbed = f"{flagged} of {len(record['launches'])}" if flagged else ""
     if not record["figures"] or record["reasons"]:
         why = record["reasons"][0] if record["reasons"] else "no figure"
-        return (*start, "–", "–", "–", "–", "", verified, f"{record['verdict']}: {shorten(why, 90)}")
+        return (*start, "–", "–", "–", "–", "", disturbed, verified, f"{record['verdict']}: {shorten(why, 90)}")
     first, *others = record["figures"]
     value, unit = units.human(first["value"], first["unit"])
     also = (
@@ -50,7 +52,7 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
         if len(others) == 1
         else ""
     )
-    return (*start, first["name"], value, unit, percent(first), also, verified, record["verdict"])
+    return (*start, first["name"], value, unit, percent(first), also, disturbed, verified, record["verdict"])
 
 
 def short_name(record: dict[str, Any]) -> str:
