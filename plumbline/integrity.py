@@ -1,8 +1,8 @@
 """Whether the suite is whole: every test loads, every reference file is there.
 
 ReFrame drops a test file that does not load with a warning, and a run of no tests is a success to it. This module is
-what the test ``suite_integrity`` runs; ``python -m plumbline.integrity SITE`` prints a line per fault and exits with 1 if
-there is one.
+what the test ``suite_integrity`` runs; ``python -m plumbline.integrity SITE`` prints a line per fault and exits with 1
+if there is one.
 """
 
 from __future__ import annotations

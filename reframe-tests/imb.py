@@ -1,7 +1,7 @@
 """Intel MPI Benchmarks: point-to-point by the distance of the two ranks, collectives by placement, -NBC, -RMA and -MT.
 
-Iteration counts depend on the message size only: IMB's own policy also gives a slow run fewer iterations, from 10 s a size
-on, which a limit of 1000 s a size puts out of reach.
+Iteration counts depend on the message size only: IMB's own policy also gives a slow run fewer iterations, from 10 s a
+size on, which a limit of 1000 s a size puts out of reach.
 Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 """
 

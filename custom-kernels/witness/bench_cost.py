@@ -92,7 +92,7 @@ def triad(output: str) -> float:
 def latency(output: str) -> float:
     """Microseconds from ``8  200000  0.21  38.15`` (IMB) or ``8  0.45`` (OSU).
 
-    IMB prints two decimals: too few for 0.15 us, so its time is taken from the bandwidth in MB/s, which is bytes per us.
+    IMB prints two decimals: too few for 0.15 us, so the time comes from the bandwidth in MB/s, which is bytes per us.
     """
     for line in output.splitlines():
         words = line.split()

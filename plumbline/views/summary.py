@@ -8,7 +8,20 @@ from typing import Any
 from plumbline import units
 from plumbline.views.table import table
 
-HEADER = ("id", "test", "stack", "placement", "figure", "value", "unit", "% limit", "also", "disturbed", "verified", "verdict")
+HEADER = (
+    "id",
+    "test",
+    "stack",
+    "placement",
+    "figure",
+    "value",
+    "unit",
+    "% limit",
+    "also",
+    "disturbed",
+    "verified",
+    "verdict",
+)
 
 
 def lines(records: list[dict[str, Any]]) -> str:

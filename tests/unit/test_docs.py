@@ -1,6 +1,7 @@
 """Commands in the documentation print what stands there.
 
-A block between ``<!-- output: COMMAND -->`` and ``<!-- end -->`` holds the command's output; PLUMB_GOLDEN=write writes it anew.
+A block between ``<!-- output: COMMAND -->`` and ``<!-- end -->`` holds the command's output; PLUMB_GOLDEN=write
+writes it anew.
 Fenced ``sh`` blocks are run elsewhere: by the campaign test, or they are the set-up itself.
 """
 
@@ -38,7 +39,8 @@ def output(command):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_outputs_are_real(page):
     def fresh(found):
-        return f"<!-- output: {found['command']} -->\n```\n$ {found['command']}\n{output(found['command'])}```\n<!-- end -->"
+        command = found["command"]
+        return f"<!-- output: {command} -->\n```\n$ {command}\n{output(command)}```\n<!-- end -->"
 
     text = page.read_text(encoding="utf-8")
     expected = BLOCK.sub(fresh, text)

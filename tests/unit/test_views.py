@@ -12,7 +12,7 @@ from plumbline.views.table import sparkline
 def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
     item = record()
     item["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "facts", "percent": 19.73}
-    header, rule, row = summary.lines([item]).splitlines()
+    header, _, row = summary.lines([item]).splitlines()
     for word in (
         "0123456789ab",
         "stream_threads",
