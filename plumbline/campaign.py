@@ -24,7 +24,7 @@ _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)"
 def run(profile: str, extra: list[str]) -> int:
     """Run the tests tagged ``profile`` (plus any ReFrame options in ``extra``) and print the summary.
 
-    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not, 130 after Ctrl-C.
+    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not, 130 if interrupted.
     """
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     environment = {**os.environ, **environment_of_reframe(), "PLUMB_CAMPAIGN": campaign, "PLUMB_PROFILE": profile}
@@ -34,6 +34,9 @@ def run(profile: str, extra: list[str]) -> int:
         f"campaign {campaign}: {' '.join(command[: -len(extra)] if extra else command)} {' '.join(extra)}".rstrip(),
         flush=True,
     )
+    # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     begin = time.monotonic()
     code, ended = _follow(command, environment)
     print()

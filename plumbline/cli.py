@@ -37,6 +37,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Each subcommand imports what it needs when it runs: plumb launch starts inside a job, before measurements.
+    from plumbline.history import command as history_command
+    from plumbline.references import command as references_command
+    from plumbline.references import lint as lint_command
     from plumbline.site import command as site_command
     from plumbline.stacks import command as stack_command
     from plumbline.topology import command as topology_command
@@ -76,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
         ("topology", topology_command, "draw a machine, with a plan's ranks and threads in their places"),
         ("stack", stack_command, "list, install, show, check and remove stacks"),
         ("site", site_command, "describe this machine as a site"),
+        ("calibrate", references_command, "make references from the records of verified sessions"),
+        ("lint", lint_command, "check every reference of every site"),
+        ("history", history_command, "change points in the records, or in given numbers"),
     ):
         module.add_arguments(add(name, text, module.run))
     return parser

@@ -22,6 +22,7 @@ from plumbline import parsers, paths, provenance, schemas, site, witness
 from plumbline.errors import PlumbError
 from plumbline.launch import figures, launchers, process
 from plumbline.records import store, suite
+from plumbline.references import References
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import machine, plan
 from plumbline.witness import disturbance
@@ -62,6 +63,7 @@ def run(
         schemas.check("variant", variant, "variant description")
     session = new_session()
     jobs = [prepare(variant, session) for variant in variants]
+    expected = References.load(variants[0]["site"])
     file = store.session_file(variants[0]["site"], session)
     seed = secrets.randbits(32) if seed is None else seed
     records = [job.record for job in jobs]
@@ -75,7 +77,7 @@ def run(
             began = time.monotonic()
             launch = _launch(job, index, position, folder / f"launch-{position}")
             job.record["launches"].append(launch)
-            figures.settle(job.record, job.facts, job.host)
+            figures.settle(job.record, job.facts, job.host, expected)
             store.write(file, records)
             say(_progress(job, launch, position + 1, len(order), time.monotonic() - began))
     except process.Interrupted:

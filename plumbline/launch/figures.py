@@ -8,30 +8,34 @@ from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
+from plumbline.references import References, judge
 from plumbline.topology.machine import Machine
 
 
-def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine) -> None:
+def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expected: References) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches. Only a record whose launches are all verified has figures; one whose
-    figure is not finite or above the physical limit is invalid and says so.
+    figure is not finite or above the physical limit is invalid and says so. The verdict is the worst of its figures
+    against their references in ``expected``.
     """
     launches = record["launches"]
     reasons = [f"launch {item['order']}: {reason}" for item in launches for reason in item["reasons"]]
     if not launches:
         reasons = ["no launch finished"]
     found: list[dict[str, Any]] = []
+    verdict = "unreferenced"
     record["verified"] = not reasons
     if not reasons:
         try:
             found = [_figure(wanted, record, facts, host) for wanted in record["variant"]["figures"]]
             reasons = _faults(found)
+            verdict = _judge(found, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
     record["figures"] = found
     record["reasons"] = reasons
-    record["verdict"] = "invalid" if reasons else "unreferenced"
+    record["verdict"] = "invalid" if reasons else verdict
 
 
 def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any], host: Machine) -> dict[str, Any]:
@@ -53,6 +57,16 @@ def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any
         "limit": limit,
         "reference": None,
     }
+
+
+def _judge(found: list[dict[str, Any]], record: dict[str, Any], expected: References) -> str:
+    """The verdict of the worst figure, each of which is given its reference."""
+    verdicts = set()
+    for figure in found:
+        match = expected.resolve(record, figure["name"])
+        figure["reference"] = match.of_record() if match else None
+        verdicts.add(judge(figure, match.entry if match else None))
+    return next((name for name in ("below", "above", "within") if name in verdicts), "unreferenced")
 
 
 def _select(wanted: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:

@@ -41,8 +41,11 @@ def _figures(record: dict[str, Any]) -> str:
         span = f"{' '.join(low)} … {' '.join(high)}"
         limit = figure["limit"]
         bound = f"{limit['percent']:.1f} % of {limit['method']}" if limit else "no limit known"
-        rows.append((figure["name"], value, unit, sparkline(figure["samples"]), span, bound))
-    return table(("figure", "median", "unit", "launches", "range", "limit"), rows, right=("median",)) if rows else ""
+        known = figure["reference"]
+        reference = f"{' '.join(units.human(known['value'], known['unit']))} ({known['method']})" if known else "none"
+        rows.append((figure["name"], value, unit, sparkline(figure["samples"]), span, reference, bound))
+    header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
+    return table(header, rows, right=("median",)) if rows else ""
 
 
 def _launches(record: dict[str, Any]) -> str:

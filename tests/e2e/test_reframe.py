@@ -172,7 +172,8 @@ def descendants(marker):
     return found
 
 
-def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
     command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "stream_threads"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
@@ -180,7 +181,7 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
             if " OK " in line:
                 break
         time.sleep(1.5)  # into the launches of the next variant
-        child.send_signal(signal.SIGINT)
+        child.send_signal(signum)
         rest, _ = child.communicate(timeout=60)
     assert child.returncode == 130
     assert "interrupted" in rest

@@ -7,6 +7,7 @@ from samples import launch, plan, record
 
 from plumbline.errors import PlumbError
 from plumbline.launch import figures
+from plumbline.references import Match, References
 from plumbline.topology import machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -25,7 +26,7 @@ def fresh(**changes):
 
 def test_a_figure_is_the_median_of_its_launches(host):
     item = fresh()
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert (item["verified"], item["verdict"], item["reasons"]) == (True, "unreferenced", [])
     figure = item["figures"][0]
     assert (figure["value"], figure["launches"], figure["samples"]) == (10100.0, 3, [10000.0, 10200.0, 10100.0])
@@ -34,7 +35,7 @@ def test_a_figure_is_the_median_of_its_launches(host):
 
 def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
     item = fresh()
-    figures.settle(item, FACTS, host)
+    figures.settle(item, FACTS, host, References([]))
     assert item["figures"][0]["limit"]["value"] == 51200.0
     assert item["figures"][0]["limit"]["percent"] == pytest.approx(19.73)
 
@@ -42,21 +43,21 @@ def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
 def test_one_unverified_launch_makes_the_record_invalid(host):
     bad = launch(1, 9000.0, verified=False, reasons=["rank 0 on node1 left no witness"])
     item = fresh(launches=[launch(0, 9000.0), bad])
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert (item["verified"], item["verdict"], item["figures"]) == (False, "invalid", [])
     assert item["reasons"] == ["launch 1: rank 0 on node1 left no witness"]
 
 
 def test_no_launch_is_invalid(host):
     item = fresh(launches=[])
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert (item["verdict"], item["reasons"]) == ("invalid", ["no launch finished"])
 
 
 def test_an_absent_metric_is_invalid(host):
     item = fresh()
     item["variant"]["figures"] = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert item["verdict"] == "invalid"
     assert "time_8B is absent: no latency at bytes=8" in item["reasons"][0]
 
@@ -64,13 +65,13 @@ def test_an_absent_metric_is_invalid(host):
 @pytest.mark.parametrize("value", [math.inf, -1.0, math.nan])
 def test_what_is_no_rate_is_invalid(host, value):
     item = fresh(launches=[launch(0, value)])
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert item["verdict"] == "invalid"
 
 
 def test_above_the_physical_limit_is_invalid(host):
     item = fresh(launches=[launch(0, 60000.0)])
-    figures.settle(item, FACTS, host)
+    figures.settle(item, FACTS, host, References([]))
     assert item["verdict"] == "invalid"
     assert "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)" in item["reasons"][0]
 
@@ -82,7 +83,7 @@ def test_the_best_of_a_curve_follows_the_direction(host):
     ]
     item = fresh(launches=[launch(0, 1.0, measurements=rows)])
     item["variant"]["figures"] = [{"name": "best", "metric": "latency", "where": {}}]
-    figures.settle(item, {}, host)
+    figures.settle(item, {}, host, References([]))
     assert item["figures"][0]["value"] == 1.0
 
 
@@ -110,3 +111,25 @@ def test_streams_rule(host):
         figures.check_stream_rule({"facts": {"array_elements": enough - 1}}, host)
     with pytest.raises(PlumbError, match="not recorded"):
         figures.check_stream_rule({"facts": {}}, host)
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(10100.0, "within"), (20000.0, "below"), (5000.0, "above")])
+def test_the_verdict_is_that_of_the_reference(host, value, verdict):
+    entry = {
+        "test": "stream_threads",
+        "figure": "triad",
+        "stack": "openmpi",
+        "partition": "default",
+        "params": {"placement": "compact", "threads": 2},
+        "value": value,
+        "unit": "MB/s",
+        "better": "higher",
+        "lower": -0.05,
+        "upper": 0.05,
+        "method": "declared",
+        "source": {"document": "a test"},
+    }
+    item = fresh()
+    figures.settle(item, {}, host, References([Match(entry, "local/references/stream.yaml")]))
+    assert item["verdict"] == verdict
+    assert item["figures"][0]["reference"]["value"] == value

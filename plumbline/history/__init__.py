@@ -1,0 +1,1 @@
+"""Change points of series of figures: what became slower or faster, and when."""

@@ -1,0 +1,140 @@
+"""``plumb history``: what became slower or faster, in the records or in any numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plumbline import units
+from plumbline.errors import PlumbError
+from plumbline.history import series as source
+from plumbline.history.series import Series
+from plumbline.records import store
+from plumbline.views.table import table
+
+if TYPE_CHECKING:
+    from plumbline.history.changes import Course, Settings
+
+#: exit statuses, those of the gate: nothing slower, an alarm that nothing has confirmed yet, input that says nothing
+QUIET, ALARM, INVALID = 0, 1, 3
+HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb history``."""
+    parser.add_argument("--series", type=Path, metavar="F.csv", help="judge these: columns series, index, value")
+    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of --series")
+    parser.add_argument("--min-effect", type=float, default=0.05, metavar="X", help="smallest change (default: 0.05)")
+    parser.add_argument("--persist", type=int, default=5, metavar="N", help="points it must last (default: 5)")
+    parser.add_argument("--site", help="only records of this site")
+    parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument("--json", action="store_true", help="a JSON line per series of the records too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow every series; 0 without a slowdown, 1 with an (unconfirmed) alarm, 3 for invalid input."""
+    from plumbline.history.changes import Settings  # not above: scipy takes longer to load than most commands to run
+
+    try:
+        settings = Settings(min_effect=args.min_effect, persist=args.persist)
+        if args.series:
+            return _file(args, settings)
+        return _records(args, settings)
+    except PlumbError as error:
+        print(f"plumb: {error}", file=sys.stderr)
+        return INVALID
+
+
+def report(series: Series, course: Course, settings: Settings) -> dict[str, Any]:
+    """The JSON line of a series. ``ratio`` is after over before, ``smallest_visible`` a fraction."""
+    return {
+        "series": series.name,
+        "points": len(series.values),
+        "better": series.better,
+        "alarms": [
+            {
+                "index": series.index[change.index],
+                "seen_at": series.index[change.seen_at],
+                "ratio": round(change.ratio, 6),
+                "direction": direction(series.better, change.ratio),
+            }
+            for change in course.changes
+        ],
+        "smallest_visible": None if course.smallest_visible is None else round(course.smallest_visible, 4),
+        "min_effect": settings.min_effect,
+        "persist": settings.persist,
+    }
+
+
+def direction(better: str, ratio: float) -> str:
+    """``worse`` or ``better``."""
+    return "worse" if (ratio > 1) == (better == "lower") else "better"
+
+
+def _file(args: argparse.Namespace, settings: Settings) -> int:
+    if not args.better:
+        raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
+    from plumbline.history.changes import follow
+
+    alarmed = False
+    for series in source.read(args.series, args.better):
+        line = report(series, follow(series.values, settings), settings)
+        print(json.dumps(line))
+        alarmed |= _worse(line)
+    return ALARM if alarmed else QUIET
+
+
+def _records(args: argparse.Namespace, settings: Settings) -> int:
+    if args.better:
+        raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
+    from plumbline.history.changes import follow
+
+    records, damages = store.read_all(args.site)
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    found = source.of_records(records, args.test)
+    if not found:
+        raise PlumbError("no verified record", "plumb history", "make campaign measures some")
+    courses = [(series, follow(series.values, settings)) for series in found]
+    lines = [report(series, course, settings) for series, course in courses]
+    if args.json:
+        for (series, _), line in zip(courses, lines, strict=True):
+            print(json.dumps({**line, "unit": series.unit, "key": series.key}))
+    else:
+        print(table(HEADER, [_row(*pair) for pair in courses], right=("n", "last", "smallest visible")))
+        print(f"\n{_closing(courses, lines)}")
+    return ALARM if any(map(_worse, lines)) else QUIET
+
+
+def _row(series: Series, course: Course) -> tuple[str, ...]:
+    value, unit = units.human(series.values[-1], series.unit or "")
+    change = "–"
+    if course.changes:
+        last = course.changes[-1]
+        factor = last.ratio - 1
+        change = f"{factor:+.1%} {direction(series.better, last.ratio)} at {series.index[last.index]}"
+        if len(course.changes) > 1:
+            change += f" ({len(course.changes)} in all)"
+    visible = "too few" if course.smallest_visible is None else f"{course.smallest_visible:.1%}"
+    return series.name, str(len(series.values)), value, unit, change, visible
+
+
+def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]]) -> str:
+    slower = sum(map(_worse, lines))
+    short = sum(course.smallest_visible is None for _, course in courses)
+    parts = [
+        f"{len(courses)} series",
+        f"{slower} with a change for the worse",
+        f"{short} with too few points to see any",
+    ]
+    text = ", ".join(parts)
+    if slower:
+        text += "\nAn alarm is a suspicion: plumb reproduce ID measures the variant of the record at the change again."
+    return text
+
+
+def _worse(line: dict[str, Any]) -> bool:
+    return any(alarm["direction"] == "worse" for alarm in line["alarms"])

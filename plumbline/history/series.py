@@ -1,0 +1,159 @@
+"""Where series come from: a CSV file, or the records."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import PlumbError
+
+COLUMNS = ("series", "index", "value")
+#: what of a record's ``host`` makes series of their own when it changes
+ENVIRONMENT = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
+
+Index = int | float
+
+
+@dataclass
+class Series:
+    """Values in the order measured. ``index`` is what people know each point by: a number, or a record's id."""
+
+    name: str
+    better: str
+    index: list[Any] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    unit: str | None = None
+    #: what the series is of, for the records' series
+    key: dict[str, Any] = field(default_factory=dict)
+
+
+def read(file: Path, better: str) -> list[Series]:
+    """The series of a CSV file with the columns of :data:`COLUMNS`, in the order of their first rows.
+
+    The rows of a series stand in the order measured: their indices increase. Values are positive, finite numbers.
+    Raises :class:`PlumbError` with file and line.
+    """
+    found: dict[str, Series] = {}
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            places = _header(next(rows, None), file)
+            width = max(places) + 1
+            for row in rows:
+                if not row:
+                    continue
+                where = f"{file}:{rows.line_num}"
+                if len(row) < width:
+                    raise PlumbError(f"{len(row)} columns", where, f"give {', '.join(COLUMNS)}")
+                name, index, value = (row[place].strip() for place in places)
+                _append(found, name, index, value, better, where)
+    except OSError as error:
+        raise PlumbError(
+            f"cannot read the series: {error.strerror}", str(file), "give the path of a CSV file"
+        ) from None
+    except UnicodeDecodeError:
+        raise PlumbError("not text in UTF-8", str(file), "give a CSV file") from None
+    except csv.Error as error:
+        raise PlumbError(f"not CSV: {error}", f"{file}:{rows.line_num}", "mend that line") from None
+    if not found:
+        raise PlumbError("no series", str(file), "nothing was measured, so nothing can be said")
+    return list(found.values())
+
+
+def _header(row: list[str] | None, file: Path) -> list[int]:
+    names = [name.strip() for name in row or []]
+    for column in COLUMNS:
+        if names.count(column) != 1:
+            what = f"no column '{column}'" if column not in names else f"two columns '{column}'"
+            raise PlumbError(what, f"{file}:1", f"the first line is {','.join(COLUMNS)}")
+    return [names.index(column) for column in COLUMNS]
+
+
+def _append(found: dict[str, Series], name: str, index: str, value: str, better: str, where: str) -> None:
+    if not name:
+        raise PlumbError("the series has no name", where, "fill the column")
+    number = _number(index, "index", where)
+    measured = _number(value, "value", where)
+    if measured <= 0:
+        raise PlumbError(f"value '{value}' is not positive", where, "leave out what is no measurement")
+    series = found.setdefault(name, Series(name, better))
+    if series.index and number <= series.index[-1]:
+        what = "twice" if number == series.index[-1] else f"after {series.index[-1]}"
+        raise PlumbError(
+            f"series {name} has index {index} {what}", where, "rows stand in the order measured, indices increase"
+        )
+    series.index.append(number)
+    series.values.append(measured)
+
+
+def _number(text: str, column: str, where: str) -> Index:
+    try:
+        number: Index = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise PlumbError(f"{column} '{text}' is not a number", where, "mend that line") from None
+    if not math.isfinite(number):
+        raise PlumbError(f"{column} '{text}' is not finite", where, "leave out what is no measurement")
+    return number
+
+
+def of_records(records: Iterable[dict[str, Any]], test: str | None = None) -> list[Series]:
+    """The series of verified, complete, valid ``records`` (oldest first), sorted by name.
+
+    A series is of one site, partition, node set, environment (:func:`fingerprint`), stack, test variant and figure.
+    Its index is the records' ids. ``test`` keeps the tests whose names begin so.
+    """
+    found: dict[str, Series] = {}
+    for record in records:
+        if test and not record["variant"]["test"].startswith(test):
+            continue
+        if (
+            not record["verified"]
+            or record["reasons"]
+            or record["state"] != "complete"
+            or record["verdict"] == "invalid"
+        ):
+            continue
+        for figure in record["figures"]:
+            if not math.isfinite(figure["value"]) or figure["value"] <= 0:
+                continue
+            key = {
+                "test": record["variant"]["test"],
+                "variant": record["variant"]["name"],
+                "figure": figure["name"],
+                "unit": figure["unit"],
+                "stack": record["stack"]["name"],
+                "site": record["site"],
+                "partition": record["partition"],
+                "nodes": sorted(record["nodes"]),
+                "environment": fingerprint(record["host"]),
+            }
+            name = json.dumps(key, sort_keys=True)
+            series = found.setdefault(name, Series(name, figure["better"], unit=figure["unit"], key=key))
+            series.index.append(record["id"])
+            series.values.append(figure["value"])
+    everything = list(found.values())
+    for series in everything:
+        series.name = label(series.key, everything)
+    return sorted(everything, key=lambda series: series.name)
+
+
+def fingerprint(host: dict[str, Any]) -> str:
+    """Eight hexadecimal digits of the environment: :data:`ENVIRONMENT` of ``record['host']``."""
+    text = json.dumps([host.get(name) for name in ENVIRONMENT])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def label(key: dict[str, Any], others: list[Series]) -> str:
+    """A series' name: variant, stack and figure; the other parts of the key only where they differ among ``others``."""
+    parts = [key["variant"], key["stack"], key["figure"]]
+    for name in ("site", "partition", "nodes", "environment"):
+        if any(other.key[name] != key[name] for other in others):
+            value = key[name]
+            parts.append("+".join(value) if isinstance(value, list) else value)
+    return " ".join(parts)

@@ -1,0 +1,279 @@
+"""References from the records of several sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.scalarstring import SingleQuotedScalarString
+from scipy import special
+
+from plumbline import limits, site
+from plumbline.errors import PlumbError
+from plumbline.references import match
+
+#: the narrowest tolerance of a calibrated reference, and the widest that is worth having
+NARROWEST, WIDEST = 0.05, 0.5
+#: a new session of an unchanged machine is within with this probability, were sessions independent and normal
+CONFIDENCE = 0.99
+#: standard deviation of a normal distribution over its median absolute deviation
+FROM_MAD = 1.4826
+HEADER = """\
+# What {test} is expected to reach here. A record without an entry is shown as `unreferenced`.
+# `plumb calibrate` writes the entries that have `method: calibrated`, and leaves all others and all comments alone.
+schema: 1
+test: {test}
+references: []
+"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a calibration does to one reference. ``old`` is None for a new one."""
+
+    old: dict[str, Any] | None
+    new: dict[str, Any]
+    #: why the old one stays as it is, if it does
+    kept: str | None = None
+
+
+@dataclass
+class Outcome:
+    """What a calibration found: changes by file of the site, and how many records or groups were refused, by reason."""
+
+    changes: dict[str, list[Change]] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Group:
+    """The records of one figure of one variant on one stack."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+
+
+def propose(records: list[dict[str, Any]], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
+    """What ``records`` (oldest first) say about the references of a site; nothing is written.
+
+    Refused are records that are not complete, verified, valid or below their physical limit, and those with most
+    launches disturbed. Of each variant and stack only the records of the newest manifest and placement count.
+    """
+    if min_sessions < 2:
+        raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
+    present = match.References.load(site_name)
+    outcome = Outcome()
+    groups: dict[str, _Group] = {}
+    for record in records:
+        if record["site"] != site_name or (test and not record["variant"]["test"].startswith(test)):
+            continue
+        reason = refusal(record)
+        if reason:
+            outcome.refused[f"{reason} (records)"] += 1
+            continue
+        for figure in record["figures"]:
+            group = groups.setdefault(json.dumps(_wanted(record, figure), sort_keys=True), _Group())
+            group.records.append(record)
+            group.figures.append(figure)
+    for key in sorted(groups):
+        try:
+            new = entry(groups[key], min_sessions)
+        except PlumbError as error:
+            outcome.refused[f"{error.what} (figures)"] += 1
+            continue
+        found = present.resolve(groups[key].records[-1], new["figure"])
+        old = found.entry if found else None
+        kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
+        outcome.changes.setdefault(match.family(new["test"]), []).append(Change(old, new, kept))
+    return outcome
+
+
+def refusal(record: dict[str, Any]) -> str | None:
+    """Why a record cannot be calibrated from, None if it can."""
+    if record["state"] != "complete":
+        return "not complete"
+    if not record["verified"] or not all(launch["verified"] for launch in record["launches"]):
+        return "not verified"
+    if record["reasons"] or record["verdict"] == "invalid" or not record["figures"]:
+        return "invalid"
+    disturbed = sum(launch["disturbed"] for launch in record["launches"])
+    if 2 * disturbed > len(record["launches"]):
+        return "most launches disturbed"
+    for figure in record["figures"]:
+        if not all(math.isfinite(sample) and sample > 0 for sample in [figure["value"], *figure["samples"]]):
+            return "not a positive, finite number"
+        limit = figure["limit"]
+        if limit and max(figure["samples"]) > limit["value"] * limits.TOLERANCE:
+            return "above the physical limit"
+    return None
+
+
+def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
+    """The reference that a group of records gives: the median over sessions of the sessions' medians."""
+    newest = group.records[-1]
+    figure = group.figures[-1]
+    same = [
+        (record, item)
+        for record, item in zip(group.records, group.figures, strict=True)
+        if record["stack"]["sha256"] == newest["stack"]["sha256"]
+        and (item["unit"], item["better"]) == (figure["unit"], figure["better"])
+    ]
+    samples: dict[str, list[float]] = {}
+    for record, item in same:
+        samples.setdefault(record["session"], []).extend(item["samples"])
+    medians = [statistics.median(values) for values in samples.values()]
+    if len(medians) < min_sessions:
+        raise PlumbError(f"fewer than {min_sessions} sessions")
+    value = statistics.median(medians)
+    spread = FROM_MAD * statistics.median([abs(item - value) for item in medians]) / value
+    tolerance = max(NARROWEST, _quantile(len(medians)) * spread)
+    if tolerance > WIDEST:
+        raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
+    rounded = math.ceil(tolerance * 1000) / 1000
+    return {
+        **_wanted(newest, figure),
+        "value": _digits(value),
+        "unit": figure["unit"],
+        "better": figure["better"],
+        "lower": -rounded,
+        "upper": rounded,
+        "method": "calibrated",
+        "source": {
+            "records": [record["id"] for record, _ in same],
+            "sessions": len(medians),
+            "dates": [same[0][0]["time"][:10], newest["time"][:10]],
+            "spread": round(spread, 5),
+            "nodes": sorted({node for record, _ in same for node in record["nodes"]}),
+            "stack_sha256": newest["stack"]["sha256"],
+            "suite_commit": newest["suite"]["commit"],
+        },
+    }
+
+
+def write(site_name: str, outcome: Outcome) -> list[Path]:
+    """Write the changes that are not kept back into the site's reference files; the files written are returned.
+
+    Each file is replaced in one step. Other entries, their order and all comments stay as they are.
+    """
+    texts = {}
+    for name, changes in outcome.changes.items():
+        file = site.folder(site_name) / "references" / f"{name}.yaml"
+        wanted = [change.new for change in changes if change.kept is None and change.new != change.old]
+        if wanted:
+            texts[file] = merged(file, name, wanted)
+    for file, text in texts.items():  # only when all could be made
+        _replace(file, text)
+    return list(texts)
+
+
+def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
+    """The text of a reference file with ``wanted`` in place of the entries that match the same records, or added."""
+    editor = YAML()
+    editor.preserve_quotes = True
+    editor.width = 120
+    editor.indent(mapping=2, sequence=4, offset=2)
+    editor.Representer = _Representer
+    try:
+        before = file.read_text(encoding="utf-8") if file.exists() else HEADER.format(test=name)
+        document = editor.load(before)
+    except OSError as error:
+        raise PlumbError(f"cannot read references: {error.strerror}", str(file), "mend the permissions") from None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise PlumbError(f"references are not YAML: {error}", str(file), "mend the file") from None
+    match.check(document, str(file))
+    if not document["references"]:
+        document["references"].fa.set_block_style()
+    present: dict[str, list[Any]] = {}
+    for item in document["references"]:
+        present.setdefault(match.key(item), []).append(item)
+    for new in wanted:
+        old = next((item for item in present.get(match.key(new), []) if match.overlap(item, new)), None)
+        if old is None:
+            document["references"].append(_commented(new))
+            continue
+        for key, value in new.items():
+            if old.get(key) != value:
+                old[key] = _commented(value)
+    match.check(document, str(file))
+    stream = io.StringIO()
+    editor.dump(document, stream)
+    return stream.getvalue()
+
+
+def _wanted(record: dict[str, Any], figure: dict[str, Any]) -> dict[str, Any]:
+    """What a reference of this figure matches by."""
+    return {
+        "test": record["variant"]["test"],
+        "figure": figure["name"],
+        "stack": record["stack"]["name"],
+        "partition": record["partition"],
+        "params": record["variant"]["params"],
+        "placement": {key: record["placement"][key] for key in sorted(record["placement"])},
+    }
+
+
+class _Representer(RoundTripRepresenter):
+    """Writes ``null`` as that word, not as nothing."""
+
+
+_Representer.add_representer(
+    type(None), lambda represent, _: represent.represent_scalar("tag:yaml.org,2002:null", "null")
+)
+
+
+def _quantile(sessions: int) -> float:
+    """Half the width, in standard deviations, of what the next session is within at :data:`CONFIDENCE`."""
+    return float(special.stdtrit(sessions - 1, (1 + CONFIDENCE) / 2) * math.sqrt(1 + 1 / sessions))
+
+
+def _digits(value: float) -> float:
+    """Six significant digits."""
+    return float(f"{value:.6g}")
+
+
+def _commented(value: Any) -> Any:
+    """``value`` for ruamel: mappings and lists inside an entry on one line each where they are short."""
+    if isinstance(value, dict):
+        mapping = CommentedMap({key: _commented(item) for key, item in value.items()})
+        if all(not isinstance(item, (dict, list)) for item in value.values()):
+            mapping.fa.set_flow_style()
+        return mapping
+    if isinstance(value, list):
+        sequence = CommentedSeq([_commented(item) for item in value])
+        sequence.fa.set_flow_style()
+        return sequence
+    if isinstance(value, str) and yaml.safe_load(value) != value:
+        return SingleQuotedScalarString(value)  # a word such as `on`, which readers of YAML 1.1 take for something else
+    return value
+
+
+def _replace(file: Path, text: str) -> None:
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise PlumbError(
+            f"cannot write references: {error.strerror}",
+            str(file),
+            "make room or permission; the old file is untouched",
+        ) from None

@@ -1,0 +1,151 @@
+"""Which reference a figure has, and on which side of it the figure lies."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline import paths, schemas, site
+from plumbline.errors import PlumbError
+from plumbline.site.site import read_yaml
+
+#: what ``judge`` answers: ``below`` is worse than the reference's range, ``above`` better than it, in either direction
+VERDICTS = ("unreferenced", "within", "below", "above")
+#: rounding of values in files and figures that is not held against them
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Match:
+    """The reference of a figure: its entry, and the file it stands in (relative to the sites folder)."""
+
+    entry: dict[str, Any]
+    file: str
+
+    def of_record(self) -> dict[str, Any]:
+        """What a record keeps of it, as ``figure.reference``."""
+        return {**{name: self.entry[name] for name in ("value", "unit", "method")}, "file": self.file}
+
+
+class References:
+    """All references of one site, in the files' order."""
+
+    def __init__(self, entries: list[Match]) -> None:
+        self.entries = entries
+        self._by_key: dict[str, list[Match]] = {}
+        for match in entries:
+            self._by_key.setdefault(key(match.entry), []).append(match)
+
+    @classmethod
+    def load(cls, site_name: str) -> References:
+        """Read ``references/*.yaml`` of a site; :class:`PlumbError` names the file and key that is wrong."""
+        found = []
+        for file in files(site_name):
+            document = read(file)
+            name = file.relative_to(paths.sites()).as_posix()
+            found += [Match(entry, name) for entry in document["references"]]
+        return cls(found)
+
+    def resolve(self, record: dict[str, Any], figure: str) -> Match | None:
+        """The reference of ``figure`` of ``record``, None where there is none.
+
+        Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
+        Two that match are an error: neither can be trusted.
+        """
+        variant = record["variant"]
+        wanted = {
+            "test": variant["test"],
+            "figure": figure,
+            "stack": record["stack"]["name"],
+            "partition": record["partition"],
+            "params": variant["params"],
+        }
+        matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, record["placement"])]
+        if len(matches) > 1:
+            where = " and ".join(dict.fromkeys(match.file for match in matches))
+            raise PlumbError(f"{len(matches)} references match {describe(wanted)}", where, "remove all but one")
+        return matches[0] if matches else None
+
+
+def files(site_name: str) -> list[Path]:
+    """The reference files of a site, sorted."""
+    return sorted((site.folder(site_name) / "references").glob("*.yaml"))
+
+
+def read(file: Path) -> dict[str, Any]:
+    """A reference file, valid by its schema."""
+    document = read_yaml(file, "references", "restore the file")
+    check(document, str(file))
+    return document
+
+
+def check(document: dict[str, Any], where: str) -> None:
+    """Raise :class:`PlumbError` for the first thing in a reference file that its schema or arithmetic forbids."""
+    schemas.check("references", document, where)
+    for number, entry in enumerate(document["references"]):
+        for name in ("value", "lower", "upper"):
+            if entry[name] is not None and not math.isfinite(entry[name]):
+                raise PlumbError(f"references.{number}.{name} is {entry[name]}", where, "give a finite number")
+
+
+def judge(figure: dict[str, Any], entry: dict[str, Any] | None) -> str:
+    """One of :data:`VERDICTS` for a record's figure.
+
+    ``below`` means worse than the reference's range and ``above`` better than it: a latency of twice the reference is
+    ``below``. Raises :class:`PlumbError` for a figure that cannot be compared: another unit or direction, not finite.
+    """
+    if entry is None:
+        return "unreferenced"
+    for name in ("unit", "better"):
+        if figure[name] != entry[name]:
+            raise PlumbError(
+                f"{figure['name']} has {name} {figure[name]}, its reference {entry[name]}",
+                "reference",
+                "mend the reference",
+            )
+    value = figure["value"]
+    if not math.isfinite(value):
+        raise PlumbError(f"{figure['name']} is {value}", "reference", "only finite figures are judged")
+    low, high = bounds(entry)
+    if value < low * (1 - ROUNDING):
+        return "below" if entry["better"] == "higher" else "above"
+    if value > high * (1 + ROUNDING):
+        return "above" if entry["better"] == "higher" else "below"
+    return "within"
+
+
+def bounds(entry: dict[str, Any]) -> tuple[float, float]:
+    """The lowest and the highest value that is within, in the entry's unit."""
+    low = 0.0 if entry["lower"] is None else entry["value"] * (1 + entry["lower"])
+    high = math.inf if entry["upper"] is None else entry["value"] * (1 + entry["upper"])
+    return low, high
+
+
+def describe(entry: dict[str, Any]) -> str:
+    """One line that names an entry: ``stream_threads placement=core threads=2 triad openmpi default``."""
+    params = [f"{name}={value}" for name, value in entry["params"].items()]
+    return " ".join([entry["test"], *params, entry["figure"], entry["stack"], entry["partition"]])
+
+
+def family(test: str) -> str:
+    """What a test's references are filed under: its name up to the first underscore."""
+    return test.partition("_")[0]
+
+
+def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether a record can match both entries: what both say of the placement is equal, as is all else."""
+    first, second = one.get("placement", {}), other.get("placement", {})
+    return key(one) == key(other) and all(first[name] == second[name] for name in first.keys() & second.keys())
+
+
+def key(entry: dict[str, Any]) -> str:
+    """What must be equal: test, figure, stack, partition and all parameters."""
+    parts = [entry[name] for name in ("test", "figure", "stack", "partition", "params")]
+    return json.dumps(parts, sort_keys=True, default=str)
+
+
+def _placed(entry: dict[str, Any], placement: dict[str, Any]) -> bool:
+    return all(placement.get(name) == value for name, value in entry.get("placement", {}).items())

@@ -1,0 +1,234 @@
+"""``plumb history``: series from files and records, exit statuses, and what is refused."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from samples import record, variant
+
+from plumbline import paths
+from plumbline.history import command, rates
+from plumbline.history import series as source
+from plumbline.records import store
+
+
+def plumb_history(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def write(file, rows, header="series,index,value"):
+    file.write_text("\n".join([header, *rows]) + "\n")
+    return file
+
+
+def rows(name, factor=1.1, points=60, at=40, first=0):
+    random = np.random.default_rng(1)
+    values = 10 * np.exp(random.normal(0, 0.005, points))
+    values[at:] *= factor
+    return [f"{name},{first + position},{value:.6f}" for position, value in enumerate(values)]
+
+
+def lines(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_slowdown_is_an_alarm(tmp_path, capsys):
+    file = write(tmp_path / "f.csv", rows("a", first=1000))
+    assert plumb_history("--series", file, "--better", "lower") == 1
+    (line,) = lines(capsys)
+    (alarm,) = line["alarms"]
+    assert (line["series"], line["points"]) == ("a", 60)
+    assert (alarm["index"], alarm["seen_at"], alarm["direction"]) == (1040, 1044, "worse")
+    assert alarm["ratio"] == pytest.approx(1.1, rel=0.01)
+    assert 0.05 < line["smallest_visible"] < 0.07
+
+
+def test_an_improvement_is_shown_and_no_alarm(tmp_path, capsys):
+    file = write(tmp_path / "f.csv", rows("a"))
+    assert plumb_history("--series", file, "--better", "higher") == 0
+    assert lines(capsys)[0]["alarms"][0]["direction"] == "better"
+
+
+def test_series_may_be_interleaved_and_columns_in_any_order(tmp_path, capsys):
+    mixed = [row for pair in zip(rows("a"), rows("b", factor=1.0), strict=True) for row in pair]
+    turned = [f"{value},x,{name},{index}" for name, index, value in (row.split(",") for row in mixed)]
+    file = write(tmp_path / "f.csv", turned, "value,note,series,index")
+    assert plumb_history("--series", file, "--better", "lower") == 1
+    first, second = lines(capsys)
+    assert (first["series"], len(first["alarms"])) == ("a", 1)
+    assert (second["series"], second["alarms"]) == ("b", [])
+
+
+def test_options_reach_the_method(tmp_path, capsys):
+    file = write(tmp_path / "f.csv", rows("a"))
+    assert plumb_history("--series", file, "--better", "lower", "--min-effect", "0.2") == 0
+    assert plumb_history("--series", file, "--better", "lower", "--persist", "8") == 1
+    assert lines(capsys)[1]["alarms"][0]["seen_at"] == 47
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f.csv:1): the first line is"),
+        ("series,index\na,1\n", "no column 'value'"),
+        ("series,index,value,value\n", "two columns 'value'"),
+        ("series,index,value\n", "no series"),
+        ("series,index,value\na,1,2\na,2\n", "f.csv:3)"),
+        (
+            "series,index,value\na,1,fast\n",
+            "value 'fast' is not a number (",
+        ),
+        ("series,index,value\na,1,nan\n", "value 'nan' is not finite"),
+        ("series,index,value\na,1,inf\n", "value 'inf' is not finite"),
+        ("series,index,value\na,1,0\n", "value '0' is not positive"),
+        ("series,index,value\na,1,-3\n", "value '-3' is not positive"),
+        ("series,index,value\na,1,\n", "value '' is not a number"),
+        ("series,index,value\na,x,3\n", "index 'x' is not a number"),
+        ("series,index,value\na,1,3\na,1,3\n", "series a has index 1 twice (f.csv:3)"),
+        ("series,index,value\na,2,3\n\na,1,3\n", "series a has index 1 after 2 (f.csv:4)"),
+        ("series,index,value\n,1,3\n", "the series has no name"),
+        ('series,index,value\n"a,1,3\n', "not CSV"),
+        ("series,index,value\n\udcff,1,3\n", "UTF-8"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_3(tmp_path, monkeypatch, capsys, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert plumb_history("--series", "f.csv", "--better", "lower") == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("plumb: ")
+    assert said.err.count("\n") == 1
+    assert message in said.err
+
+
+def test_one_bad_value_judges_no_series(tmp_path, capsys):
+    file = write(tmp_path / "f.csv", [*rows("a"), "b,1,nan"])
+    assert plumb_history("--series", file, "--better", "lower") == 3
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--series", "f.csv"),
+        ("--series", "absent.csv", "--better", "lower"),
+        ("--series", "f.csv", "--better", "lower", "--min-effect", "0"),
+        ("--series", "f.csv", "--better", "lower", "--persist", "0"),
+        ("--better", "lower"),
+    ],
+)
+def test_bad_options(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "f.csv", rows("a"))
+    assert plumb_history(*arguments) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+def session(number, triad, **changes):
+    """A record of one session; ``number`` gives its time and id."""
+    made = record(
+        id=f"{number:012x}",
+        session=f"s{number}",
+        time=f"2026-01-{1 + number // 24:02d}T{number % 24:02d}:00:00.000Z",
+        **changes,
+    )
+    made["figures"][0]["value"] = triad
+    return made
+
+
+def test_records_make_series(results, capsys):
+    made = [session(number, 10000.0 + number % 3 * 10) for number in range(20)]
+    made += [session(20 + number, 9000.0 + number % 3 * 10) for number in range(6)]
+    made.append(session(26, 1.0, verified=False, reasons=["rank 0 left no witness"], verdict="invalid"))
+    made.append(session(27, 1.0, state="interrupted"))
+    for one in made:
+        store.write(store.session_file("local", one["session"]), [one])
+    assert plumb_history("--json") == 1
+    (line,) = lines(capsys)
+    assert line["series"] == "stream_threads %placement=compact %threads=2 openmpi triad"
+    assert line["points"] == 26
+    assert [(alarm["index"], alarm["direction"]) for alarm in line["alarms"]] == [(f"{20:012x}", "worse")]
+    assert line["key"]["nodes"] == ["node1"]
+    assert plumb_history() == 1
+    table = capsys.readouterr().out
+    assert "-10.0% worse at 000000000014" in table
+    assert "1 series, 1 with a change for the worse" in table
+    assert plumb_history("--test", "imb") == 3
+    assert "no verified record" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing"])
+def test_another_environment_is_another_series(part):
+    first, second = session(0, 1.0), session(1, 1.0)
+    second["host"] = {**second["host"], part: "other"}
+    one, two = source.of_records([first, second])
+    assert one.name != two.name
+    assert source.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": ["node2"]},
+        {"partition": "gpu"},
+        {"site": "other"},
+        {"stack": {**record()["stack"], "name": "mpich"}},
+        {"variant": variant(name="stream_threads %placement=compact %threads=1")},
+    ],
+)
+def test_what_differs_is_another_series(change):
+    one, two = source.of_records([session(0, 1.0), session(1, 1.0, **change)])
+    assert one.name != two.name
+
+
+def test_load_is_no_environment():
+    second = session(1, 1.0)
+    second["host"] = {**second["host"], "load": [9.0, 9.0, 9.0]}
+    assert len(source.of_records([session(0, 1.0), second])) == 1
+
+
+def test_a_damaged_record_is_said_and_the_rest_followed(results, capsys):
+    store.write(store.session_file("local", "s0"), [session(0, 1.0)])
+    (results / "local" / "s1.jsonl").write_text("{\n")
+    assert plumb_history() == 0
+    said = capsys.readouterr()
+    assert "damaged record" in said.err
+    assert "too few" in said.out
+
+
+def test_the_example_of_the_documentation(tmp_path, monkeypatch, capsys):
+    text = (paths.root() / "docs" / "history.md").read_text()
+    made, asked, answer = re.search(r"\$ (awk .*)\n\$ plumb history (.*)\n(\{.*\})\n", text).groups()
+    monkeypatch.chdir(tmp_path)
+    subprocess.run(["sh", "-c", made], check=True)
+    assert plumb_history(*asked.split()) == 1
+    assert capsys.readouterr().out.strip() == answer
+
+
+def test_the_table_of_the_documentation_has_every_model(capsys):
+    assert rates.main(["--series", "1"]) == 0
+    table = capsys.readouterr().out
+    for model in rates.MODELS:
+        assert table.count(f"| {model} |") == 2
+
+
+def test_the_options_load_without_scipy():
+    """``plumb launch`` builds the same parser inside a job, before it measures."""
+    code = "import sys; import plumbline.history.command, plumbline.references.command, plumbline.references.lint; "
+    answer = subprocess.run(
+        [sys.executable, "-c", code + "print('scipy' in sys.modules)"], capture_output=True, text=True
+    )
+    assert answer.stdout == "False\n"
