@@ -207,7 +207,7 @@ def _launch(job: Job, index: int, position: int, folder: Path) -> dict[str, Any]
     after = disturbance.snapshot(cpus)
     seen, reasons = witness.read(folder / "witness")
     judged = disturbance.judge(before, after, seen, cpus, ended.wall_s)
-    reasons = [*_ending(job, ended), *reasons, *witness.compare(job.plan, seen, _ranks_per_host(job, seen))]
+    reasons = [*_ending(job, ended, folder), *reasons, *witness.compare(job.plan, seen, _ranks_per_host(job, seen))]
     measurements: list[dict[str, Any]] = []
     if ended.status == "ok":
         try:
@@ -239,14 +239,23 @@ def _launch(job: Job, index: int, position: int, folder: Path) -> dict[str, Any]
     return launch
 
 
-def _ending(job: Job, ended: process.Ended) -> list[str]:
+def _ending(job: Job, ended: process.Ended, folder: Path) -> list[str]:
     if ended.status == "timeout":
         waiting = f"; waiting: {'; '.join(ended.waiting[:8])}" if ended.waiting else ""
         return [f"ended by its time limit of {job.variant['time_limit_s']:g} s{waiting}"]
     if ended.status == "failed":
         code = ended.exit_code or 0
+        refused = _refusal(folder)
+        if refused:
+            return [refused]
         return [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
     return []
+
+
+def _refusal(folder: Path) -> str | None:
+    """What plumb-bind said when it would not start a rank: a launcher that binds leaves it too few CPUs, for example."""
+    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line[line.index("plumb-bind: ") :] for line in lines if "plumb-bind: " in line), None)
 
 
 def _ranks_per_host(job: Job, seen: list[dict[str, Any]]) -> dict[str, int]:

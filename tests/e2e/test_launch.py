@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -178,3 +179,14 @@ def test_a_launcher_that_is_gone_is_one_line_and_the_record_says_interrupted(ben
         driver.run([bench.variant()], bench.folder / "work")
     records, _ = store.read_all()
     assert (records[0]["state"], records[0]["verdict"]) == ("interrupted", "invalid")
+
+
+def test_a_launcher_that_binds_behind_the_binders_back_is_found_out(bench):
+    """Intel MPI told to pin rank 0 to CPU 0 and rank 1 to CPU 1, against the plan."""
+    bench.stack(STREAM_OUTPUT, "intelmpi")
+    pins = {"I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": "0,1"}
+    variant = bench.variant(placement="pair:1,0", ranks_per_node=2, environment=pins)
+    _, records = driver.run([variant], bench.folder / "work")
+    assert records[0]["verdict"] == "invalid"
+    reason = records[0]["reasons"][0]
+    assert re.match(r"launch 0: plumb-bind: placement pair:1,0: CPU [01] may not be used", reason), reason
