@@ -253,7 +253,7 @@ def _ending(job: Job, ended: process.Ended, folder: Path) -> list[str]:
 
 
 def _refusal(folder: Path) -> str | None:
-    """What plumb-bind said when it would not start a rank: a launcher that binds leaves it too few CPUs, for example."""
+    """What plumb-bind said when it would not start a rank: too few CPUs left by a launcher, for example."""
     lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
     return next((line[line.index("plumb-bind: ") :] for line in lines if "plumb-bind: " in line), None)
 
