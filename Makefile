@@ -14,7 +14,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign test lint lock clean distclean
+.PHONY: help venv setup campaign test rates lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ lint: .venv/.stamp-dev ## formatting and static checks of every language here
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, pytest
 	@ctest --test-dir build/cmake --output-on-failure
 	@$(BIN)/python -m pytest
+
+rates: .venv/.stamp-dev ## error rates of the gate, measured on simulated series (docs/gate.md)
+	@$(BIN)/python tests/rates/simulate.py --full
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)

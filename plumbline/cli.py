@@ -37,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Each subcommand imports what it needs when it runs: plumb launch starts inside a job, before measurements.
+    from plumbline.gate import command as gate_command
     from plumbline.history import command as history_command
     from plumbline.references import command as references_command
     from plumbline.references import lint as lint_command
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         ("site", site_command, "describe this machine as a site"),
         ("calibrate", references_command, "make references from the records of verified sessions"),
         ("lint", lint_command, "check every reference of every site"),
+        ("gate", gate_command, "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
         ("history", history_command, "change points in the records, or in given numbers"),
     ):
         module.add_arguments(add(name, text, module.run))

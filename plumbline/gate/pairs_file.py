@@ -1,0 +1,101 @@
+"""Files of pairs: CSV with the columns ``series``, ``baseline`` and ``candidate``, rows in the order measured.
+
+Other columns are allowed and ignored; rows of different series may be mixed. A cell that is no positive number makes
+its series INVALID; a file that is no such table is an error.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from plumbline.errors import PlumbError
+from plumbline.gate.validity import Series, step_of
+from plumbline.units import Better
+
+COLUMNS = ("series", "baseline", "candidate")
+#: series whose columns take no more different values than this may be limited by their step
+FEW = 24
+
+
+def read(file: Path, better: Better) -> list[Series]:
+    """The series of ``file`` in the order of their first rows; raises :class:`PlumbError` with file and line."""
+    found: dict[str, tuple[list[str], list[str], list[int]]] = {}
+    line = 1
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            places = _places(header, file)
+            first, second, third = places
+            width = len(header)
+            for row in rows:
+                if len(row) != width:
+                    if not row:
+                        continue
+                    if len(row) > width:
+                        raise PlumbError(
+                            f"{len(row)} cells under {width} columns", f"{file}:{rows.line_num}", "mend the row"
+                        )
+                    row += [""] * (width - len(row))
+                name = row[first].strip()
+                if not name:
+                    raise PlumbError("a row without the name of its series", f"{file}:{rows.line_num}", "name it")
+                entry = found.get(name)
+                if entry is None:
+                    entry = found[name] = ([], [], [])
+                entry[0].append(row[second])
+                entry[1].append(row[third])
+                entry[2].append(rows.line_num)
+                line = rows.line_num
+    except OSError as error:
+        raise PlumbError(f"cannot read the pairs: {error.strerror}", str(file), "give a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise PlumbError("not a text file in UTF-8", f"{file}:{line}", "give a CSV file") from error
+    except csv.Error as error:
+        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "mend the line") from error
+    if not found:
+        raise PlumbError("0 series: the table has no rows", f"{file}:1", "nothing measured is not a PASS")
+    return [_series(name, *columns, file, better) for name, columns in found.items()]
+
+
+def _places(header: list[str], file: Path) -> list[int]:
+    for name in COLUMNS:
+        if header.count(name) != 1:
+            seen = ", ".join(header)[:80] or "nothing"
+            number = "no" if name not in header else "more than one"
+            cure = f"the first line has to be {','.join(COLUMNS)}"
+            raise PlumbError(f"{number} column '{name}' among: {seen}", f"{file}:1", cure)
+    return [header.index(name) for name in COLUMNS]
+
+
+def _series(
+    name: str, baseline: list[str], candidate: list[str], lines: list[int], file: Path, better: Better
+) -> Series:
+    faults: list[str] = []
+    numbers: list[list[float]] = []
+    for side, texts in (("baseline", baseline), ("candidate", candidate)):
+        try:
+            values = [float(text) for text in texts]
+            if not any("_" in text for text in texts):
+                numbers.append(values)
+                bad = next((place for place, value in enumerate(values) if not 0 < value < float("inf")), None)
+            else:
+                bad = next(place for place, text in enumerate(texts) if "_" in text)
+        except ValueError:
+            bad = next(place for place, text in enumerate(texts) if not _is_number(text))
+        if bad is not None:
+            what = f"'{texts[bad].strip()[:40]}', not a positive number" if texts[bad].strip() else "missing"
+            faults.append(f"{file}:{lines[bad]}: the {side} is {what}")
+    if faults:
+        return Series(name, [0.0] * len(baseline), [0.0] * len(candidate), better, faults=faults)
+    few = min(len(set(texts)) for texts in (baseline, candidate)) <= FEW
+    return Series(name, numbers[0], numbers[1], better, step_of(baseline + candidate) if few else 0.0)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text

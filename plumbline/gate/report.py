@@ -1,0 +1,78 @@
+"""Verdicts as a JSON document, as JUnit XML and as a Markdown table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree  # only written, never read
+
+from plumbline.gate.judge import EXIT, Verdict, percent, severity, worst
+from plumbline.gate.sequential import Rule
+
+#: rows of the Markdown table; hosts cut long comments
+ROWS = 200
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def document(verdicts: Sequence[Verdict], rule: Rule) -> str:
+    """``{"verdict", "rule", "series": […]}``, each series as on its line of standard output."""
+    whole = {"verdict": worst(verdicts), "rule": asdict(rule), "series": [item.to_dict() for item in verdicts]}
+    return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def junit(verdicts: Sequence[Verdict], rule: Rule) -> str:
+    """A test case per series: FAIL is a failure, INCONCLUSIVE is skipped, INVALID is an error."""
+    counts = Counter(item.verdict for item in verdicts)
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"plumb gate, {percent(rule.tolerance)} tolerated, {percent(rule.must_detect)} must be seen",
+        tests=str(len(verdicts)),
+        failures=str(counts["FAIL"]),
+        skipped=str(counts["INCONCLUSIVE"]),
+        errors=str(counts["INVALID"]),
+    )
+    element = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "INVALID": "error"}
+    for item in verdicts:
+        case = ElementTree.SubElement(suite, "testcase", classname="plumb.gate", name=_xml(item.series))
+        if item.verdict in element:
+            ElementTree.SubElement(
+                case, element[item.verdict], message=f"{item.verdict}: {_xml(item.reason or '')}", type=item.verdict
+            )
+        ElementTree.SubElement(case, "system-out").text = _xml(json.dumps(item.to_dict(), ensure_ascii=False))
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def markdown(verdicts: Sequence[Verdict], rule: Rule) -> str:
+    """The verdict, the counts, and a table with the worst series first."""
+    counts = Counter(item.verdict for item in verdicts)
+    numbers = ", ".join(f"{counts[name]} {name}" for name in EXIT if counts[name])
+    rows = sorted(verdicts, key=severity, reverse=True)
+    lines = [
+        f"**{worst(verdicts)}** ({numbers}); {percent(rule.tolerance)} tolerated, "
+        f"{percent(rule.must_detect)} must be seen",
+        "",
+        "| series | verdict | candidate / baseline | interval | pairs | ruled out from | reason |",
+        "|---|---|--:|---|--:|--:|---|",
+    ]
+    for item in rows[:ROWS]:
+        ratio = "" if item.ratio is None else f"{item.ratio:.4g}"
+        interval = "" if item.interval is None else f"{item.interval[0]:.4g} to {item.interval[1]:.4g}"
+        blind = percent(item.detectable) if item.detectable is not None and item.verdict == "PASS" else ""
+        cells = (_cell(item.series), item.verdict, ratio, interval, str(item.pairs), blind, _cell(item.reason or ""))
+        lines.append(f"| {' | '.join(cells)} |")
+    if len(rows) > ROWS:
+        lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].verdict}."]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    escaped = re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;")
+    return " ".join(escaped.split())
+
+
+def _xml(text: str) -> str:
+    return _NOT_XML.sub("?", text)

@@ -1,0 +1,115 @@
+"""What makes a series INVALID, before any statistics: a series with a fault is never PASS, wherever the fault is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+
+from plumbline.gate.sequential import CAP, LOOKS, SCALE, Floats, Ints
+from plumbline.units import Better
+
+#: a candidate faster by more than this factor was measured in another unit, or measured something else
+IMPLAUSIBLE = 100.0
+#: pairs that differ by so much (log ratio), all by about as much and in both directions, have their sides mixed up
+MIXED = 0.02
+#: so many different values, each equal in both columns, are one measurement listed twice
+COPIED = 10
+
+
+@dataclass(frozen=True)
+class Series:
+    """Pairs of one figure in the order measured; any unit, the same on both sides.
+
+    ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown. ``faults``
+    are the reasons, known where the numbers came from, why the series cannot be judged (with file and line).
+    """
+
+    name: str
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+    better: Better
+    step: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+
+def step_of(values: Sequence[str]) -> float:
+    """The finest decimal place of ``values`` as written: 0.01 for ``1.2`` and ``1.25``; 0 if one is no number."""
+    try:
+        exponents = [int(Decimal(text.strip()).as_tuple().exponent) for text in values]
+    except (ArithmeticError, ValueError):
+        return 0.0
+    return 10.0 ** min(exponents) if exponents and -300 < min(exponents) < 300 else 0.0
+
+
+def names_used_twice(series: Sequence[Series]) -> set[str]:
+    """Names that more than one series has: which numbers belong to which is unknown."""
+    return {name for name, count in Counter(item.name for item in series).items() if count > 1}
+
+
+def faults(series: Series) -> list[str]:
+    """Why ``series`` cannot be judged, most telling first; empty if it can."""
+    if series.faults:
+        return list(series.faults)
+    if series.better not in ("higher", "lower"):
+        return [f"better is '{series.better}', neither higher nor lower"]
+    baseline, candidate = _array(series.baseline), _array(series.candidate)
+    if baseline is None or candidate is None:
+        return ["a value is missing or no number"]
+    found = []
+    if baseline.size != candidate.size:
+        found.append(f"{baseline.size} values of the baseline, {candidate.size} of the candidate")
+    for side, values in (("baseline", baseline), ("candidate", candidate)):
+        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if bad.size:
+            found.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
+    if not found and baseline.size < LOOKS[0]:
+        found.append(f"{baseline.size} pairs: the first look is at {LOOKS[0]}")
+    if not found:
+        found += _not_measured(baseline, candidate, series.better)
+    return found
+
+
+def _array(values: Sequence[float]) -> Floats | None:
+    try:
+        return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _not_measured(baseline: Floats, candidate: Floats, better: Better) -> list[str]:
+    if np.array_equal(baseline, candidate) and np.unique(baseline).size >= COPIED:
+        return ["every value of the candidate is the baseline's: one measurement, listed twice"]
+    logs = log_ratios(baseline, candidate, better) / SCALE
+    distance = np.abs(logs)
+    usual = float(np.median(distance))
+    if usual > MIXED and distance.min() > 0.75 * usual and 3 <= (logs > 0).sum() <= logs.size - 3:
+        change = f"about {100 * math.expm1(usual):.0f} %, some up and some down"
+        return [f"every pair differs by {change}: sides mixed up, or the order inside a pair decides"]
+    factor = math.exp(-float(np.median(logs)))
+    if factor > IMPLAUSIBLE:
+        return [f"the candidate is {factor:.0f} times better: another unit, or another measurement"]
+    return []
+
+
+def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
+    """Log ratios in 1e-9, positive where the candidate is worse; values must be positive and finite."""
+    logs = np.log(candidate) - np.log(baseline)
+    return np.rint((logs if better == "lower" else -logs) * SCALE).astype(np.int64)
+
+
+def blur(series: Series) -> int:
+    """What rounding may hide in ``series`` (log ratio in 1e-9): 0 where noise spreads the values over several steps.
+
+    Values that hardly leave one step of their timer cannot show a change below a step: half a step of each side
+    is added. With a standard deviation of half a step or more the rounding averages out.
+    """
+    baseline, candidate = np.asarray(series.baseline[:CAP]), np.asarray(series.candidate[:CAP])
+    if not series.step or min(baseline.std(), candidate.std()) >= series.step / 2:
+        return 0
+    hidden = series.step / 2 * (1 / np.median(baseline) + 1 / np.median(candidate))
+    return round(math.log1p(min(float(hidden), 1e6)) * SCALE)

@@ -1,0 +1,139 @@
+"""Measure how often the gate errs, on simulated launches with known truth.
+
+    python tests/rates/simulate.py [--full]
+
+A launch is log-normal noise by one of four models; a pair is two launches in random order in one session. quiet: 1 %,
+one launch in 20 has a tail of Exp(10 %). bimodal: 1 %, one launch in four is 6 % slower. drift: 0.8 % on a session that
+wanders (AR(1), 0.6 from pair to pair, 2 %). noisy: 4 %, correlated 0.5 from launch to launch, one launch in ten has a
+tail of Exp(15 %). And independent launches of 1, 2, 3, 4 and 6 % with the tail of quiet's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from plumbline.gate import sequential
+from plumbline.gate.sequential import CAP, FAIL, PASS, SCALE, Rule
+
+MODELS = ("quiet", "bimodal", "drift", "noisy")
+PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
+SLOWDOWNS = (0.0, 0.02, 0.05)
+CHUNK = 2000
+
+
+def launches(model: str, series: int, draw: np.random.Generator) -> np.ndarray:
+    """Log times of ``series`` sessions of 90 pairs: shape (series, 90, 2), in the order started."""
+    shape = (series, 2 * CAP)
+
+    def tail(share: float, scale: float) -> np.ndarray:
+        return np.where(draw.random(shape) < share, draw.exponential(scale, shape), 0.0)
+
+    if model == "quiet":
+        values = draw.normal(0, 0.01, shape) + tail(0.05, 0.10)
+    elif model == "bimodal":
+        values = draw.normal(0, 0.01, shape) + np.where(draw.random(shape) < 0.25, 0.06, 0.0)
+    elif model == "drift":
+        values = draw.normal(0, 0.008, shape) + np.repeat(wander(draw, (series, CAP), 0.6, 0.02), 2, axis=1)
+    elif model == "noisy":
+        values = wander(draw, shape, 0.5, 0.04) + tail(0.10, 0.15)
+    else:
+        values = draw.normal(0, float(model.split()[0]) / 100, shape) + tail(0.05, 0.10)
+    return values.reshape(series, CAP, 2)
+
+
+def wander(draw: np.random.Generator, shape: tuple[int, int], rho: float, sd: float) -> np.ndarray:
+    """Stationary AR(1) along the rows."""
+    fresh = draw.normal(0, sd, shape)
+    fresh[:, 1:] *= np.sqrt(1 - rho**2)
+    for column in range(1, shape[1]):
+        fresh[:, column] += rho * fresh[:, column - 1]
+    return fresh
+
+
+def pairs(model: str, slowdown: float, series: int, draw: np.random.Generator) -> np.ndarray:
+    """Log ratios (1e-9) of a candidate slower by ``slowdown``, the order inside each pair drawn."""
+    times = launches(model, series, draw)
+    differences = times[:, :, 1] - times[:, :, 0]
+    differences *= np.where(draw.random(differences.shape) < 0.5, 1, -1)
+    return np.rint((differences + np.log1p(slowdown)) * SCALE).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Counts of one model at one slowdown."""
+
+    model: str
+    slowdown: float
+    series: int
+    failed: int
+    passed: int
+    mean_pairs: float
+    p95_pairs: float
+
+    def share(self, count: int) -> float:
+        return count / self.series
+
+    def at_most(self, count: int) -> float:
+        """Upper 95 % bound of the probability behind ``count`` (Clopper-Pearson)."""
+        return float(stats.beta.ppf(0.95, count + 1, self.series - count)) if count < self.series else 1.0
+
+
+def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | None = None) -> Rate:
+    """Judge ``series`` simulated series."""
+    draw = np.random.default_rng([seed, round(1e4 * slowdown), *model.encode()])
+    failed = passed = 0
+    used = []
+    for start in range(0, series, CHUNK):
+        logs = pairs(model, slowdown, min(CHUNK, series - start), draw)
+        found = sequential.decide(logs, np.full(len(logs), CAP), rule or Rule())
+        failed += int((found.state == FAIL).sum())
+        passed += int((found.state == PASS).sum())
+        used.append(found.pairs)
+    every = np.concatenate(used)
+    return Rate(model, slowdown, series, failed, passed, float(every.mean()), float(np.percentile(every, 95)))
+
+
+def campaigns(count: int, metrics: int, seed: int) -> int:
+    """Of ``count`` A/A campaigns of ``metrics`` series (the four models in turn): how many have a FAIL after Holm."""
+    draw = np.random.default_rng(seed)
+    bad = 0
+    for _ in range(count):
+        logs = np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
+        full = np.full(len(logs), CAP)
+        rows = np.flatnonzero(sequential.decide(logs, full, Rule()).state == FAIL)
+        bad += bool(sequential.holm(sequential.evidence(logs[rows], full[rows], Rule()), len(logs)).any())
+    return bad
+
+
+def table(rates: list[Rate]) -> str:
+    """Markdown; shares in percent, the upper 95 % bound in brackets."""
+    lines = [
+        "| noise of launches | slowdown | series | FAIL % | PASS % | INCONCLUSIVE % | pairs, mean | 95 % |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for item in rates:
+        undecided = item.series - item.failed - item.passed
+        cells = [f"{100 * item.share(n):.2f} (≤ {100 * item.at_most(n):.2f})" for n in (item.failed, item.passed)]
+        lines.append(
+            f"| {item.model} | {100 * item.slowdown:.0f} % | {item.series} | {cells[0]} | {cells[1]} | "
+            f"{100 * item.share(undecided):.2f} | {item.mean_pairs:.1f} | {item.p95_pairs:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="10,000 series per line instead of 1,000")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    series, count = (10_000, 200) if args.full else (1_000, 20)
+    print(table([measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]))
+    print(f"\nA/A campaigns of 100 series with a FAIL: {campaigns(count, 100, args.seed)} of {count}")
+
+
+if __name__ == "__main__":
+    main()

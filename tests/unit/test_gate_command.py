@@ -1,0 +1,229 @@
+"""``plumb gate``: files in, lines, files and exit status out; and pairs from records."""
+
+import argparse
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import samples
+
+from plumbline.gate import command, records_source
+from plumbline.gate.judge import judge
+from plumbline.gate.sequential import Rule
+
+
+@pytest.fixture
+def gate(tmp_path, capsys):
+    """Run ``plumb gate`` on a text; returns exit status, parsed lines and what was said on stderr."""
+
+    def run(text, *options, better="lower"):
+        file = tmp_path / "pairs.csv"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        direction = ["--better", better] if better else []
+        status = command.run(parser.parse_args(["--pairs", str(file), *direction, *map(str, options)]))
+        out, err = capsys.readouterr()
+        return status, [json.loads(line) for line in out.splitlines()], err
+
+    return run
+
+
+def rows(name, ratio=1.0, pairs=90, seed=0, noise=0.01):
+    draw = np.random.default_rng(seed)
+    values = 10 * np.exp(draw.normal(0, noise, (pairs, 2)))
+    return [f"{name},{first:.6f},{second * ratio:.6f}" for first, second in values]
+
+
+def table(*parts):
+    return "\n".join(["series,baseline,candidate", *(row for part in parts for row in part)]) + "\n"
+
+
+def test_one_line_a_series_and_a_closing_line(gate):
+    status, lines, err = gate(table(rows("fine"), rows("slow", 1.05, seed=1)))
+    assert status == 1
+    assert [(line["series"], line["verdict"]) for line in lines] == [("fine", "PASS"), ("slow", "FAIL")]
+    assert set(lines[0]) == {"series", "verdict", "pairs", "ratio", "interval", "detectable"}
+    assert lines[1]["interval"][0] < lines[1]["ratio"] < lines[1]["interval"][1]
+    assert "1.0 % is tolerated" in lines[1]["reason"]
+    assert err.startswith("gate: FAIL: 1 PASS, 1 FAIL; slow: slower by")
+
+
+def test_exit_statuses(gate):
+    assert gate(table(rows("a")))[0] == 0
+    assert gate(table(rows("a", 1.05)))[0] == 1
+    assert gate(table(rows("a", 1.02, pairs=20, noise=0.05)))[0] == 2
+    assert gate(table(rows("a", pairs=5)))[0] == 3
+    assert gate(table(rows("a", 1.05), rows("b", 1.02, pairs=20, seed=1, noise=0.05)))[0] == 1
+    assert gate(table(rows("a", 1.05), rows("b", pairs=5)))[0] == 3
+
+
+def test_rates_are_better_when_higher(gate):
+    assert gate(table(rows("a", 0.95)), better="higher")[0] == 1
+    assert gate(table(rows("a", 1.05)), better="higher")[0] == 0
+
+
+def test_mixed_rows_and_other_columns_make_no_difference(gate):
+    first, second = rows("a"), rows("b", 1.05, seed=1)
+    plain = gate(table(first, second))[1]
+    mixed = ["order, series ,candidate,baseline"]
+    for number, pair in enumerate(zip(first, second, strict=True)):
+        for row in pair:
+            name, baseline, candidate = row.split(",")
+            mixed.append(f"{number},{name},{candidate},{baseline}")
+    assert gate("\r\n".join(mixed).encode("utf-8-sig"))[1] == plain
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "inf", "0", "-1", "abc", "1_0", "NA"])
+def test_a_bad_cell_makes_its_series_invalid_and_names_the_line(gate, cell):
+    spoiled = rows("bad", seed=1)
+    spoiled[-1] = f"bad,1.0,{cell}"
+    status, lines, _ = gate(table(rows("fine"), spoiled))
+    assert status == 3
+    assert [line["verdict"] for line in lines] == ["PASS", "INVALID"]
+    assert "pairs.csv:181: the candidate is" in lines[1]["reason"]
+
+
+def test_a_truncated_last_row(gate):
+    status, lines, _ = gate(table(rows("a"))[:-12])
+    assert (status, lines[0]["verdict"]) == (3, "INVALID")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "pairs.csv:1"),
+        ("series,baseline,candidate\n", "0 series"),
+        ("series,base,candidate\na,1,2\n", "no column 'baseline'"),
+        ("series;baseline;candidate\na;1;2\n", "no column 'series'"),
+        ("series,baseline,candidate,baseline\n", "more than one column 'baseline'"),
+        ("series,baseline,candidate\na,1,2\na,1,5,2\n", "pairs.csv:3"),
+        ("series,baseline,candidate\n,1,2\n", "pairs.csv:2"),
+        (b"series,baseline,candidate\n\xff\xfe,1,2\n", "UTF-8"),
+        ('series,baseline,candidate\n"a,1,2\n', "pairs.csv:"),
+    ],
+)
+def test_what_is_no_table_is_one_line_and_never_a_pass(gate, text, said):
+    status, lines, err = gate(text)
+    assert (status, lines) == (3, [])
+    assert err.startswith("plumb: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+def test_bad_options(gate):
+    assert gate(table(rows("a")), better=None)[0] == 3
+    assert gate(table(rows("a")), "--tolerance", "0.1")[0] == 3
+    assert gate(table(rows("a")), "--json", "/nowhere/at/all")[0] == 3
+
+
+def test_files(gate, tmp_path):
+    files = [tmp_path / name for name in ("out.json", "out.xml", "out.md")]
+    names = ["--json", "--junit", "--markdown"]
+    hostile = rows("a|b <c>\x01 &", 1.05)
+    short = rows("short", pairs=5)
+    undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.03)
+    options = [item for pair in zip(names, files, strict=True) for item in pair]
+    _, lines, _ = gate(table(rows("fine", seed=2), hostile, short, undecided), *options)
+    document = json.loads(files[0].read_text())
+    assert document["series"] == lines
+    assert document["verdict"] == "INVALID"
+    suite = ElementTree.fromstring(files[1].read_text())  # noqa: S314 - our own
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == dict(
+        tests="4", failures="1", errors="1", skipped="1"
+    )
+    text = files[2].read_text()
+    assert text.startswith("**INVALID**")
+    assert r"a\|b &lt;c>" in text
+    assert text.index("short") < text.index("a\\|b") < text.index("open") < text.index("fine")
+
+
+def two_records(ratio=1.0, pairs=90, seed=0):
+    """What a session of two alternated variants records; STREAM triad, higher is better."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for side in (0, 1):
+        launches = []
+        for index in range(pairs):
+            value = round(10000 * (ratio if side else 1) * float(np.exp(draw.normal(0, 0.01))), 1)
+            order = 2 * index + (side ^ (index % 2))
+            launches.append(samples.launch(order, value, index=index))
+        found.append(samples.record(id=f"{side + 1}" * 12, launches=launches))
+    return found
+
+
+def session(tmp_path, records):
+    file = tmp_path / "session.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return file
+
+
+def test_records_become_pairs(tmp_path):
+    (series,) = records_source.read(session(tmp_path, two_records(0.95)))
+    assert series.name == "stream_threads %placement=compact %threads=2: triad"
+    assert series.better == "higher"
+    assert judge([series], Rule())[0].verdict == "FAIL"
+    (series,) = records_source.read(session(tmp_path, two_records(0.95)), "222")
+    assert judge([series], Rule())[0].verdict == "PASS"
+
+
+def spoil_verified(_, second):
+    second["verified"] = False
+    second["reasons"] = ["launch 3: rank 0 elsewhere"]
+
+
+def spoil_launch(first, _):
+    first["launches"][80].update(verified=False)
+
+
+def spoil_session(first, _):
+    first["session"] = "another"
+
+
+def spoil_order(first, second):
+    for position, launch in enumerate([*first["launches"], *second["launches"]]):
+        launch["order"] = position
+
+
+def spoil_count(first, _):
+    del first["launches"][-1]
+
+
+def spoil_metric(first, _):
+    first["launches"][5]["measurements"] = []
+
+
+def spoil_unit(first, _):
+    first["launches"][5]["measurements"][0]["unit"] = "us"
+
+
+def spoil_verdict(first, _):
+    first.update(verdict="invalid", reasons=["above the physical limit"])
+
+
+def spoil_state(first, _):
+    first["state"] = "interrupted"
+
+
+def spoil_identity(first, second):
+    second["id"] = first["id"]
+
+
+@pytest.mark.parametrize("spoil", [value for name, value in globals().items() if name.startswith("spoil_")])
+def test_records_that_prove_nothing_are_invalid(spoil):
+    first, second = two_records()
+    assert judge(records_source.pair(first, second), Rule())[0].verdict == "PASS"
+    spoil(first, second)
+    found = judge(records_source.pair(first, second), Rule())[0]
+    assert found.verdict == "INVALID"
+    assert found.reason
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_any_other_number_of_records_is_an_error(tmp_path, count, capsys):
+    file = session(tmp_path, (two_records() * 2)[:count])
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args([str(file)])) == 3
+    assert f"{count} records" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""The gate's error rates, small edition of tests/rates/simulate.py; the whole one is in docs/gate.md."""
+
+import sys
+
+import pytest
+
+from plumbline import paths
+from plumbline.gate.sequential import Rule
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import simulate
+
+SEED = 11
+
+
+@pytest.mark.parametrize("model", simulate.MODELS)
+def test_an_equal_candidate_is_not_called_slower(model, capsys):
+    rate = simulate.measure(model, 0.0, 4000, SEED)
+    with capsys.disabled():
+        print("\n" + simulate.table([rate]).splitlines()[-1])
+    assert rate.at_most(rate.failed) <= 0.001 * 2
+    assert rate.failed == 0
+    assert rate.mean_pairs <= (30 if model == "noisy" else 16)
+
+
+@pytest.mark.parametrize("model", simulate.MODELS)
+def test_a_slowdown_of_five_percent_is_found(model, capsys):
+    rate = simulate.measure(model, 0.05, 2000, SEED)
+    with capsys.disabled():
+        print("\n" + simulate.table([rate]).splitlines()[-1])
+    assert rate.share(rate.failed) >= 0.985
+    assert rate.share(rate.passed) <= 0.01
+
+
+@pytest.mark.parametrize(("model", "mean"), [("1 %", 22), ("2 %", 24), ("3 %", 37)])
+def test_found_within_few_pairs(model, mean):
+    assert simulate.measure(model, 0.05, 2000, SEED).mean_pairs <= mean
+
+
+def test_too_much_noise_is_inconclusive_not_pass():
+    rate = simulate.measure("6 %", 0.05, 8000, SEED)
+    assert rate.at_most(rate.passed) <= 0.01
+    assert rate.failed + rate.passed < 0.9 * rate.series
+
+
+def test_no_false_alarm_at_the_tolerance():
+    rate = simulate.measure("drift", 0.01, 4000, SEED)
+    assert rate.failed <= 8
+
+
+def test_campaigns_without_a_false_alarm():
+    assert simulate.campaigns(20, 100, SEED) == 0
+
+
+def test_the_measurement_sees_a_rule_that_errs():
+    """A guard on purpose broken: with hardly any tolerance below a real 2 % the rate shows it."""
+    rate = simulate.measure("quiet", 0.02, 500, SEED, Rule(0.0, 0.05))
+    assert rate.share(rate.failed) > 0.2

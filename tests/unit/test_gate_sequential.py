@@ -1,0 +1,156 @@
+"""The sequential rule against scipy, and its properties."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from plumbline.errors import PlumbError
+from plumbline.gate import sequential
+from plumbline.gate.judge import judge
+from plumbline.gate.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule
+from plumbline.gate.validity import Series
+
+
+def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
+    draw = np.random.default_rng(seed)
+    baseline = 100 * np.exp(draw.normal(0, noise, pairs))
+    candidate = 100 * ratio * np.exp(draw.normal(0, noise, pairs))
+    return Series(name, baseline.tolist(), candidate.tolist(), better)
+
+
+def verdict(item, **rule):
+    return judge([item], Rule(**rule))[0]
+
+
+@pytest.mark.parametrize("n", [13, 18, 40])
+def test_the_null_distribution_is_scipys(n):
+    draw = np.random.default_rng(n)
+    values = draw.normal(0.3, 1, n)
+    sums = sequential.rank_sum(np.rint(values * SCALE).astype(np.int64)[None, :])
+    expected = stats.wilcoxon(values, alternative="less", method="exact")
+    assert sums[0] == expected.statistic
+    assert sequential.null_cumulative(n)[sums[0]] == pytest.approx(expected.pvalue)
+
+
+def test_thirteen_pairs_decide_only_when_all_agree():
+    assert sequential.critical(13, sequential.FAIL_ERROR) == 0
+    assert sequential.critical(12, sequential.FAIL_ERROR) == -1
+
+
+@given(st.lists(st.integers(-6, 6), min_size=2, max_size=30))
+def test_ties_and_zeros_never_help_a_rejection(values):
+    logs = np.array([values], dtype=np.int64)
+    kept = sequential.rank_sum(logs)[0]
+    ranks = stats.rankdata(np.abs(logs[0]))
+    assert kept >= ranks[logs[0] > 0].sum()
+    walsh = sum(values[i] + values[j] >= 0 for i in range(len(values)) for j in range(i, len(values)))
+    assert kept == walsh
+
+
+@pytest.mark.parametrize("n", LOOKS)
+def test_interval_and_test_agree(n):
+    logs = np.rint(np.random.default_rng(n).normal(0, 0.02, (50, n)) * SCALE).astype(np.int64)
+    high = sequential.estimate(logs).high
+    for margin in (10_000_000, 20_000_000, 30_000_000):
+        rejected = sequential.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_ERROR)
+        assert (rejected == (high < margin)).all()
+
+
+def test_plain_cases():
+    assert verdict(series(1.0)).verdict == "PASS"
+    assert verdict(series(1.05)).verdict == "FAIL"
+    assert verdict(series(0.95)).verdict == "PASS"
+    assert verdict(series(0.95, better="higher")).verdict == "FAIL"
+    assert verdict(series(1.03, noise=0.02)).verdict in ("INCONCLUSIVE", "FAIL", "PASS")
+
+
+def test_noise_is_said_in_words():
+    found = verdict(series(1.03, noise=0.15))
+    assert found.verdict == "INCONCLUSIVE"
+    assert "pair noise" in found.reason
+    assert "cannot be seen with 90 pairs" in found.reason
+
+
+def test_a_pass_states_what_it_would_have_seen():
+    for seed in range(200):
+        found = verdict(series(1.0, noise=0.03, seed=seed))
+        if found.verdict == "PASS":
+            assert 0 < found.detectable <= 0.05
+
+
+def test_a_pass_is_withheld_while_the_noise_hides_more_than_must_detect():
+    """Far faster, but so noisy that a slowdown of 5 % could not be told from none."""
+    draw = np.random.default_rng(1)
+    logs = np.rint(draw.normal(-0.5, 0.2, (1, CAP)) * SCALE).astype(np.int64)
+    assert sequential.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(13, sequential.PASS_ERROR)
+    assert sequential.decide(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
+
+
+ratios = st.floats(0.8, 1.3)
+noises = st.sampled_from([0.0, 0.001, 0.01, 0.04, 0.2])
+seeds = st.integers(0, 10_000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ratios, noises, seeds, st.floats(1e-9, 1e9))
+def test_units_do_not_matter(ratio, noise, seed, unit):
+    item = series(ratio, noise, seed=seed)
+    other = Series("s", [v * unit for v in item.baseline], [v * unit for v in item.candidate], "lower")
+    first, second = verdict(item), verdict(other)
+    assert (first.verdict, first.pairs) == (second.verdict, second.pairs)
+    assert first.ratio == pytest.approx(second.ratio)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ratios, noises, seeds)
+def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed):
+    item = series(ratio, noise, seed=seed)
+    first, second = verdict(item), verdict(Series("s", item.candidate, item.baseline, "higher"))
+    assert (first.verdict, first.pairs, first.detectable) == (second.verdict, second.pairs, second.detectable)
+    assert first.ratio == pytest.approx(1 / second.ratio)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ratios, noises, seeds)
+def test_never_slower_both_ways(ratio, noise, seed):
+    item = series(ratio, noise, seed=seed)
+    both = {verdict(item).verdict, verdict(Series("s", item.candidate, item.baseline, "lower")).verdict}
+    assert both != {"FAIL"}
+
+
+def test_bursts_on_one_side_do_not_decide():
+    item = series(1.0)
+    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
+    assert verdict(Series("s", item.baseline, burst, "lower")).verdict != "FAIL"
+
+
+def test_arms_swapped_in_every_other_pair_are_no_pass():
+    item = series(1.2)
+    places = range(CAP)
+    first = [(item.candidate if place % 2 else item.baseline)[place] for place in places]
+    second = [(item.baseline if place % 2 else item.candidate)[place] for place in places]
+    assert verdict(Series("s", first, second, "lower")).verdict == "INVALID"
+
+
+@pytest.mark.parametrize("margins", [(0.05, 0.05), (-0.1, 0.05), (0.01, float("nan")), (0.01, 50)])
+def test_margins_that_make_no_sense(margins):
+    with pytest.raises(PlumbError):
+        Rule(*margins)
+
+
+def test_holm_over_the_campaign():
+    """One slow series decided by 13 pairs: certain enough alone, not among 100, and again with more pairs."""
+    alone = series(1.1, noise=0.002, pairs=13, name="slow")
+    assert verdict(alone).verdict == "FAIL"
+    rest = [series(seed=seed, name=f"s{seed}") for seed in range(1, 100)]
+    found = judge([alone, *rest], Rule())[0]
+    assert found.verdict == "INCONCLUSIVE"
+    assert "Holm" in found.reason
+    assert judge([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].verdict == "FAIL"
+
+
+def test_holm_by_hand():
+    assert sequential.holm(np.array([0.004, 0.001, 0.02]), 4).tolist() == [False, True, False]
+    assert sequential.holm(np.array([0.003, 0.001, 0.02]), 4).tolist() == [True, True, False]
