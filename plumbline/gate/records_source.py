@@ -93,7 +93,7 @@ def _series(
                 faults.append(f"launch {launch['order']} is not verified")
                 continue
             try:
-                row = figures._select(wanted, launch)
+                row = figures.select(wanted, launch)
             except PlumbError as error:
                 faults.append(str(error))
                 continue

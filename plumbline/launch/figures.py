@@ -39,7 +39,7 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
 
 
 def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any], host: Machine) -> dict[str, Any]:
-    chosen = [_select(wanted, launch) for launch in record["launches"]]
+    chosen = [select(wanted, launch) for launch in record["launches"]]
     samples = [item["value"] for item in chosen]
     value = statistics.median(samples)
     used = packages_used(record["plan"], host)
@@ -69,7 +69,7 @@ def _judge(found: list[dict[str, Any]], record: dict[str, Any], expected: Refere
     return next((name for name in ("below", "above", "within") if name in verdicts), "unreferenced")
 
 
-def _select(wanted: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+def select(wanted: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
     """The measurement that ``wanted`` names; without parameters, the best one of the curve."""
     rows = [
         item
