@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schemas
+from plumbline import files, paths, schemas
 from plumbline.errors import PlumbError
 
 
@@ -37,32 +35,15 @@ def write(file: Path, records: list[dict[str, Any]]) -> None:
     The new content is written beside the file, fsynced and renamed over it, so that the file is at any moment either
     the old or the new one. Raises :class:`PlumbError` (no space, no permission) with the old file untouched.
     """
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    lines = [json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n" for record in records]
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as stream:
-            for record in records:
-                stream.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
-        _sync_folder(file.parent)
+        files.replace(file, "".join(lines))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise PlumbError(
             f"cannot write the record: {error.strerror}",
             str(file),
             "make room or permission; launches written so far are kept",
         ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_file(file: Path) -> Iterator[dict[str, Any] | Damage]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import math
-import os
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
@@ -21,7 +19,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
-from plumbline import limits, site
+from plumbline import files, limits, site
 from plumbline.errors import PlumbError
 from plumbline.references import match
 
@@ -261,17 +259,9 @@ def _commented(value: Any) -> Any:
 
 
 def _replace(file: Path, text: str) -> None:
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(file)
+        files.replace(file, text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise PlumbError(
             f"cannot write references: {error.strerror}",
             str(file),

@@ -358,7 +358,7 @@ def test_nothing_to_calibrate_is_status_1(local, capsys):
 
 def test_a_file_that_cannot_be_replaced_is_untouched(local, monkeypatch):
     store_sessions(*(session(number) for number in range(3)))
-    monkeypatch.setattr(calibrate.os, "fsync", full)
+    monkeypatch.setattr("plumbline.files.os.fsync", full)
     with pytest.raises(PlumbError, match="No space left"):
         run(command)
     assert (local / "references" / "stream.yaml").read_text() == FILE

@@ -1,0 +1,35 @@
+"""Replacing a file so that at any moment it is either the old or the new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def replace(file: Path, text: str) -> None:
+    """Write ``text`` beside ``file``, fsync it, rename it over ``file`` and fsync the folder.
+
+    Raises OSError (no space, no permission) with the old file untouched and nothing left beside it.
+    """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+        _sync_folder(file.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
