@@ -10,9 +10,15 @@ US = "us"
 MB_S = "MB/s"
 MSG_S = "msg/s"
 PERCENT = "%"
+NS = "ns"
+CYCLES = "cycles"
+GFLOP_S = "GFlop/s"
+MLUP_S = "MLUP/s"
+BYTES = "bytes"
+RATIO = "1"
 
 #: every unit a measurement may have
-UNITS = (US, MB_S, MSG_S, PERCENT)
+UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 
 
 def human(value: float, unit: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plumbline.parsers import imb, osu, stream
+from plumbline.parsers import imb, kernel, osu, stream
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit
 
 __all__ = ["MB_S", "MSG_S", "PARSERS", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "parse"]
@@ -15,6 +15,7 @@ PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {
     "stream": stream.parse,
     "imb": imb.parse,
     "osu": osu.parse,
+    "kernel": kernel.parse,
 }
 
 
@@ -27,7 +28,8 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
     - ``ranks``: number of processes; needed if an IMB output holds several numbers of processes
     - ``last_bytes``: largest message size; needed for OSU tables and IMB-MT, which print no end mark
     - ``mode``: ``aggregate`` or ``non-aggregate``, to take one mode of an IMB-RMA benchmark
-    - ``threads``, ``array_elements``: what STREAM must have counted (``threads`` for IMB-MT too)
+    - ``threads``, ``array_elements``: what STREAM must have counted (``threads`` for IMB-MT and our kernels too)
+    - ``kernel``: which of our kernels it must be
     """
     if parser not in PARSERS:
         raise ParseError(f"unknown parser '{parser}'", cure=f"one of {', '.join(PARSERS)}")

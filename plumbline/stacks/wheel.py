@@ -17,12 +17,10 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,9 +29,8 @@ from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import manifest, stream
+from plumbline.stacks import fetch, kernels, manifest, stream
 
-LOCKS = Path(__file__).parent / "wheels"
 #: Raised when the recipe changes in a way the locks do not show: installed stacks are then made again.
 RECIPE = 1
 OSU = (
@@ -118,20 +115,19 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name)
-    if reason is None:
-        print(f"{name}: up to date", flush=True)
-        return
     if dry_run:
-        print(f"{name}: would be installed ({reason})")
+        old = kernels.stale(name) if reason is None else None
+        print(f"{name}: would be installed ({reason})" if reason else f"{name}: {_would(old)}")
         return
     try:
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with _alone(name) as waited:
-            if waited and stale(name) is None:
+            reason = stale(name) if waited else reason
+            if reason is not None:
+                print(f"{name}: installing ({reason})", flush=True)
+                _Installation(name).run()
+            if not kernels.refresh(name) and reason is None:
                 print(f"{name}: up to date", flush=True)
-                return
-            print(f"{name}: installing ({reason})", flush=True)
-            _Installation(name).run()
     except BrokenPipeError:  # whoever read the progress has gone
         raise
     except OSError as error:
@@ -140,6 +136,10 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
             str(error.filename or paths.stacks()),
             "free space or mend the permissions, then install again",
         ) from None
+
+
+def _would(old: str | None) -> str:
+    return f"its kernels would be built ({old})" if old else "up to date"
 
 
 def stale(name: str) -> str | None:
@@ -163,7 +163,7 @@ def stale(name: str) -> str | None:
 def lock_files(name: str) -> list[Path]:
     """The locks that stack ``name`` is made from."""
     extra = {None: [], "own": ["openmp"], "copied": ["imb", "openmp"]}[_imb(name)]
-    return [LOCKS / f"{lock}.txt" for lock in (name, *extra, "sources")]
+    return [fetch.LOCKS / f"{lock}.txt" for lock in (name, *extra, "sources")]
 
 
 def fingerprint(name: str) -> str:
@@ -247,9 +247,8 @@ class _Installation:
     def install_wheels(self, scratch: Path) -> None:
         """The MPI library and mpi4py."""
         report = scratch / "report.json"
-        self.pip(
-            ["--python", str(self.python), "install", "--only-binary", ":all:", "--report", str(report)], self.name
-        )
+        options = ["--python", str(self.python), "install", "--only-binary", ":all:", "--report", str(report)]
+        fetch.pip(options, self.name, self.name)
         for item in json.loads(report.read_text())["install"]:
             origin = item["download_info"]["archive_info"]
             digest = origin.get("hashes", {}).get("sha256") or origin["hash"].partition("=")[2]
@@ -262,14 +261,14 @@ class _Installation:
         if self.imb == "copied":
             (wheel,) = self.download("imb", scratch, binary=True).values()
             for program in IMB.values():
-                self.unpack(wheel, f"/data/bin/{program}", self.prefix / "bin" / program)
-            self.unpack(wheel, "/licensing/license.txt", self.prefix / "share/doc/imb/license.txt")
-            self.unpack(
+                fetch.unpack(wheel, f"/data/bin/{program}", self.prefix / "bin" / program)
+            fetch.unpack(wheel, "/licensing/license.txt", self.prefix / "share/doc/imb/license.txt")
+            fetch.unpack(
                 wheel, "/licensing/third-party-programs.txt", self.prefix / "share/doc/imb/third-party-programs.txt"
             )
         (wheel,) = self.download("openmp", scratch, binary=True).values()
-        self.unpack(wheel, f"/data/lib/{OPENMP_LIBRARY}", self.prefix / "lib" / OPENMP_LIBRARY)
-        self.unpack(wheel, ".dist-info/LICENSE.txt", self.prefix / "share/doc/openmp/LICENSE.txt")
+        fetch.unpack(wheel, f"/data/lib/{OPENMP_LIBRARY}", self.prefix / "lib" / OPENMP_LIBRARY)
+        fetch.unpack(wheel, ".dist-info/LICENSE.txt", self.prefix / "share/doc/openmp/LICENSE.txt")
         origin = self.package("impi-rt")
         note = "program of the Intel MPI wheel" + (", copied: same ABI" if self.imb == "copied" else "")
         for ident, program in IMB.items():
@@ -392,28 +391,12 @@ class _Installation:
         return next(item for item in self.sources if item["name"] == name and digest in (None, item["hash"]))
 
     def download(self, lock: str, scratch: Path, *, binary: bool) -> dict[str, Path]:
-        """Fetch the archives of a lock without installing them: package -> file."""
-        folder = scratch / lock
-        kind = ["--only-binary", ":all:"] if binary else ["--no-binary", ":all:", "--no-build-isolation"]
-        self.pip(["download", *kind, "--dest", str(folder)], lock)
-        files = {}
-        for file in sorted(folder.iterdir()):
-            package, version = file.name.removesuffix(".tar.gz").split("-")[:2]
-            package = package.replace("_", "-")
-            files[package] = file
+        """Fetch the archives of a lock and note them as sources: package -> file."""
+        files = fetch.download(lock, scratch / lock, self.name, binary=binary)
+        for package, file in files.items():
+            version = file.name.removesuffix(".tar.gz").split("-")[1]
             self.sources.append({"name": package, "version": version, "hash": f"sha256:{manifest.sha256(file)}"})
         return files
-
-    def unpack(self, wheel: Path, ending: str, target: Path) -> None:
-        """Copy the one member whose name ends so out of a wheel."""
-        with zipfile.ZipFile(wheel) as archive:
-            members = [name for name in archive.namelist() if name.endswith(ending)]
-            if len(members) != 1:
-                raise PlumbError(
-                    f"{len(members)} members end in '{ending}'", wheel.name, "the lock names another wheel"
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(archive.read(members[0]))
 
     def extract(self, archive: Path, member: str, target: Path) -> None:
         """Copy one file out of a source archive, whose members all lie below one folder."""
@@ -428,25 +411,6 @@ class _Installation:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content.read())
 
-    def pip(self, arguments: list[str], lock: str) -> None:
-        """Run pip on a lock."""
-        file = LOCKS / f"{lock}.txt"
-        command = [sys.executable, "-m", "pip", *arguments, "--no-deps", "--require-hashes", "--quiet", "-r", str(file)]
-        environment = {
-            **os.environ,
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "PIP_NO_INPUT": "1",
-            "PIP_PROGRESS_BAR": "off",
-        }
-        self.call(command, f"pip cannot get the packages of {file.name}", environment)
-
     def call(self, command: list[str], complaint: str, environment: dict[str, str] | None = None) -> str:
-        """Standard output of a command; its last line of error, and where the rest lies, when it fails."""
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        if done.returncode != 0:
-            log = paths.stacks() / f"{self.name}.log"
-            log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
-            lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-            errors = [line for line in lines if line.startswith("ERROR")] or lines or [f"exit status {done.returncode}"]
-            raise PlumbError(f"{complaint}: {errors[-1][:200]}", f"stack {self.name}", f"the whole output is in {log}")
-        return done.stdout
+        """Standard output of a command; an error with its log when it fails."""
+        return fetch.call(command, complaint, self.name, environment)

@@ -1,0 +1,4 @@
+plumb_kernel(pi pi.c)
+plumb_kernel(heat1d heat1d.c)
+plumb_kernel(rank_ring rank_ring.c rank_nodes.c)
+plumb_kernel(rank_map rank_map.c rank_nodes.c rank_grid.c rank_order.c)

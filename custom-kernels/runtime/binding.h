@@ -1,0 +1,17 @@
+/* Where every rank and thread says that it may run. */
+#ifndef PLUMB_KERNEL_BINDING_H
+#define PLUMB_KERNEL_BINDING_H
+
+enum { MOST_HOST = 64 };
+
+struct binding {
+    char host[MOST_HOST];
+    int threads;
+    char *cpus; /* one list per thread, separated by spaces: "0 1" or "0-3 0-3" */
+};
+
+/* Collective. On rank 0 an array with one element per rank; NULL elsewhere. */
+struct binding *binding_collect(void);
+void binding_free(struct binding *bindings);
+
+#endif

@@ -1,0 +1,103 @@
+#include "hardware.h"
+
+#include <glob.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { GUESS = 32 << 20, MOST_CPUS = 8192, WORD = 256 };
+
+static bool read_word(const char *folder, const char *name, char *word) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool found = fscanf(file, "%255s", word) == 1;
+    fclose(file);
+    return found;
+}
+
+/* Level and bytes of the data cache described in `folder`; false for instruction caches and what cannot be
+ * read. */
+static bool read_cache(const char *folder, int *level, size_t *bytes) {
+    char word[WORD];
+    unsigned long kib;
+    if (!read_word(folder, "type", word) || !strcmp(word, "Instruction"))
+        return false;
+    if (!read_word(folder, "level", word) || sscanf(word, "%d", level) != 1)
+        return false;
+    if (!read_word(folder, "size", word) || sscanf(word, "%luK", &kib) != 1)
+        return false;
+    *bytes = kib << 10;
+    return true;
+}
+
+size_t cache_bytes(int level) {
+    for (int index = 0; index < 8; index++) {
+        char folder[128];
+        int found;
+        size_t bytes;
+        snprintf(folder, sizeof folder, "/sys/devices/system/cpu/cpu0/cache/index%d", index);
+        if (read_cache(folder, &found, &bytes) && found == level)
+            return bytes;
+    }
+    return 0;
+}
+
+static int last_level(void) {
+    int level = 4;
+    while (level > 0 && cache_bytes(level) == 0)
+        level--;
+    return level;
+}
+
+size_t last_cache_bytes(void) {
+    size_t bytes = cache_bytes(last_level());
+    return bytes ? bytes : GUESS;
+}
+
+size_t all_last_caches_bytes(void) {
+    glob_t found;
+    size_t sum = 0;
+    int last = last_level();
+    if (glob("/sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]", 0, NULL, &found) != 0)
+        return last_cache_bytes();
+    for (size_t index = 0; index < found.gl_pathc; index++) {
+        const char *folder = found.gl_pathv[index];
+        char word[WORD];
+        unsigned cpu, first;
+        int level;
+        size_t bytes;
+        /* Each cache is counted at the first CPU that shares it. */
+        if (read_cache(folder, &level, &bytes) && level == last &&
+            read_word(folder, "shared_cpu_list", word) && sscanf(word, "%u", &first) == 1 &&
+            sscanf(folder, "/sys/devices/system/cpu/cpu%u/", &cpu) == 1 && first == cpu)
+            sum += bytes;
+    }
+    globfree(&found);
+    return sum ? sum : last_cache_bytes();
+}
+
+int affinity_text(char *text, size_t room) {
+    cpu_set_t *set = CPU_ALLOC(MOST_CPUS);
+    size_t bytes = CPU_ALLOC_SIZE(MOST_CPUS), used = 0;
+    int count = 0;
+    text[0] = '\0';
+    if (set && sched_getaffinity(0, bytes, set) == 0) {
+        count = CPU_COUNT_S(bytes, set);
+        for (int cpu = 0; cpu < MOST_CPUS && used + 24 < room; cpu++) {
+            if (!CPU_ISSET_S((size_t)cpu, bytes, set))
+                continue;
+            int last = cpu;
+            while (last + 1 < MOST_CPUS && CPU_ISSET_S((size_t)last + 1, bytes, set))
+                last++;
+            used += (size_t)snprintf(text + used, room - used, last > cpu ? "%s%d-%d" : "%s%d",
+                                     used ? "," : "", cpu, last);
+            cpu = last;
+        }
+    }
+    CPU_FREE(set);
+    return count;
+}

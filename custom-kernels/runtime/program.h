@@ -1,0 +1,31 @@
+/* Begin of every kernel: its command line, MPI at the thread level it needs, the timer. */
+#ifndef PLUMB_KERNEL_PROGRAM_H
+#define PLUMB_KERNEL_PROGRAM_H
+
+#include "arguments.h"
+
+#include <mpi.h>
+
+struct program {
+    const char *name;
+    const char *summary; /* one line: what it measures */
+    const char *
+        method; /* how the figures and the model are defined, with sources; lines of at most 100 characters */
+    const struct argument *arguments;
+    int (*thread_level)(void); /* MPI_THREAD_... that the options ask for; NULL: MPI_THREAD_FUNNELED */
+};
+
+/* Reads the options (adding --json and --help), starts MPI and the timer. Bad options, and a library that
+ * does not give the thread level, end every rank with status 2 and one line. --help prints and exits with 0.
+ */
+void program_start(const struct program *program, int argc, char **argv);
+
+const struct program *program_facts(void);
+int program_rank(void);
+int program_ranks(void);
+int program_threads(void);       /* OpenMP threads of this rank: omp_get_max_threads() */
+MPI_Comm program_node(void);     /* the ranks of this node */
+bool program_json(void);         /* --json was given */
+const char *program_level(void); /* the thread level in words */
+
+#endif

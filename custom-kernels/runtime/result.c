@@ -1,0 +1,163 @@
+#include "result.h"
+
+#include "binding.h"
+#include "fail.h"
+#include "program.h"
+#include "result_data.h"
+#include "timer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for one element more at the end of an array that grows. */
+static void *grow(void *array, int count, size_t size) {
+    if (count & (count - 1))
+        return array;
+    void *larger = realloc(array, (size_t)(count ? 2 * count : 1) * size);
+    if (!larger)
+        fail_alone("out of memory");
+    return larger;
+}
+
+static char *copy(const char *text) {
+    char *twin = allocate(strlen(text) + 1, 1);
+    return strcpy(twin, text);
+}
+
+static char *formatted(const char *format, va_list arguments) {
+    char line[1024];
+    vsnprintf(line, sizeof line, format, arguments);
+    return copy(line);
+}
+
+struct result *result_new(void) {
+    return allocate(1, sizeof(struct result));
+}
+
+void result_model(struct result *result, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    free(result->model);
+    result->model = formatted(format, arguments);
+    va_end(arguments);
+}
+
+void result_note(struct result *result, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    result->notes = grow(result->notes, result->note_count, sizeof *result->notes);
+    result->notes[result->note_count++] = formatted(format, arguments);
+    va_end(arguments);
+}
+
+struct row *result_row(struct result *result) {
+    result->rows = grow(result->rows, result->row_count, sizeof *result->rows);
+    struct row *row = allocate(1, sizeof *row);
+    result->rows[result->row_count++] = row;
+    return row;
+}
+
+static struct parameter *new_parameter(struct row *row, const char *name) {
+    if (row->parameter_count == MOST_PARAMETERS)
+        fail_alone("a row with more than %d parameters", MOST_PARAMETERS);
+    struct parameter *parameter = &row->parameters[row->parameter_count++];
+    parameter->name = copy(name);
+    return parameter;
+}
+
+void row_integer(struct row *row, const char *name, long long value) {
+    new_parameter(row, name)->integer = value;
+}
+
+void row_text(struct row *row, const char *name, const char *value) {
+    new_parameter(row, name)->text = copy(value);
+}
+
+void row_figure(struct row *row, const char *name, const char *unit, enum better better, double value,
+                long samples) {
+    if (row->figure_count == MOST_FIGURES)
+        fail_alone("a row with more than %d figures", MOST_FIGURES);
+    row->figures[row->figure_count++] = (struct figure){copy(name), copy(unit), better, value, NAN, samples};
+}
+
+void row_limit(struct row *row, double limit) {
+    row->figures[row->figure_count - 1].limit = limit;
+}
+
+void result_check(struct result *result, bool passed, const char *what, double error, double tolerance) {
+    result->checks = grow(result->checks, result->check_count, sizeof *result->checks);
+    result->checks[result->check_count++] =
+        (struct check){copy(what), passed && !isnan(error), error, tolerance};
+}
+
+static bool finite_figures(const struct result *result) {
+    for (int index = 0; index < result->row_count; index++)
+        for (int number = 0; number < result->rows[index]->figure_count; number++)
+            if (!isfinite(result->rows[index]->figures[number].value))
+                return false;
+    return true;
+}
+
+bool result_passed(const struct result *result) {
+    bool passed = result->check_count > 0 && result->row_count > 0 && finite_figures(result);
+    for (int index = 0; index < result->check_count; index++)
+        passed = passed && result->checks[index].passed;
+    return passed;
+}
+
+static void free_row(struct row *row) {
+    for (int index = 0; index < row->parameter_count; index++) {
+        free(row->parameters[index].name);
+        free(row->parameters[index].text);
+    }
+    for (int index = 0; index < row->figure_count; index++) {
+        free(row->figures[index].name);
+        free(row->figures[index].unit);
+    }
+    free(row);
+}
+
+static void free_result(struct result *result) {
+    for (int index = 0; index < result->row_count; index++)
+        free_row(result->rows[index]);
+    for (int index = 0; index < result->note_count; index++)
+        free(result->notes[index]);
+    for (int index = 0; index < result->check_count; index++)
+        free(result->checks[index].what);
+    free(result->rows);
+    free(result->notes);
+    free(result->checks);
+    free(result->model);
+    free(result);
+}
+
+int result_finish(struct result *result) {
+    struct binding *bindings = binding_collect();
+    int passed = result_passed(result);
+    if (program_rank() == 0) {
+        if (program_json())
+            result_print_json(result, bindings);
+        else
+            result_print_table(result, bindings);
+        fflush(stdout);
+        for (int index = 0; index < result->check_count; index++)
+            if (!result->checks[index].passed)
+                fprintf(stderr, "%s: the answer is wrong: %s: error %.3g, at most %.3g is right\n",
+                        program_facts()->name, result->checks[index].what, result->checks[index].error,
+                        result->checks[index].tolerance);
+        if (!finite_figures(result))
+            fprintf(stderr, "%s: a figure is not finite\n", program_facts()->name);
+        if (result->check_count == 0 || result->row_count == 0)
+            fprintf(stderr, "%s: nothing was measured or checked\n", program_facts()->name);
+        if (ferror(stdout))
+            passed = false;
+    }
+    MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    binding_free(bindings);
+    free_result(result);
+    MPI_Finalize();
+    return passed ? EXIT_SUCCESS : EXIT_CHECK_FAILED;
+}

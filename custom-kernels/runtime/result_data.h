@@ -1,0 +1,51 @@
+/* The inside of a result, for its two printers. */
+#ifndef PLUMB_KERNEL_RESULT_DATA_H
+#define PLUMB_KERNEL_RESULT_DATA_H
+
+#include "binding.h"
+#include "result.h"
+
+enum { MOST_PARAMETERS = 12, MOST_FIGURES = 12 };
+
+struct parameter {
+    char *name, *text; /* text NULL: an integer */
+    long long integer;
+};
+
+struct figure {
+    char *name, *unit;
+    enum better better;
+    double value, limit; /* limit NAN: none */
+    long samples;
+};
+
+struct row {
+    struct parameter parameters[MOST_PARAMETERS];
+    struct figure figures[MOST_FIGURES];
+    int parameter_count, figure_count;
+};
+
+struct check {
+    char *what;
+    bool passed;
+    double error, tolerance;
+};
+
+struct result {
+    struct row **rows;
+    struct check *checks;
+    char **notes;
+    char *model;
+    int row_count, check_count, note_count;
+};
+
+bool result_passed(const struct result *result);
+
+/* How much of its limit a figure reaches, in percent: value / limit, the other way round where lower is
+ * better. */
+double figure_percent(const struct figure *figure);
+
+void result_print_json(const struct result *result, const struct binding *bindings);
+void result_print_table(const struct result *result, const struct binding *bindings);
+
+#endif

@@ -1,0 +1,76 @@
+#include "timer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { READINGS = 2001, CALIBRATION_NS = 20000000 };
+
+int timer_uses_clock = 1;
+static struct timer facts = {"clock_gettime", 1.0, 1.0, 0.0};
+
+const struct timer *timer_facts(void) {
+    return &facts;
+}
+
+double ticks_ns(uint64_t difference) {
+    return (double)difference * facts.ns_per_tick;
+}
+
+double ticks_s(uint64_t difference) {
+    return (double)difference * facts.ns_per_tick * 1e-9;
+}
+
+static double clock_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double calibrate(void) {
+    double begin = clock_ns(), end = begin;
+    uint64_t first = ticks();
+    while (end - begin < CALIBRATION_NS)
+        end = clock_ns();
+    uint64_t last = ticks();
+    return last > first ? (end - begin) / (double)(last - first) : 0.0;
+}
+
+static int ascending(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* Cost and smallest step of back-to-back readings. */
+static void look_at_resolution(void) {
+    static double steps[READINGS];
+    uint64_t before = ticks();
+    double least = INFINITY;
+    for (int reading = 0; reading < READINGS; reading++) {
+        uint64_t now = ticks();
+        steps[reading] = ticks_ns(now - before);
+        if (steps[reading] > 0.0 && steps[reading] < least)
+            least = steps[reading];
+        before = now;
+    }
+    qsort(steps, READINGS, sizeof *steps, ascending);
+    facts.cost_ns = steps[READINGS / 2];
+    facts.resolution_ns = isinf(least) ? facts.ns_per_tick : least;
+}
+
+void timer_start(void) {
+#if defined(__x86_64__) || defined(__aarch64__)
+    timer_uses_clock = 0;
+    double first = calibrate(), second = calibrate();
+    /* Two calibrations that disagree mean a counter that is emulated, drifts or stops. */
+    if (first > 0.0 && fabs(first - second) < 1e-3 * first) {
+        facts.ns_per_tick = second;
+#if defined(__x86_64__)
+        facts.source = "tsc";
+#else
+        facts.source = "cntvct";
+#endif
+    } else
+        timer_uses_clock = 1;
+#endif
+    look_at_resolution();
+}

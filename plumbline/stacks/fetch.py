@@ -1,0 +1,56 @@
+"""Programs that a provider runs, and archives that it takes from the Python registry by lock and hash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+
+LOCKS = Path(__file__).parent / "wheels"
+
+
+def call(command: list[str], complaint: str, owner: str, environment: Mapping[str, str] | None = None) -> str:
+    """Standard output of a command; :class:`PlumbError` with its last line of error when it fails.
+
+    The whole output of a command that failed is kept in ``OWNER.log`` beside the stacks.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        log = paths.stacks() / f"{owner}.log"
+        log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
+        lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()] or lines or [f"exit status {done.returncode}"]
+        raise PlumbError(f"{complaint}: {errors[-1].strip()[:200]}", f"stack {owner}", f"the whole output is in {log}")
+    return done.stdout
+
+
+def pip(arguments: list[str], lock: str, owner: str) -> None:
+    """Run pip on a lock of :data:`LOCKS`: exactly the pinned files, each with its hash."""
+    file = LOCKS / f"{lock}.txt"
+    command = [sys.executable, "-m", "pip", *arguments, "--no-deps", "--require-hashes", "--quiet", "-r", str(file)]
+    quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
+    call(command, f"pip cannot get the packages of {file.name}", owner, {**os.environ, **quiet})
+
+
+def download(lock: str, folder: Path, owner: str, *, binary: bool) -> dict[str, Path]:
+    """Fetch the archives of a lock into ``folder`` without installing them: package -> file."""
+    kind = ["--only-binary", ":all:"] if binary else ["--no-binary", ":all:", "--no-build-isolation"]
+    pip(["download", *kind, "--dest", str(folder)], lock, owner)
+    names = {file: file.name.removesuffix(".tar.gz").split("-")[0].replace("_", "-") for file in folder.iterdir()}
+    return {names[file]: file for file in sorted(names)}
+
+
+def unpack(wheel: Path, ending: str, target: Path) -> None:
+    """Copy the one member whose name ends so out of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        members = [name for name in archive.namelist() if name.endswith(ending)]
+        if len(members) != 1:
+            raise PlumbError(f"{len(members)} members end in '{ending}'", wheel.name, "the lock names another wheel")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(archive.read(members[0]))

@@ -1,0 +1,182 @@
+"""Our own kernels: built for each stack with its compiler wrapper, and once against the standard MPI ABI.
+
+The ABI build is one set of programs in ``stacks/abi``: every stack whose library has the ABI (``libmpi_abi.so.1``) runs
+the same files, so that libraries can be compared with nothing recompiled. A stack offers them as ``NAME-abi``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import fetch, manifest
+from plumbline.stacks.stream import Compiler
+
+FOLDER = "custom-kernels"
+#: Parts of the source tree that the programs are made from.
+PARTS = ("kernels", "runtime", "bind")
+MARK = "kernels.json"
+ABI_LIBRARY = "libmpi_abi.so.1"
+#: Compiler wrappers as MPI libraries call them; Intel's ``mpicc`` asks for a compiler that may not be there.
+WRAPPERS = ("mpigcc", "mpicc")
+
+
+def refresh(name: str) -> bool:
+    """Build the kernels of installed stack ``name`` unless they are of the present sources; true if it did."""
+    document = manifest.load(name)
+    reason = stale(name)
+    if reason is None:
+        return False
+    print(f"{name}: building the kernels ({reason})", flush=True)
+    source = paths.root() / FOLDER
+    prefix = paths.stacks() / name / "kernels"
+    found = build(document, source, prefix)
+    others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
+    document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
+    manifest.save(document)
+    files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
+    print(f"{name}: {len(found)} kernels", flush=True)
+    return True
+
+
+def stale(name: str) -> str | None:
+    """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
+    document = manifest.load(name)
+    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, document):
+        return "their sources, the compiler or the library changed"
+    return None
+
+
+def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dict[str, Any]]:
+    """Build the kernels of ``source`` (a ``custom-kernels`` folder) for a stack; its entries for the manifest.
+
+    The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's last error line.
+    """
+    options = [f"-DMPI_C_COMPILER={wrapper(document)}"]
+    programs = _compile(document, source, prefix, document["name"], options)
+    return {program.name: _entry(program, document, source, "") for program in programs}
+
+
+def wrapper(document: dict[str, Any]) -> Path:
+    """The stack's compiler wrapper."""
+    folder = Path(document["prefix"]) / "bin"
+    found = next((folder / name for name in WRAPPERS if (folder / name).exists()), None)
+    if found is None:
+        raise PlumbError(
+            f"stack '{document['name']}' has no compiler wrapper", str(folder), f"one of {', '.join(WRAPPERS)}"
+        )
+    return found
+
+
+def fingerprint(source: Path, document: dict[str, Any]) -> str:
+    """Changes when a source file, the compiler, the MPI library or the BLAS changes."""
+    compiler = Compiler.find()
+    digest = hashlib.sha256(f"{compiler.path} {compiler.version} {compiler.native()} {document['mpi']}".encode())
+    digest.update((fetch.LOCKS / "blas.txt").read_bytes())
+    for file in _sources(source):
+        digest.update(f"{file.relative_to(source)}\0".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _sources(source: Path) -> Iterator[Path]:
+    for part in PARTS:
+        for file in sorted((source / part).rglob("*")):
+            if file.suffix in (".c", ".h", ".cmake") or file.name == "CMakeLists.txt":
+                yield file
+
+
+def _mark(prefix: Path) -> str | None:
+    try:
+        return str(json.loads((prefix / MARK).read_text(encoding="utf-8"))["sources"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, options: list[str]) -> list[Path]:
+    """Configure, build and install; the installed programs."""
+    owner = f"{label}-kernels"
+    place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
+    folder = paths.root() / "build" / "kernels" / f"{label}-{place}"
+    environment = {**os.environ, **manifest.environment(document, os.environ)}
+    shutil.rmtree(folder, ignore_errors=True)
+    start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder)]
+    complaint = "the kernels do not compile"
+    fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas()}", *options], complaint, owner, environment)
+    fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
+    fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are whole
+    shutil.rmtree(fresh, ignore_errors=True)
+    fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
+    shutil.rmtree(prefix, ignore_errors=True)
+    fresh.rename(prefix)
+    return sorted((prefix / "bin").iterdir())
+
+
+def _entry(program: Path, document: dict[str, Any], source: Path, how: str) -> dict[str, Any]:
+    compiler = Compiler.find()
+    return {
+        "suite": "kernels",
+        "version": fingerprint(source, document)[:12],
+        "command": [str(program)],
+        "file": str(program),
+        "sha256": manifest.sha256(program),
+        "built": f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}",
+    }
+
+
+def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
+    """The entries of the programs built against the standard ABI; none where the library does not have it."""
+    home = Path(document["prefix"])
+    library = home / "lib" / ABI_LIBRARY
+    if not library.exists():
+        return {}
+    prefix = paths.stacks() / "abi"
+    wanted = fingerprint(source, {"mpi": "standard ABI"})
+    if _mark(prefix) != wanted:
+        options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
+        options += [
+            f"-DMPI_C_HEADER_DIR={home / 'include'}",
+            "-DMPI_C_LIB_NAMES=mpi_abi",
+            f"-DMPI_mpi_abi_LIBRARY={library}",
+        ]
+        _compile(document, source, prefix, "abi", options)
+        files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
+    found = {}
+    environment = {**os.environ, **manifest.environment(document, os.environ)}
+    for program in sorted((prefix / "bin").iterdir()):
+        loaded = re.findall(
+            r"(\S+) => (.*?)(?: \(0x|$)", fetch.call(["ldd", str(program)], "ldd", "abi", environment), re.M
+        )
+        if Path(dict(loaded).get(ABI_LIBRARY, "none")).resolve() != library.resolve():
+            raise PlumbError(f"{program.name} does not get {library}", f"stack {document['name']}", "unset LD_PRELOAD")
+        found[f"{program.name}-abi"] = _entry(program, document, source, " against the standard MPI ABI")
+    return found
+
+
+def blas() -> Path:
+    """The folder with the BLAS that ``dgemm`` is linked with: ``include`` and ``lib``, taken from a pinned wheel."""
+    prefix = paths.stacks() / "blas"
+    mark = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes()).hexdigest()
+    if _mark(prefix) == mark:
+        return prefix
+    shutil.rmtree(prefix, ignore_errors=True)
+    prefix.mkdir(parents=True)
+    (wheel,) = fetch.download("blas", prefix / "wheel", "blas", binary=True).values()
+    for ending, target in (
+        ("/include/cblas.h", "include/cblas.h"),
+        ("/include/openblas_config.h", "include/openblas_config.h"),
+        ("/lib/libscipy_openblas.so", "lib/libscipy_openblas.so"),
+        ("/licenses/LICENSE.txt", "LICENSE.txt"),
+    ):
+        fetch.unpack(wheel, ending, prefix / target)
+    shutil.rmtree(prefix / "wheel")
+    files.replace(prefix / MARK, json.dumps({"sources": mark}) + "\n")
+    return prefix

@@ -1,0 +1,69 @@
+"""Which rank sits where: traffic between nodes and its time, and two kernels whose answers are known.
+
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from plumbline.rfm import GROUPS, KernelTest
+
+
+@rfm.simple_test
+class rank_ring(KernelTest):
+    """A ring of Sendrecv along the columns of a 2D grid of ranks, by placement and by rank map (experiment S4)."""
+
+    kernel = "rank_ring"
+    arguments = ["--bytes", "512K"]
+    placement = parameter(["compact", "roundrobin"])
+    min_ranks = 2
+    threads = 1
+    quick_placements = ()
+    figures = [
+        (f"{figure}_{name}", figure, {"map": word})
+        for figure in ("sendrecv", "allreduce", "between_nodes")
+        for name, word in (("given", "given"), ("node_aware", "node-aware"))
+    ]
+
+
+@rfm.simple_test
+class rank_map(KernelTest):
+    """Halo bytes between nodes and halo time of a stencil code, by rank-to-subdomain map (experiment R4)."""
+
+    kernel = "rank_map"
+    placement = parameter(["compact", "roundrobin"])
+    dimensions = parameter([2, 3])
+    min_ranks = 2
+    threads = 1
+    quick_placements = ()
+    figures = [
+        (f"{figure}_{name}", figure, {"map": word})
+        for figure in ("time", "between_nodes")
+        for name, word in (("row_major", "row-major"), ("cart", "cart"), ("node_aware", "node-aware"))
+    ]
+
+    @run_after("init")
+    def ask_for_dimensions(self):
+        """The grid of ranks in 2D or 3D."""
+        self.arguments = ["--dimensions", str(self.dimensions)]
+
+
+@rfm.simple_test
+class pi_sum(KernelTest):
+    """Pi by ranks and threads: the simplest hybrid code, its answer known (experiment D1)."""
+
+    kernel = "pi"
+    placement = parameter(GROUPS)
+    build = parameter(["stack", "abi"])
+    quick_placements = ("core",)
+    figures = [("time", "time", {})]
+
+
+@rfm.simple_test
+class heat1d_steps(KernelTest):
+    """The 1D heat equation, its published values to 15 digits (experiment D2)."""
+
+    kernel = "heat1d"
+    placement = parameter(["core", "node"])
+    quick_placements = ("core",)
+    figures = [("time", "time", {})]

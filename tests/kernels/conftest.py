@@ -1,0 +1,50 @@
+"""Kernels under every installed stack: ``kernel_stack.mpirun(n, program, …)`` and ``json_of``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+from plumbline import schemas
+from plumbline.stacks import manifest
+
+STACKS = manifest.names() or ["none"]
+
+
+@pytest.fixture(params=STACKS)
+def kernel_stack(request: pytest.FixtureRequest) -> KernelStack:
+    """Each installed stack in turn: for what a library may do differently."""
+    return _load(request.param)
+
+
+@pytest.fixture
+def one_stack() -> KernelStack:
+    """One installed stack: for what no library has a say in."""
+    return _load("mpich" if "mpich" in STACKS else STACKS[0])
+
+
+def _load(name: str) -> KernelStack:
+    if name == "none":
+        pytest.skip("no stack is installed: make setup")
+    stack = KernelStack(name, manifest.load(name))
+    if not stack.programs.is_dir():
+        pytest.skip(f"stack {name} has no kernels: plumb stack install {name}")
+    return stack
+
+
+@pytest.fixture
+def json_of() -> JsonOf:
+    """The result of a kernel that was run with ``--json``, checked against its schema."""
+
+    def read(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+        assert done.returncode in (0, 1), done.stderr
+        document = json.loads(done.stdout)
+        schemas.check("kernel", document, "standard output")
+        assert document["passed"] is (done.returncode == 0)
+        return dict(document)
+
+    return read

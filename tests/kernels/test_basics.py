@@ -1,0 +1,89 @@
+"""The runtime that every kernel shares, seen through ``pi``, and ``heat1d``."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+from plumbline.parsers import ParseError, parse
+
+
+def test_help_names_every_option_and_the_method(one_stack: KernelStack) -> None:
+    done = one_stack.mpirun(2, "pi", "--help")
+    assert done.returncode == 0
+    assert done.stdout.count("usage: mpirun") == 1  # one rank speaks
+    for word in ("--intervals", "--repetitions", "--json", "default 5", "Exit status"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--intervals", "0"], "pi: --intervals: '0' is not a size such as 4096 or 64M, from 1 to 1e+12"),
+        (["--intervals", "-5"], "pi: --intervals: '-5' is not a size"),
+        (["--intervals", "12X"], "pi: --intervals: '12X' is not a size"),
+        (["--intervals", "99999999999999999999999"], "is not a size"),
+        (["--repetitions", "2.5"], "pi: --repetitions: '2.5' is not a whole number from 1 to 1000000"),
+        (["--repetitions"], "pi: --repetitions: '' is not a whole number"),
+        (["--speed"], "pi: unknown option '--speed': see --help"),
+    ],
+)
+def test_bad_options_end_all_ranks_with_one_line(kernel_stack: KernelStack, arguments: list[str], line: str) -> None:
+    done = kernel_stack.mpirun(2, "pi", *arguments)
+    assert done.returncode == 2
+    said = [text for text in done.stderr.splitlines() if text.startswith("pi: ")]
+    assert len(said) == 1
+    assert line in said[0]
+    assert "passed" not in done.stdout
+
+
+def test_zero_threads_are_refused(one_stack: KernelStack) -> None:
+    done = one_stack.mpirun(2, "pi", "--intervals", "100", env={"OMP_NUM_THREADS": "0"})
+    assert done.returncode == 2
+    assert "OMP_NUM_THREADS: '0' is not a whole number of at least 1" in done.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_pi_is_right_and_reports_itself(kernel_stack: KernelStack, json_of: JsonOf, ranks: int) -> None:
+    done = kernel_stack.mpirun(ranks, "pi", "--intervals", "1M", "--json", env={"OMP_NUM_THREADS": "2"})
+    document = json_of(done)
+    assert document["passed"]
+    assert document["ranks"] == ranks == len(document["binding"])
+    assert all(len(item["cpus"].split()) == 2 for item in document["binding"])
+    assert document["arguments"]["intervals"] == "1M"
+    assert 0 < document["timer"]["resolution_ns"] < 1e5
+    (found,) = parse("kernel", done.stdout, {"kernel": "pi", "ranks": ranks, "threads": 2})
+    assert found.unit == "us"
+    with pytest.raises(ParseError, match=f"ran with ranks = {ranks}"):
+        parse("kernel", done.stdout, {"ranks": ranks + 1})
+
+
+def test_table_is_for_people(one_stack: KernelStack) -> None:
+    lines = one_stack.mpirun(1, "pi", "--intervals", "1K").stdout.splitlines()
+    assert re.fullmatch(r"1 rank x 1 thread on \S+; timer \S+, resolution [\d.]+ ns", lines[1])
+    assert any(re.fullmatch(r"intervals  +time us", line) for line in lines)
+    assert re.fullmatch(r"check: pi: right \(error \S+, tolerance \S+\)", lines[-1])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+def test_heat_has_its_published_values_on_any_number_of_ranks(
+    kernel_stack: KernelStack, json_of: JsonOf, ranks: int
+) -> None:
+    document = json_of(kernel_stack.mpirun(ranks, "heat1d", "--repetitions", "3", "--json"))
+    assert document["passed"]
+    values = [float(note.split("=")[1]) for note in document["notes"]]
+    published = [0.307205621017285, 0.584339815421976, 0.804274757358271, 0.945481682332598, 0.994138272681972]
+    assert values == pytest.approx(published, abs=1e-15)
+
+
+def test_the_abi_build_is_one_file_for_every_library_that_has_the_abi(kernel_stack: KernelStack) -> None:
+    if kernel_stack.document["mpi"]["family"] == "openmpi":
+        assert "pi-abi" not in kernel_stack.document["benchmarks"]
+        return
+    program = kernel_stack.document["benchmarks"]["pi-abi"]["file"]
+    done = kernel_stack.mpirun(2, program, "--intervals", "1K", "--json")
+    assert done.returncode == 0
+    family = {"mpich": "MPICH", "intelmpi": "Intel(R) MPI"}[kernel_stack.document["mpi"]["family"]]
+    assert f'"library":"{family}' in done.stdout

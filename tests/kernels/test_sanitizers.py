@@ -1,0 +1,140 @@
+"""Every kernel on tiny sizes, built with sanitizers and run under valgrind.
+
+The MPI library is not instrumented: leaks are not looked for, and what valgrind says of the library alone is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths
+from plumbline.stacks import kernels, manifest
+
+STACK = "mpich"
+#: kernel -> (ranks, threads, options): small enough for an emulator
+TINY: dict[str, tuple[int, int, list[str]]] = {
+    "pi": (2, 2, ["--intervals", "1K", "--repetitions", "2"]),
+    "heat1d": (3, 2, ["--repetitions", "2"]),
+    "rank_ring": (3, 1, ["--bytes", "1K", "--repetitions", "1", "--iterations", "2"]),
+    "rank_map": (4, 1, ["--cells", "3", "--repetitions", "2", "--ranks-per-node", "2"]),
+}
+ARCHER = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libarcher.so"))), None)
+#: sanitizer -> CMake options and environment. ThreadSanitizer knows what OpenMP orders through LLVM's Archer alone:
+#: gcc's OpenMP library would look like one data race
+SANITIZERS = {
+    "address": (
+        ["-DPLUMB_SANITIZE=address,undefined"],
+        {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"},
+    ),
+    "thread": (
+        ["-DPLUMB_SANITIZE=thread", "-DCMAKE_C_COMPILER=clang"],
+        {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1", "OMP_TOOL_LIBRARIES": str(ARCHER)},
+    ),
+}
+
+
+def build(folder: Path, *options: str) -> Path:
+    """Build all kernels against MPICH with further CMake options; the folder of the programs."""
+    if STACK not in manifest.names():
+        pytest.skip(f"stack {STACK} is not installed: make setup")
+    document = manifest.load(STACK)
+    base = ["cmake", "-S", str(paths.root() / "custom-kernels" / "kernels"), "-B", str(folder)]
+    base += [
+        "-DPLUMB_GROUPS=basics",
+        f"-DMPI_C_COMPILER={kernels.wrapper(document)}",
+        f"-DPLUMB_BLAS_PREFIX={kernels.blas()}",
+        *options,
+    ]
+    for command in (base, ["cmake", "--build", str(folder), "--parallel", "2"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return folder
+
+
+def run(command: list[str], threads: int, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run under MPICH's launcher with the stack's environment."""
+    document = manifest.load(STACK)
+    environment = {**os.environ, **manifest.environment(document, os.environ), **variables}
+    environment["OMP_NUM_THREADS"] = str(threads)
+    return subprocess.run(
+        [document["launcher"]["command"], *command],
+        capture_output=True, text=True, check=False, env=environment, timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=SANITIZERS)
+def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The kernels built with a sanitizer."""
+    name = str(request.param)
+    if name == "thread" and (ARCHER is None or shutil.which("clang") is None):
+        pytest.skip("clang and its OpenMP library with Archer are not installed (Debian: clang, libomp-dev)")
+    return name, build(tmp_path_factory.mktemp(name), *SANITIZERS[name][0], "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+
+
+def test_the_table_has_every_kernel() -> None:
+    programs = {item.name for item in (paths.stacks() / STACK / "kernels" / "bin").iterdir()}
+    assert programs == set(TINY)
+
+
+@pytest.mark.parametrize("kernel", TINY)
+def test_kernels_are_clean_under_sanitizers(sanitized: tuple[str, Path], kernel: str) -> None:
+    name, folder = sanitized
+    ranks, threads, options = TINY[kernel]
+    done = run(["-n", str(ranks), str(folder / kernel), *options], threads, SANITIZERS[name][1])
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert "Sanitizer" not in done.stderr
+    assert "runtime error" not in done.stderr
+
+
+RACE = """
+#include <stdio.h>
+int main(void) {
+    int sum = 0;
+#pragma omp parallel num_threads(4)
+    for (int i = 0; i < 1000; i++)
+        sum += i;
+    printf("%d\\n", sum);
+}
+"""
+
+
+def test_the_thread_sanitizer_finds_a_race(tmp_path: Path) -> None:
+    if ARCHER is None or shutil.which("clang") is None:
+        pytest.skip("clang and its OpenMP library with Archer are not installed (Debian: clang, libomp-dev)")
+    (tmp_path / "race.c").write_text(RACE)
+    compile_it = [
+        "clang",
+        "-g",
+        "-fopenmp",
+        "-fsanitize=thread",
+        "-o",
+        str(tmp_path / "race"),
+        str(tmp_path / "race.c"),
+    ]
+    subprocess.run(compile_it, check=True, capture_output=True)
+    environment = {**os.environ, **SANITIZERS["thread"][1]}
+    done = subprocess.run([tmp_path / "race"], capture_output=True, text=True, check=False, env=environment)
+    assert "data race" in done.stderr
+    assert done.returncode != 0
+
+
+@pytest.fixture(scope="module")
+def portable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernels for any x86-64 or ARMv8 processor: valgrind does not know the newest instructions."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed")
+    return build(tmp_path_factory.mktemp("portable"), "-DPLUMB_NATIVE=OFF", "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
+
+
+@pytest.mark.parametrize("kernel", TINY)
+def test_kernels_are_clean_under_valgrind(portable: Path, kernel: str) -> None:
+    ranks, _, options = TINY[kernel]
+    valgrind = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=no", "--num-callers=40"]
+    valgrind += [f"--suppressions={Path(__file__).parent / 'mpi.supp'}"]
+    done = run(["-n", str(ranks), *valgrind, str(portable / kernel), *options], 1, {})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
