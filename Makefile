@@ -9,7 +9,8 @@ STACKS ?=
 PROFILE ?= quick
 
 BIN := .venv/bin
-PLAYBOOK := $(BIN)/ansible-playbook -i playbooks/inventories/localhost playbooks/onboard.yml
+ANSIBLE := $(BIN)/ansible-playbook -i playbooks/inventories/localhost
+PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml
 COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
@@ -41,6 +42,7 @@ lint: .venv/.stamp-dev ## formatting and static checks of every language here
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/lint.sh
 
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, pytest
+	@$(ANSIBLE) playbooks/test_packages.yml
 	@ctest --test-dir build/cmake --output-on-failure
 	@$(BIN)/python -m pytest
 
