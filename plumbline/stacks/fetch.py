@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -25,8 +26,10 @@ def call(command: list[str], complaint: str, owner: str, environment: Mapping[st
         log = paths.stacks() / f"{owner}.log"
         log.write_text(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}", encoding="utf-8")
         lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-        errors = [line for line in lines if "error" in line.lower()] or lines or [f"exit status {done.returncode}"]
-        raise PlumbError(f"{complaint}: {errors[-1].strip()[:200]}", f"stack {owner}", f"the whole output is in {log}")
+        lines += [line for line in done.stdout.strip().splitlines() if "error" in line.lower()]
+        errors = [line for line in lines if re.search("error:", line, re.IGNORECASE)]  # a compiler's, CMake's, pip's
+        first = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0]
+        raise PlumbError(f"{complaint}: {first.strip()[:200]}", f"stack {owner}", f"the whole output is in {log}")
     return done.stdout
 
 

@@ -1,7 +1,8 @@
 """Our own kernels: built for each stack with its compiler wrapper, and once against the standard MPI ABI.
 
-The ABI build is one set of programs in ``stacks/abi``: every stack whose library has the ABI (``libmpi_abi.so.1``) runs
-the same files, so that libraries can be compared with nothing recompiled. A stack offers them as ``NAME-abi``.
+The ABI build is one set of programs in ``stacks/abi/FINGERPRINT``: every stack whose library has the ABI
+(``libmpi_abi.so.1``) runs the same files, so that libraries can be compared with nothing recompiled. A stack offers
+them as ``NAME-abi``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, manifest
+from plumbline.stacks.lock import alone
 from plumbline.stacks.stream import Compiler
 
 FOLDER = "custom-kernels"
@@ -42,6 +44,7 @@ def refresh(name: str) -> bool:
     others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
     document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
     manifest.save(document)
+    _prune()
     files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
@@ -52,7 +55,8 @@ def stale(name: str) -> str | None:
     document = manifest.load(name)
     if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, document):
         return "their sources, the compiler or the library changed"
-    return None
+    found = manifest.problems(document)
+    return found[0] if found else None
 
 
 def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dict[str, Any]]:
@@ -138,17 +142,13 @@ def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
     library = home / "lib" / ABI_LIBRARY
     if not library.exists():
         return {}
-    prefix = paths.stacks() / "abi"
     wanted = fingerprint(source, {"mpi": "standard ABI"})
-    if _mark(prefix) != wanted:
-        options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
-        options += [
-            f"-DMPI_C_HEADER_DIR={home / 'include'}",
-            "-DMPI_C_LIB_NAMES=mpi_abi",
-            f"-DMPI_mpi_abi_LIBRARY={library}",
-        ]
-        _compile(document, source, prefix, "abi", options)
-        files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
+    # One folder per state of the sources: another stack may still hold programs of an older one.
+    prefix = paths.stacks() / "abi" / wanted[:12]
+    with alone("abi"):
+        if _mark(prefix) != wanted:
+            _build_abi(document, source, prefix)
+            files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
     found = {}
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     for program in sorted((prefix / "bin").iterdir()):
@@ -159,6 +159,26 @@ def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
             raise PlumbError(f"{program.name} does not get {library}", f"stack {document['name']}", "unset LD_PRELOAD")
         found[f"{program.name}-abi"] = _entry(program, document, source, " against the standard MPI ABI")
     return found
+
+
+def _build_abi(document: dict[str, Any], source: Path, prefix: Path) -> None:
+    """No compiler wrapper: the wrapper of a library links the library's own ABI."""
+    home = Path(document["prefix"])
+    options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
+    options += [f"-DMPI_C_HEADER_DIR={home / 'include'}", "-DMPI_C_LIB_NAMES=mpi_abi"]
+    _compile(document, source, prefix, "abi", [*options, f"-DMPI_mpi_abi_LIBRARY={home / 'lib' / ABI_LIBRARY}"])
+
+
+def _prune() -> None:
+    """Remove ABI builds that no installed stack refers to; a manifest that cannot be read may refer to any."""
+    try:
+        programs = [entry["file"] for item in manifest.load_all() for entry in item["benchmarks"].values()]
+    except PlumbError:
+        return
+    used = {Path(program).parent.parent for program in programs}
+    for folder in (paths.stacks() / "abi").glob("*"):
+        if folder not in used:
+            shutil.rmtree(folder)
 
 
 def blas() -> Path:

@@ -10,7 +10,6 @@ stack is complete. What an interrupted installation left is removed and made aga
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -21,8 +20,6 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,7 @@ from typing import Any
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, kernels, manifest, stream
+from plumbline.stacks.lock import alone
 
 #: Raised when the recipe changes in a way the locks do not show: installed stacks are then made again.
 RECIPE = 1
@@ -121,7 +119,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         return
     try:
         paths.stacks().mkdir(parents=True, exist_ok=True)
-        with _alone(name) as waited:
+        with alone(name) as waited:
             reason = stale(name) if waited else reason
             if reason is not None:
                 print(f"{name}: installing ({reason})", flush=True)
@@ -156,7 +154,7 @@ def stale(name: str) -> str | None:
     needed = stream.array_elements(stream.last_level_cache_bytes())
     if document["benchmarks"]["stream"]["facts"]["array_elements"] < needed:
         return "STREAM's arrays are too small for this machine's caches"
-    found = manifest.problems(document)
+    found = manifest.problems(document, leave_out="kernels")
     return found[0] if found else None
 
 
@@ -177,20 +175,6 @@ def fingerprint(name: str) -> str:
 def _imb(name: str) -> str | None:
     """Where IMB comes from; the Intel wheel exists for x86_64 only."""
     return RECIPES[name].imb if platform.machine() == "x86_64" else None
-
-
-@contextmanager
-def _alone(name: str) -> Iterator[bool]:
-    """Only one process makes a stack at a time; true when another one had to be waited for."""
-    with (paths.stacks() / f".{name}.lock").open("w") as handle:
-        waited = False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"{name}: waiting for another installation of it", flush=True)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            waited = True
-        yield waited
 
 
 class _Installation:

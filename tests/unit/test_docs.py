@@ -18,7 +18,7 @@ from plumbline import paths
 
 ROOT = paths.root()
 BLOCK = re.compile(r"<!-- output: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def output(command):
