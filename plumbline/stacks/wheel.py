@@ -113,9 +113,12 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name)
+    old = kernels.stale(name) if reason is None else None
+    if reason is None and old is None:
+        print(f"{name}: up to date", flush=True)
+        return
     if dry_run:
-        old = kernels.stale(name) if reason is None else None
-        print(f"{name}: would be installed ({reason})" if reason else f"{name}: {_would(old)}")
+        print(f"{name}: would be installed ({reason})" if reason else f"{name}: kernels would be built ({old})")
         return
     try:
         paths.stacks().mkdir(parents=True, exist_ok=True)
@@ -125,7 +128,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
                 print(f"{name}: installing ({reason})", flush=True)
                 _Installation(name).run()
             if not kernels.refresh(name) and reason is None:
-                print(f"{name}: up to date", flush=True)
+                print(f"{name}: up to date", flush=True)  # by the process that was waited for
     except BrokenPipeError:  # whoever read the progress has gone
         raise
     except OSError as error:
@@ -134,10 +137,6 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
             str(error.filename or paths.stacks()),
             "free space or mend the permissions, then install again",
         ) from None
-
-
-def _would(old: str | None) -> str:
-    return f"its kernels would be built ({old})" if old else "up to date"
 
 
 def stale(name: str) -> str | None:

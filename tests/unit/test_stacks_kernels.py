@@ -1,0 +1,119 @@
+"""Building the kernels of a stack: when, from what, and what a failure leaves behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_stacks import make_stack
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import fetch, kernels, manifest
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one kernel, a stack called ``fake``, and tools that do nothing but install a program."""
+    root = tmp_path / "checkout"
+    monkeypatch.setenv("PLUMB_ROOT", str(root))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    folder = root / "custom-kernels"
+    for part in kernels.PARTS:
+        (folder / part).mkdir(parents=True)
+    (folder / "kernels" / "pi.c").write_text("int main(void) {}\n")
+    make_stack(tmp_path / "stacks", "fake")
+    (tmp_path / "stacks" / "fake" / "bin" / "mpicc").write_text("#!/bin/sh\n")
+    monkeypatch.setattr(kernels, "blas", lambda: tmp_path / "blas")
+    monkeypatch.setattr(fetch, "call", _call)
+    return folder
+
+
+def _call(command: list[str], *_: Any) -> str:
+    if "--install" in command:
+        program = Path(command[-1]) / "bin" / "pi"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    return ""
+
+
+def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) -> None:
+    assert kernels.refresh("fake")
+    entry = manifest.load("fake")["benchmarks"]["pi"]
+    assert entry["suite"] == "kernels"
+    assert entry["sha256"] == manifest.sha256(Path(entry["file"]))
+    assert not kernels.refresh("fake")
+    (source / "kernels" / "pi.c").write_text("int main(void) { return 0; }\n")
+    assert kernels.stale("fake") == "their sources, the compiler or the library changed"
+    assert kernels.refresh("fake")
+    assert kernels.stale("fake") is None
+
+
+def test_the_other_benchmarks_stay_in_the_manifest(source: Path) -> None:
+    before = set(manifest.load("fake")["benchmarks"])
+    kernels.refresh("fake")
+    assert set(manifest.load("fake")["benchmarks"]) == before | {"pi"}
+
+
+def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
+    kernels.refresh("fake")
+    (paths.stacks() / "fake" / "kernels" / "bin" / "pi").write_text("#!/bin/false\n")
+    assert "is not the program that was recorded" in str(kernels.stale("fake"))
+    kernels.refresh("fake")
+    manifest.check(manifest.load("fake"))
+
+
+def test_a_failed_build_leaves_the_old_programs(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels.refresh("fake")
+    (source / "kernels" / "pi.c").write_text("int main(\n")
+
+    def fail(command: list[str], complaint: str, owner: str, *_: Any) -> str:
+        raise PlumbError(f"{complaint}: pi.c:1: error", owner)
+
+    monkeypatch.setattr(fetch, "call", fail)
+    with pytest.raises(PlumbError, match=r"the kernels do not compile: pi\.c:1: error"):
+        kernels.refresh("fake")
+    manifest.check(manifest.load("fake"))
+
+
+def test_a_stack_without_a_compiler_wrapper_is_refused(source: Path) -> None:
+    (paths.stacks() / "fake" / "bin" / "mpicc").unlink()
+    with pytest.raises(PlumbError, match="has no compiler wrapper"):
+        kernels.refresh("fake")
+
+
+def test_abi_builds_that_no_stack_refers_to_are_removed(source: Path) -> None:
+    old = paths.stacks() / "abi" / "0123456789ab"
+    (old / "bin").mkdir(parents=True)
+    kernels.refresh("fake")
+    assert not old.exists()
+
+
+def test_abi_builds_stay_while_a_manifest_cannot_be_read(source: Path) -> None:
+    old = paths.stacks() / "abi" / "0123456789ab"
+    (old / "bin").mkdir(parents=True)
+    damaged = make_stack(paths.stacks(), "damaged")
+    assert damaged
+    manifest.path("damaged").write_text("{")
+    kernels.refresh("fake")
+    assert old.exists()
+
+
+def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    script = "echo 'a.c:1: error: first'; echo 'a.c:2: error: second' >&2; echo 'gmake: *** Error 2' >&2; exit 2"
+    with pytest.raises(PlumbError) as caught:
+        fetch.call(["sh", "-c", script], "does not compile", "fake")
+    assert "error: second" in caught.value.what
+    assert "error: first" in (tmp_path / "fake.log").read_text()
+
+
+def test_the_blas_is_taken_once_from_its_pinned_wheel() -> None:
+    lock = (fetch.LOCKS / "blas.txt").read_text()
+    assert lock.count("--hash=sha256:") > 1
+    if (paths.stacks() / "blas" / kernels.MARK).exists():
+        assert json.loads((paths.stacks() / "blas" / kernels.MARK).read_text())["sources"]
+        assert (paths.stacks() / "blas" / "include" / "cblas.h").exists()
