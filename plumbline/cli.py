@@ -37,8 +37,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     # Each subcommand imports what it needs when it runs: plumb launch starts inside a job, before measurements.
+    from plumbline.ci import command as ci_command
     from plumbline.gate import command as gate_command
     from plumbline.history import command as history_command
+    from plumbline.outliers import command as outliers_command
     from plumbline.references import command as references_command
     from plumbline.references import lint as lint_command
     from plumbline.site import command as site_command
@@ -84,6 +86,8 @@ def _parser() -> argparse.ArgumentParser:
         ("lint", lint_command, "check every reference of every site"),
         ("gate", gate_command, "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
         ("history", history_command, "change points in the records, or in given numbers"),
+        ("outliers", outliers_command, "nodes and links that differ from their class"),
+        ("ci", ci_command, "pipelines that gate merge requests and measure every night"),
     ):
         module.add_arguments(add(name, text, module.run))
     return parser

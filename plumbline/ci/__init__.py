@@ -1,0 +1,1 @@
+"""Pipelines that gate a merge request and measure every night, for GitLab CI and GitHub Actions."""

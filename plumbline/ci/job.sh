@@ -1,0 +1,101 @@
+#!/bin/bash
+# What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment.
+# Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/render.py writes them), so that no value of a site is
+# ever part of a command's text. What the job publishes is in plumb-ci/.
+# Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+out=plumb-ci
+
+stop() {
+    echo "plumb ci: $*" >&2
+    exit 3
+}
+
+# Options for the values that are set, in the array `options`.
+add() {
+    local option=$1 value=$2
+    [ -z "$value" ] || options+=("$option=$value")
+}
+
+# A job that GitHub is to call green although a status of 2 is tolerated; GitLab knows allow_failure itself.
+finish() {
+    local status=$1
+    if [ "$status" -eq 2 ] && [ "${PLUMB_CI_INCONCLUSIVE:-fail}" = warn ] && [ -n "${GITHUB_ACTIONS:-}" ]; then
+        echo "::warning title=Plumbline::INCONCLUSIVE: see the job's summary"
+        status=0
+    fi
+    exit "$status"
+}
+
+setup() {
+    if [ "${PLUMB_CI_SETUP:-yes}" = yes ]; then
+        make setup || stop "make setup failed with status $?"
+    fi
+    # shellcheck disable=SC1091  # the checkout's own file
+    . ./activate || stop "the checkout cannot be activated"
+    rm -rf "$out"
+    mkdir -p "$out"
+}
+
+# The commit that the change is held against: what the target branch had when the change left it.
+baseline() {
+    local target=${PLUMB_CI_BASELINE:-} base
+    if [ -z "$target" ] && [ -n "${CI_MERGE_REQUEST_DIFF_BASE_SHA:-}" ]; then
+        target=$CI_MERGE_REQUEST_DIFF_BASE_SHA
+    elif [ -z "$target" ] && [ -n "${GITHUB_BASE_REF:-}" ]; then
+        base=$(git merge-base HEAD "refs/remotes/origin/$GITHUB_BASE_REF") || return 1
+        target=$base
+    fi
+    [ -n "$target" ] || return 1
+    printf '%s\n' "$target"
+}
+
+gate() {
+    local status=0 base options=()
+    setup
+    base=$(baseline) || stop "nothing to hold the change against: set PLUMB_CI_BASELINE, or run on a merge request"
+    add --baseline "$base"
+    add --candidate "${PLUMB_CI_CANDIDATE:-$(git rev-parse HEAD)}"
+    add --stack "${PLUMB_CI_STACK:-}"
+    add --tests "${PLUMB_CI_TESTS:-}"
+    add --site "${PLUMB_CI_SITE:-}"
+    add --minutes "${PLUMB_CI_MINUTES:-}"
+    plumb gate "${options[@]}" --work "$out/work" --json "$out/gate.json" --junit "$out/gate.xml" \
+        --markdown "$out/gate.md" --html "$out/gate.html" || status=$?
+    # A gate that says it is well and leaves no verdicts has not run.
+    for file in gate.json gate.xml gate.md; do
+        [ -s "$out/$file" ] || [ "$status" -eq 3 ] || stop "plumb gate ended with $status and wrote no $out/$file"
+    done
+    [ ! -s "$out/gate.md" ] || [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$out/gate.md" >>"$GITHUB_STEP_SUMMARY"
+    finish "$status"
+}
+
+nightly() {
+    local status=0 alarm=0 options=()
+    setup
+    [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE")
+    [ -z "${PLUMB_CI_RESULTS:-}" ] || export PLUMB_RESULTS=$PLUMB_CI_RESULTS
+    plumb campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
+    plumb history --json >"$out/history.jsonl" || alarm=$?
+    [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
+    case $alarm in
+    0) ;;
+    1) # a change that nothing has confirmed yet: to be looked at, no failure
+        echo "plumb ci: history has an alarm: $out/history.jsonl; plumb reproduce ID measures it again" >&2
+        [ "$status" -ne 0 ] || status=2
+        ;;
+    *) status=3 ;;
+    esac
+    finish "$status"
+}
+
+comment() {
+    [ -s "$out/gate.md" ] || stop "no $out/gate.md to post"
+    .venv/bin/python -m plumbline.ci.comment "$out/gate.md"
+}
+
+case ${1:-} in
+gate | nightly | comment) "$1" ;;
+*) stop "usage: plumbline/ci/job.sh gate | nightly | comment" ;;
+esac

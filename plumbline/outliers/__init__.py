@@ -1,0 +1,1 @@
+"""Nodes and links that differ from the others of their class."""

@@ -1,0 +1,148 @@
+"""``plumb outliers``: nodes and links that differ from their class."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.errors import PlumbError
+from plumbline.gate.judge import EXIT, State, percent
+from plumbline.records import store
+from plumbline.views.table import table
+
+if TYPE_CHECKING:
+    from plumbline.outliers.judge import Verdict
+    from plumbline.outliers.matrix import Matrix
+    from plumbline.outliers.nodes import Nodes
+
+HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb outliers``."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("id", nargs="?", help="judge the links of this record of the pairs kernel (last: the newest)")
+    source.add_argument(
+        "--nodes", type=Path, metavar="F.csv", help="columns node,class,value or node,series,index,value"
+    )
+    source.add_argument("--matrix", type=Path, metavar="F.csv", help="columns first,second,class,value (and launch)")
+    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of a file")
+    parser.add_argument(
+        "--min-effect", type=float, default=0.02, metavar="X", help="smallest difference (default 0.02)"
+    )
+    parser.add_argument(
+        "--must-detect",
+        type=float,
+        default=0.10,
+        metavar="X",
+        help="INCONCLUSIVE if this is hidden (default 0.1: 10 %%)",
+    )
+    parser.add_argument("--site", help="only records of this site")
+    parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument("--figure", help="only figures of this name, such as triad")
+    parser.add_argument("--json", action="store_true", help="a JSON line per class of the records too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge every class; the exit status is the gate's: 0 nothing, 1 something slower, 2 INCONCLUSIVE, 3 invalid."""
+    from plumbline.outliers.judge import Margins, judge  # not above: scipy takes longer to load than most commands run
+
+    try:
+        margins = Margins(args.min_effect, args.must_detect)
+        verdicts = judge(_classes(args), margins)
+    except PlumbError as error:
+        print(f"plumb: {error}", file=sys.stderr)
+        return EXIT["INVALID"]
+    if args.json or args.nodes or args.matrix:
+        print(
+            "\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True
+        )
+        print(closing(verdicts), file=sys.stderr)
+    else:
+        print(f"{table(HEADER, [_row(item) for item in verdicts], right=HEADER[2:5])}\n\n{closing(verdicts)}")
+    return EXIT[worst(verdicts)]
+
+
+def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
+    from plumbline.outliers import given, recorded
+
+    file = args.nodes or args.matrix
+    if file and not args.better:
+        raise PlumbError("the direction is missing", "plumb outliers", "say --better lower or --better higher")
+    if args.better and not file:
+        raise PlumbError("--better goes with a file", "plumb outliers", "records know their direction")
+    if args.nodes:
+        return list(given.nodes(args.nodes, args.better))
+    if args.matrix:
+        return list(given.matrices(args.matrix, args.better))
+    if args.id:
+        return list(recorded.matrices(store.find(args.id)))
+    records, damages = store.read_all(args.site)
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    found = list(recorded.nodes(records, args.test, args.figure))
+    if not found:
+        raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
+    return [*found]
+
+
+def worst(verdicts: list[Verdict]) -> State:
+    """FAIL before INCONCLUSIVE before PASS."""
+    seen = {item.verdict for item in verdicts}
+    return "FAIL" if "FAIL" in seen else "INCONCLUSIVE" if "INCONCLUSIVE" in seen else "PASS"
+
+
+def closing(verdicts: list[Verdict]) -> str:
+    """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
+    counts = Counter(item.verdict for item in verdicts)
+    numbers = ", ".join(f"{counts[name]} {name}" for name in EXIT if counts[name])
+    state = worst(verdicts)
+    line = f"outliers: {state}: {len(verdicts)} class{'' if len(verdicts) == 1 else 'es'}: {numbers}"
+    if state == "FAIL":
+        return f"{line}; slower: {_slower(verdicts)}"
+    if state == "PASS":
+        blind = max(value or 0.0 for item in verdicts for value in item.detectable.values())
+        return f"{line}; a member slower by {percent(blind)} would have been found in every class"
+    first = next(item for item in verdicts if item.verdict == state)
+    return f"{line}; {first.name}: {first.reason}"
+
+
+def _slower(verdicts: list[Verdict]) -> str:
+    """Every slow member once, the one of most classes first, at most five."""
+    seen: Counter[tuple[str, str]] = Counter()
+    most: dict[tuple[str, str], float] = {}
+    for item in verdicts:
+        for one in item.findings:
+            if one.direction == "worse":
+                seen[one.kind, one.name] += 1
+                most[one.kind, one.name] = max(most.get((one.kind, one.name), 0.0), one.change)
+    ranked = sorted(seen, key=lambda who: (-seen[who], -most[who], who))
+    parts = []
+    for who in ranked[:5]:
+        times = f" in {seen[who]} classes" if seen[who] > 1 else ""
+        parts.append(f"{who[0]} {who[1]} by up to {percent(most[who])}{times}" if times else _by(who, most[who]))
+    return ", ".join(parts) + (f", and {len(ranked) - 5} more" if len(ranked) > 5 else "")
+
+
+def _by(who: tuple[str, str], size: float) -> str:
+    return f"{who[0]} {who[1]} by {percent(size)}"
+
+
+def _row(item: Verdict) -> tuple[str, ...]:
+    members = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in item.members.items())
+    seen = ", ".join("none" if value is None else percent(value) for value in item.detectable.values()) or "none"
+    what = item.reason or ""
+    notes = [note for finding in item.findings for note in finding.notes][:2]
+    return (
+        item.name,
+        members,
+        str(item.launches),
+        percent(item.noise),
+        seen,
+        item.verdict,
+        f"{what} ({'; '.join(notes)})" if notes else what,
+    )

@@ -1,0 +1,127 @@
+"""Classes from CSV files.
+
+Nodes: ``node,class,value`` or ``node,series,index,value``. Links: ``first,second,class,value``.
+
+Columns may stand in any order, others are ignored. Rows of the same member are its launches, in the order measured.
+Values with the same index were measured together. A matrix may have a column ``launch``, else the first value of each
+pair in each direction is taken for the first launch, and so on. One bad row is an error: no class is judged without it.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.errors import PlumbError
+from plumbline.gate.validity import step_of
+from plumbline.outliers.matrix import BETWEEN, Matrix
+from plumbline.outliers.nodes import Nodes
+from plumbline.units import Better
+
+#: values that take no more different texts than this may be limited by their step
+FEW = 24
+
+
+def nodes(file: Path, better: Better) -> list[Nodes]:
+    """The classes of ``file`` in the order of their first rows; raises :class:`PlumbError` with file and line."""
+    found: dict[str, Nodes] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for where, row in _rows(file, (("node", "class", "value"), ("node", "series", "index", "value"))):
+        name = row.get("class") or row.get("series", "")
+        made = found.setdefault(name, Nodes(name, better))
+        made.add(row["node"], _number(row["value"], where), row.get("index"))
+        texts[name].append(row["value"])
+    for name, made in found.items():
+        made.step = _step(texts[name])
+    return list(found.values())
+
+
+def matrices(file: Path, better: Better) -> list[Matrix]:
+    """The classes of links of ``file``; ends are cores where all names are numbers, else nodes."""
+    found: dict[str, Matrix] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    seen: dict[tuple[str, str, str], int] = defaultdict(int)
+    for where, row in _rows(
+        file, (("first", "second", "class", "launch", "value"), ("first", "second", "class", "value"))
+    ):
+        first, second, name = row["first"], row["second"], row["class"]
+        if first == second:
+            raise PlumbError(f"{first} is paired with itself", where, "remove the row")
+        if BETWEEN in first or BETWEEN in second:
+            raise PlumbError(f"a name contains '{BETWEEN}'", where, "rename it")
+        launch = _launch(row["launch"], where) if "launch" in row else seen[name, first, second]
+        seen[name, first, second] += 1
+        made = found.setdefault(name, Matrix(name, better))
+        made.add(first, second, _number(row["value"], where), launch)
+        texts[name].append(row["value"])
+    for name, made in found.items():
+        made.step = _step(texts[name])
+        if all(end.isdecimal() for link in made.values for end in link):
+            made.ends = "core"
+    return list(found.values())
+
+
+def _rows(file: Path, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with where it stands."""
+    line, count = 1, 0
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            columns = _form(header, forms, file)
+            places = [header.index(name) for name in columns]
+            for row in rows:
+                line = rows.line_num
+                if not row:
+                    continue
+                where = f"{file}:{line}"
+                if len(row) != len(header):
+                    raise PlumbError(f"{len(row)} cells under {len(header)} columns", where, "mend the row")
+                cells = {name: row[place].strip() for name, place in zip(columns, places, strict=True)}
+                empty = next((name for name, cell in cells.items() if not cell), None)
+                if empty:
+                    raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
+                count += 1
+                yield where, cells
+    except OSError as error:
+        raise PlumbError(f"cannot read the values: {error.strerror}", str(file), "give a CSV file") from error
+    except UnicodeDecodeError as error:
+        raise PlumbError("not a text file in UTF-8", str(file), "give a CSV file") from error
+    except csv.Error as error:
+        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "mend the line") from error
+    if not count:
+        raise PlumbError("the table has no rows", f"{file}:1", "nothing was measured, so nothing can be said")
+
+
+def _form(header: list[str], forms: tuple[tuple[str, ...], ...], file: Path) -> tuple[str, ...]:
+    twice = next((name for form in forms for name in form if header.count(name) > 1), None)
+    if twice:
+        raise PlumbError(f"two columns '{twice}'", f"{file}:1", "rename one")
+    for form in forms:
+        if set(form) <= set(header):
+            return form
+    choice = " or ".join(",".join(form) for form in forms)
+    raise PlumbError(f"columns {','.join(header)[:80] or 'missing'}", f"{file}:1", f"the first line has to be {choice}")
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        value = float(text) if "_" not in text else math.nan
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise PlumbError(f"value '{text[:40]}' is not a positive number", where, "leave out what is no measurement")
+    return value
+
+
+def _launch(text: str, where: str) -> int:
+    if not text.isdecimal() or len(text) > 4:
+        raise PlumbError(f"launch '{text[:40]}' is not a number from 0 to 9999", where, "count the launches")
+    return int(text)
+
+
+def _step(texts: list[str]) -> float:
+    return step_of(texts) if len(set(texts)) <= FEW else 0.0

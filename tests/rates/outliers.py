@@ -1,0 +1,268 @@
+"""Measure how often healthy clusters are reported and slow nodes and links are missed, on simulated records.
+
+    python tests/rates/outliers.py [--full]
+
+A cluster has 3 to 200 nodes with 3, 5 or 10 launches each, the nodes measured one after another, or round by round
+(burst). Log times: quiet: launches 1 %, one in 20 with a tail of Exp(10 %), nodes 0.5 %. bimodal: launches 1 %, one in
+four 6 % slower, nodes 0.5 %. drift: launches 0.8 % on a level that wanders from node to node (AR(1), 0.6, 2 %). burst:
+launches 2 %, a tenth of the time everything that runs is 10 % slower, for five launches on average, nodes 1 %. noisy:
+launches 4 %, correlated 0.5 within a node, one in ten with a tail of Exp(15 %), nodes 1.5 %. spread: launches 0.3 %,
+nodes 2 %. rounded: launches 1 % of 0.2 us printed with two decimals, nodes 0.5 %.
+
+A matrix has the links of 4 to 32 nodes in one class, with the same noise; instead of the nodes its ends differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+from simulate import wander
+
+from plumbline.outliers.judge import Margins, Verdict, judge
+from plumbline.outliers.matrix import Matrix
+from plumbline.outliers.nodes import Nodes
+
+MODELS = ("quiet", "bimodal", "drift", "burst", "noisy", "spread", "rounded")
+SIZES = (3, 5, 8, 16, 32, 64, 128, 200)
+ENDS = (4, 6, 8, 16, 32)
+LAUNCHES = (3, 5, 10)
+#: model: standard deviation from member to member
+BETWEEN = {
+    "quiet": 0.005,
+    "bimodal": 0.005,
+    "drift": 0.0,
+    "burst": 0.01,
+    "noisy": 0.015,
+    "spread": 0.02,
+    "rounded": 0.005,
+}
+
+
+def noise(model: str, members: int, launches: int, draw: np.random.Generator) -> np.ndarray:
+    """Log times of healthy members without their own differences: shape (members, launches)."""
+    shape = (members, launches)
+
+    def tail(share: float, scale: float) -> np.ndarray:
+        return np.where(draw.random(shape) < share, draw.exponential(scale, shape), 0.0)
+
+    if model == "quiet":
+        return draw.normal(0, 0.01, shape) + tail(0.05, 0.10)
+    if model == "bimodal":
+        return draw.normal(0, 0.01, shape) + np.where(draw.random(shape) < 0.25, 0.06, 0.0)
+    if model == "drift":
+        return draw.normal(0, 0.008, shape) + wander(draw, (1, members), 0.6, 0.02).T
+    if model == "burst":
+        return draw.normal(0, 0.02, shape) + 0.10 * bursts(members * launches, draw).reshape(launches, members).T
+    if model == "noisy":
+        return wander(draw, shape, 0.5, 0.04) + tail(0.10, 0.15)
+    if model == "spread":
+        return draw.normal(0, 0.003, shape)
+    if model == "rounded":
+        return draw.normal(0, 0.01, shape)
+    return draw.normal(0, float(model.split()[0]) / 100, shape)
+
+
+def bursts(count: int, draw: np.random.Generator) -> np.ndarray:
+    """0 or 1 in the order measured: a tenth of the time in bursts of five on average."""
+    state, found = float(draw.random() < 0.1), np.empty(count)
+    for place, change in enumerate(draw.random(count)):
+        state = 1 - state if change < (0.2 if state else 0.2 / 9) else state
+        found[place] = state
+    return found
+
+
+def nodes(model: str, members: int, launches: int, draw: np.random.Generator, slow: dict[int, float]) -> Nodes:
+    """A class of nodes, those in ``slow`` slower by the fraction."""
+    logs = noise(model, members, launches, draw) + draw.normal(0, BETWEEN.get(model, 0.005), (members, 1))
+    for member, size in slow.items():
+        logs[member] += math.log1p(size)
+    made = Nodes("simulated", "lower", step=0.01 if model == "rounded" else 0.0)
+    for member, launch in itertools.product(range(members), range(launches)):
+        value = 0.2 * math.exp(logs[member, launch])
+        made.add(
+            f"n{member:03d}", round(value, 2) if model == "rounded" else value, launch if model == "burst" else None
+        )
+    return made
+
+
+def matrix(
+    model: str, ends: int, launches: int, draw: np.random.Generator, slow: dict[tuple[int, ...], float]
+) -> Matrix:
+    """All links of ``ends`` nodes; ``slow`` has ends (one number) and links (two) that are slower by the fraction."""
+    links = list(itertools.combinations(range(ends), 2))
+    own = draw.normal(0, BETWEEN.get(model, 0.005), ends)
+    logs = noise(model, len(links), launches, draw) + draw.normal(0, 0.01, launches)
+    made = Matrix("simulated", "lower", step=0.01 if model == "rounded" else 0.0)
+    for row, (first, second) in enumerate(links):
+        shift = own[first] + own[second]
+        shift += sum(math.log1p(size) for who, size in slow.items() if set(who) <= {first, second})
+        for launch in range(launches):
+            value = 2.0 * math.exp(logs[row, launch] + shift)
+            made.add(f"n{first:02d}", f"n{second:02d}", round(value, 2) if model == "rounded" else value, launch)
+    return made
+
+
+@dataclass
+class Healthy:
+    """Counts over healthy clusters of one model."""
+
+    model: str
+    kind: str
+    clusters: int = 0
+    reported: int = 0
+    undecided: int = 0
+
+    def at_most(self) -> float:
+        """Upper 95 % bound of the probability of a report (Clopper-Pearson)."""
+        return float(stats.beta.ppf(0.95, self.reported + 1, self.clusters - self.reported))
+
+
+def healthy(model: str, kind: str, each: int, seed: int) -> Healthy:
+    """Judge ``each`` healthy clusters of every size and number of launches."""
+    draw = np.random.default_rng([seed, *model.encode(), *kind.encode()])
+    found = Healthy(model, kind)
+    for size, launches in itertools.product(SIZES if kind == "nodes" else ENDS, LAUNCHES):
+        for _ in range(each):
+            one = nodes(model, size, launches, draw, {}) if kind == "nodes" else matrix(model, size, launches, draw, {})
+            (verdict,) = judge([one], Margins())
+            found.clusters += 1
+            found.reported += verdict.verdict == "FAIL"
+            found.undecided += verdict.verdict == "INCONCLUSIVE"
+    return found
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something slow in a cluster: which members, how much, and what the report has to name."""
+
+    what: str
+    kind: str
+    model: str
+    size: int
+    launches: int
+    slow: dict[tuple[int, ...], float]
+
+
+def faults() -> Iterator[Fault]:
+    """The faults of the table."""
+    for model, size, launches in itertools.product(("1 %", "2 %", "quiet", "noisy"), (16, 64), (3, 5)):
+        yield Fault("node 5 %", "nodes", model, size, launches, {(3,): 0.05})
+    for model in ("1 %", "2 %"):
+        yield Fault("4 nodes 5 %", "nodes", model, 32, 5, {(k,): 0.05 for k in (3, 9, 11, 30)})
+        yield Fault("node 10 %", "nodes", model, 6, 5, {(3,): 0.10})
+    for model, size, launches in itertools.product(("1 %", "2 %", "quiet"), (8, 16), (3, 5)):
+        yield Fault("link 10 %", "matrix", model, size, launches, {(2, 5): 0.10})
+        yield Fault("node 5 %", "matrix", model, size, launches, {(3,): 0.05})
+    yield Fault("node 5 % and link 20 %", "matrix", "1 %", 16, 5, {(3,): 0.05, (6, 9): 0.20})
+    yield Fault("2 nodes 5 %", "matrix", "1 %", 16, 3, {(3,): 0.05, (8,): 0.05})
+
+
+def named(who: tuple[int, ...], kind: str) -> str:
+    return f"n{who[0]:03d}" if kind == "nodes" else " – ".join(f"n{end:02d}" for end in who)
+
+
+@dataclass
+class Found:
+    """Of so many clusters with a fault: exactly what is slow reported; something else as well; median detectable."""
+
+    fault: Fault
+    clusters: int
+    exact: int = 0
+    more: int = 0
+    detectable: float = math.nan
+
+
+def find(fault: Fault, clusters: int, seed: int) -> Found:
+    """Judge ``clusters`` clusters with ``fault``."""
+    draw = np.random.default_rng([seed, *repr(fault).encode()])
+    wanted = {named(who, fault.kind) for who in fault.slow}
+    found, smallest = Found(fault, clusters), []
+    for _ in range(clusters):
+        if fault.kind == "nodes":
+            one: Nodes | Matrix = nodes(
+                fault.model, fault.size, fault.launches, draw, {who[0]: size for who, size in fault.slow.items()}
+            )
+        else:
+            one = matrix(fault.model, fault.size, fault.launches, draw, fault.slow)
+        (verdict,) = judge([one], Margins())
+        names = {finding.name for finding in verdict.findings}
+        found.exact += names == wanted
+        found.more += bool(names - wanted)
+        smallest += [promised(verdict, fault)]
+    found.detectable = float(np.median(smallest))
+    return found
+
+
+def promised(verdict: Verdict, fault: Fault) -> float:
+    """The detectable slowdown of the kind of member that is slow; infinite where there is none."""
+    kind = "link" if any(len(who) == 2 for who in fault.slow) else "node"
+    value = verdict.detectable.get(kind)
+    return math.inf if value is None else value
+
+
+def kept(kind: str, clusters: int, seed: int) -> tuple[int, int]:
+    """The promise of ``detectable``: members of healthy clusters made slower by it, and how many were reported."""
+    draw = np.random.default_rng([seed, *kind.encode()])
+    tried = hits = 0
+    for number in range(clusters):
+        model = MODELS[number % len(MODELS)]
+        state = draw.bit_generator.state
+        (before,) = judge([_one(kind, model, draw, {})], Margins())
+        promise = before.detectable.get("node" if kind == "nodes" else "link")
+        if promise is None or before.findings or model == "rounded":
+            continue
+        draw.bit_generator.state = state
+        (after,) = judge([_one(kind, model, draw, {(3,) if kind == "nodes" else (2, 5): promise * 1.0001})], Margins())
+        tried += 1
+        hits += named((3,) if kind == "nodes" else (2, 5), kind) in {finding.name for finding in after.findings}
+    return tried, hits
+
+
+def _one(kind: str, model: str, draw: np.random.Generator, slow: dict[tuple[int, ...], float]) -> Nodes | Matrix:
+    if kind == "nodes":
+        return nodes(model, 16, 5, draw, {who[0]: size for who, size in slow.items()})
+    return matrix(model, 8, 5, draw, slow)
+
+
+def report(each: int, clusters: int, seed: int) -> Iterator[str]:
+    """The tables in Markdown, line by line."""
+    yield "| healthy clusters | of | number | reported % | INCONCLUSIVE % |"
+    yield "|---|---|--:|--:|--:|"
+    for kind, model in itertools.product(("nodes", "matrix"), MODELS):
+        one = healthy(model, kind, each if kind == "nodes" else max(each // 2, 1), seed)
+        share = f"{100 * one.reported / one.clusters:.2f} (≤ {100 * one.at_most():.2f})"
+        yield f"| {model} | {kind} | {one.clusters} | {share} | {100 * one.undecided / one.clusters:.1f} |"
+    yield ""
+    yield "| slow | among | noise | launches | clusters | exactly that reported % | anything else % | detectable |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|"
+    for fault in faults():
+        got = find(fault, clusters, seed)
+        among = f"{fault.size} nodes" + ("" if fault.kind == "nodes" else ", matrix")
+        least = "–" if math.isinf(got.detectable) else f"{100 * got.detectable:.1f} %"
+        yield (
+            f"| {fault.what} | {among} | {fault.model} | {fault.launches} | {clusters} | "
+            f"{100 * got.exact / clusters:.1f} | {100 * got.more / clusters:.1f} | {least} |"
+        )
+    yield ""
+    for kind, what in (("nodes", "nodes"), ("matrix", "links")):
+        tried, hits = kept(kind, clusters, seed)
+        yield f"A member made slower by `detectable`, among {what}: reported in {hits} of {tried} clusters."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="more clusters per line")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    for line in report(*((100, 300) if args.full else (5, 50)), args.seed):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The comment under a merge request: posted, replaced, refused, and never a token in what is printed."""
+
+import http.server
+import json
+import threading
+
+import pytest
+
+from plumbline.ci import comment
+
+TOKEN = "not-for-eyes"  # noqa: S105
+
+
+@pytest.fixture
+def host():
+    """A server with the two interfaces' list, new and edit; ``status`` is what it answers with."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self):
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else None
+            server.asked.append((self.command, self.path, dict(self.headers), body))
+            self.send_response(server.status)
+            self.end_headers()
+            self.wfile.write(json.dumps(server.comments).encode())
+
+        do_GET = do_POST = do_PUT = do_PATCH = _answer
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    server.asked, server.comments, server.status = [], [], 200
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def gitlab(server):
+    api = f"http://127.0.0.1:{server.server_port}/api/v4"
+    numbers = {"CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "12"}
+    return {"PLUMB_COMMENT_TOKEN": TOKEN, "CI_API_V4_URL": api, **numbers}
+
+
+def github(server):
+    api = f"http://127.0.0.1:{server.server_port}"
+    numbers = {"GITHUB_REPOSITORY": "us/suite", "PLUMB_CI_REQUEST": "12"}
+    return {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": api, **numbers}
+
+
+@pytest.fixture
+def post(tmp_path, monkeypatch, capsys):
+    def run(environment, text="**PASS**\n"):
+        for name in ("PLUMB_COMMENT_TOKEN", "GITHUB_TOKEN", "CI_MERGE_REQUEST_IID"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        file = tmp_path / "gate.md"
+        file.write_text(text)
+        status = comment.main([str(file)])
+        said = "".join(capsys.readouterr())
+        assert TOKEN not in said
+        return status, said
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("where", "path", "header"),
+    [
+        (gitlab, "/api/v4/projects/7/merge_requests/12/notes", ("PRIVATE-TOKEN", TOKEN)),
+        (github, "/repos/us/suite/issues/12/comments", ("Authorization", f"Bearer {TOKEN}")),
+    ],
+)
+def test_a_comment_is_posted(host, post, where, path, header):
+    assert post(where(host)) == (0, "plumb ci: comment posted\n")
+    (_, listed, _, _), (method, asked, headers, body) = host.asked
+    assert (listed.partition("?")[0], method, asked) == (path, "POST", path)
+    assert {name.lower(): value for name, value in headers.items()}[header[0].lower()] == header[1]
+    assert body == {"body": f"{comment.MARK}\n**PASS**\n"}
+
+
+@pytest.mark.parametrize(
+    ("where", "method", "path"),
+    [
+        (gitlab, "PUT", "/api/v4/projects/7/merge_requests/12/notes/5"),
+        (github, "PATCH", "/repos/us/suite/issues/comments/5"),
+    ],
+)
+def test_an_older_comment_is_replaced(host, post, where, method, path):
+    host.comments = [{"id": 4, "body": "hello"}, {"id": 5, "body": f"{comment.MARK}\nold"}]
+    assert post(where(host)) == (0, "plumb ci: comment replaced\n")
+    assert host.asked[1][:2] == (method, path)
+
+
+def test_without_a_token_nothing_is_sent(host, post):
+    assert post({}) == (0, "plumb ci: no token, so no comment\n")
+    assert host.asked == []
+
+
+@pytest.mark.parametrize("status", [401, 404, 500])
+def test_a_refusal_is_an_error(host, post, status):
+    host.status = status
+    code, said = post(github(host))
+    assert code == 3
+    assert f"status {status}" in said
+
+
+def test_a_token_is_not_sent_in_the_clear(host, post):
+    code, said = post({**github(host), "GITHUB_API_URL": "http://example.invalid"})
+    assert code == 3
+    assert "https" in said
+
+
+def test_nobody_there(host, post):
+    code, said = post({**github(host), "GITHUB_API_URL": "http://127.0.0.1:1"})
+    assert code == 3
+    assert "no answer" in said
+
+
+def test_outside_a_merge_request(host, post):
+    environment = gitlab(host)
+    del environment["CI_MERGE_REQUEST_IID"]
+    code, said = post(environment)
+    assert code == 3
+    assert "CI_MERGE_REQUEST_IID is not set" in said
+
+
+def test_a_long_table_is_cut(host, post):
+    assert post(github(host), "| row |\n" * 20_000)[0] == 0
+    body = host.asked[1][3]["body"]
+    assert len(body) < comment.LONGEST + 100
+    assert body.endswith("artefacts.\n")
+
+
+def test_no_file(capsys):
+    assert comment.main(["absent.md"]) == 3
+    assert comment.main([]) == 3
+    assert capsys.readouterr().err.count("\n") == 2

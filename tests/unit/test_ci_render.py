@@ -1,0 +1,132 @@
+"""``plumb ci``: what the files say, that both hosts would read them, and what is refused."""
+
+import argparse
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from plumbline.ci import command, render
+from plumbline.errors import PlumbError
+
+SCHEMAS = {"gitlab": "vendor.gitlab-ci", "github": "vendor.github-workflows"}
+
+
+def plumb_ci(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def values(**changes):
+    return render.Values(**{"tags": ("hpc", "bench"), **changes})
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+@pytest.mark.parametrize(
+    "extra", [(), ("--comment", "--inconclusive", "fail"), ("--tests", "a: b # c", "--site", "x:y")]
+)
+def test_the_host_would_read_it(kind, extra, tmp_path):
+    pytest.importorskip("check_jsonschema")
+    plumb_ci(kind, "--tags", "hpc", "--output", tmp_path, *extra)
+    file = tmp_path / command.FILES[kind]
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", SCHEMAS[kind]]
+    answer = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout
+    file.write_text(file.read_text().replace("when: always", "when: sometimes").replace("runs-on:", "runs-off:"))
+    assert subprocess.run([*check, str(file)], capture_output=True, check=False).returncode == 1
+
+
+def test_actions_are_pinned_by_commit():
+    text = render.github(values(comment=True))
+    uses = re.findall(r"uses: (\S+)(.*)", text)
+    assert len(uses) == 4
+    for action, release in uses:
+        assert re.fullmatch(r"actions/(checkout|upload-artifact)@[0-9a-f]{40}", action)
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", release)
+
+
+def test_the_workflow_may_read_and_nothing_else():
+    document = yaml.safe_load(render.github(values()))
+    assert document["permissions"] == {}
+    assert set(document["on"]) == {"pull_request", "schedule", "workflow_dispatch"}  # never pull_request_target
+    for job in document["jobs"].values():
+        assert job["permissions"] == {"contents": "read"}
+    assert "secrets" not in render.github(values(comment=True))
+    assert "head.repo.full_name == github.repository" in document["jobs"]["gate"]["if"]
+
+
+def test_only_the_comment_has_a_token():
+    job = yaml.safe_load(render.github(values(comment=True)))["jobs"]["gate"]
+    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+    with_token = [step.get("name") for step in job["steps"] if "token" in str(step.get("env"))]
+    assert with_token == ["Comment"]
+    assert all(
+        step["with"]["persist-credentials"] is False for step in job["steps"] if "checkout" in step.get("uses", "")
+    )
+
+
+def test_what_runs_is_the_same_for_all_values():
+    def scripts(one):
+        github, gitlab = yaml.safe_load(render.github(one)), yaml.safe_load(render.gitlab(one))
+        steps = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
+        return steps + [line for name in ("plumb-gate", "plumb-nightly") for line in gitlab[name]["script"]]
+
+    assert scripts(values()) == scripts(values(tests="x; rm -rf $HOME", stack="`id`", site="$(id)", results="a'\"b"))
+
+
+def test_gitlab_expands_no_value():
+    variables = yaml.safe_load(render.gitlab(values(tests="$CI_JOB_TOKEN")))[".plumb"]["variables"]
+    assert variables["PLUMB_CI_TESTS"] == {"value": "$CI_JOB_TOKEN", "expand": False}
+    assert all(value["expand"] is False for name, value in variables.items() if name.startswith("PLUMB_CI"))
+
+
+def test_gitlab_publishes_junit_and_one_job_measures_at_a_time():
+    document = yaml.safe_load(render.gitlab(values()))
+    assert document["plumb-gate"]["artifacts"]["reports"] == {"junit": "plumb-ci/gate.xml"}
+    assert document["plumb-gate"]["artifacts"]["when"] == "always"
+    assert document[".plumb"]["resource_group"]
+    assert document[".plumb"]["variables"]["GIT_DEPTH"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tags": ()}, "no runner's tag"),
+        ({"tags": ("$(id)",)}, "cannot be a runner's tag"),
+        ({"tags": ("${{ x }}",)}, "cannot be a runner's tag"),
+        ({"tests": "${{ secrets.TOKEN }}"}, "expression of the pipeline"),
+        ({"stack": "a\nb"}, "cannot be printed"),
+        ({"site": "a\x1b[2J"}, "cannot be printed"),
+        ({"results": "a\u202eb"}, "cannot be printed"),
+        ({"cron": "whenever"}, "no schedule"),
+        ({"cron": "17 2 * * *\n- x: y"}, "no schedule"),
+        ({"minutes": 0}, "minutes"),
+    ],
+)
+def test_what_a_pipeline_would_expand_is_refused(changes, message):
+    with pytest.raises(PlumbError) as error:
+        values(**changes)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_only_its_own_file_is_replaced(kind, tmp_path, capsys):
+    file = tmp_path / command.FILES[kind]
+    assert plumb_ci(kind, "--tags", "hpc", "--output", tmp_path) == 0
+    assert file.read_text().startswith(render.MARK)
+    assert plumb_ci(kind, "--tags", "other", "--output", tmp_path) == 0
+    assert "other" in file.read_text()
+    file.write_text("mine: true\n")
+    with pytest.raises(PlumbError, match="did not write"):
+        plumb_ci(kind, "--tags", "hpc", "--output", tmp_path)
+    assert file.read_text() == "mine: true\n"
+    assert "written: " in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / ".gitlab").write_text("")
+    with pytest.raises(PlumbError, match="cannot write"):
+        plumb_ci("gitlab", "--tags", "hpc", "--output", tmp_path)
