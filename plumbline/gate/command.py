@@ -6,57 +6,158 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline.errors import PlumbError
-from plumbline.gate import judge, pairs_file, records_source, report
+from plumbline.gate import judge, page, pairs_file, records_source, report
 from plumbline.gate.sequential import Rule
+from plumbline.gate.validity import Series
+
+#: options that only a live gate has, as argparse calls them
+LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "resume")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb gate``."""
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("records", nargs="?", type=Path, metavar="SESSION.jsonl", help="what plumb launch A B recorded")
-    source.add_argument("--pairs", type=Path, metavar="FILE.csv", help="columns series,baseline,candidate")
+    parser.description = (
+        "Measures --candidate against --baseline in pairs, here and now; or judges a session's records, or numbers."
+    )
+    parser.add_argument("records", nargs="?", type=Path, metavar="SESSION.jsonl", help="judge what was recorded")
+    parser.add_argument("--pairs", type=Path, metavar="FILE.csv", help="judge the columns series,baseline,candidate")
     parser.add_argument("--better", choices=("lower", "higher"), help="which values are better (with --pairs)")
-    parser.add_argument("--baseline", metavar="ID", help="the record to hold the other against (default: the first)")
+    parser.add_argument(
+        "--baseline", metavar="SIDE", help="stack or commit; with SESSION.jsonl the id of a record (default: the first)"
+    )
+    parser.add_argument("--candidate", metavar="SIDE", help="stack or commit that is held against the baseline")
+    parser.add_argument("--stack", metavar="NAME", help="stack that the kernels of a commit are built against")
+    parser.add_argument(
+        "--tests", metavar="REGEX", help="tests, as reframe -n takes them (default: those tagged quick)"
+    )
+    parser.add_argument(
+        "--site", metavar="SITE[:PARTITION]", help="as reframe --system takes it (default: this host's)"
+    )
+    parser.add_argument("--common", action="store_true", help="compare what both can run, whatever the candidate lost")
+    parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
     parser.add_argument("--tolerance", type=float, default=0.01, help="slowdown that may pass (default 0.01: 1 %%)")
     parser.add_argument("--must-detect", type=float, default=0.05, help="slowdown that must not (default 0.05: 5 %%)")
+    parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
+    parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the gate of this folder")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts as one JSON document")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table for a merge request's comment")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a plot of every series")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a JSON line per series and a closing line; 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID (and bad input).
+    """Judge given numbers (a JSON line per series, the closing line on stderr) or measure (progress, table, closing
+    line); 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID (and bad input).
 
     Bad input does not end with the 2 of other subcommands: a CI that tolerates INCONCLUSIVE must not tolerate it.
     """
     try:
         rule = Rule(args.tolerance, args.must_detect)
-        if args.pairs:
-            if not args.better:
-                raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
-            series = pairs_file.read(args.pairs, args.better)
-        else:
-            series = records_source.read(args.records, args.baseline)
-        verdicts = judge.judge(series, rule)
-        for target, form in (
-            (args.json, report.document),
-            (args.junit, report.junit),
-            (args.markdown, report.markdown),
-        ):
-            if target:
-                _write(target, form(verdicts, rule))
+        _check(args)
+        if args.records or args.pairs:
+            return _given(args, rule)
+        return _live(args, rule)
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
         return judge.EXIT["INVALID"]
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Exactly one of the ways to use it, and no option of another."""
+    live = [f"--{name}" for name in LIVE if getattr(args, name) not in (None, False)]
+    ways = [bool(args.records), bool(args.pairs), bool(live)]
+    cure = "give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR"
+    if sum(ways) != 1:
+        raise PlumbError("nothing to judge" if not any(ways) else "two ways at once", "plumb gate", cure)
+    if args.better and not args.pairs:
+        raise PlumbError("--better goes with --pairs", "plumb gate", "records know their direction")
+    if args.pairs and not args.better:
+        raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
+    if args.pairs and args.baseline:
+        raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
+    if args.resume and (args.baseline or [name for name in live if name not in ("--resume", "--minutes")]):
+        raise PlumbError("--resume goes on with what was begun", "plumb gate", "leave out all but --minutes and files")
+    if live and not args.resume and not (args.baseline and args.candidate):
+        raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
+    if args.minutes is not None and not args.minutes > 0:
+        raise PlumbError(f"--minutes is {args.minutes:g}", "plumb gate", "give a positive number")
+
+
+def _given(args: argparse.Namespace, rule: Rule) -> int:
+    if args.pairs:
+        series = pairs_file.read(args.pairs, args.better)
+    else:
+        series = records_source.read(args.records, args.baseline)
+    verdicts = judge.judge(series, rule)
+    _write_all(args, series, verdicts, rule, [])
     print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
     print(closing(verdicts), file=sys.stderr)
     return judge.EXIT[judge.worst(verdicts)]
 
 
-def closing(verdicts: list[judge.Verdict]) -> str:
+def _live(args: argparse.Namespace, rule: Rule) -> int:
+    from plumbline.gate import run as live  # not above: what judges numbers need not load the launch driver
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    if args.resume:
+        outcome = live.resume(args.resume, args.minutes, say)
+    else:
+        wanted = live.Wanted(
+            args.baseline,
+            args.candidate,
+            args.stack,
+            args.tests,
+            args.site,
+            args.rules,
+            rule,
+            args.common,
+            args.seed,
+            args.work,
+            args.minutes,
+            _repeat(args),
+        )
+        outcome = live.start(wanted, say)
+    _write_all(args, outcome.series, outcome.verdicts, rule, outcome.facts)
+    print(f"\n{closing(outcome.verdicts)}", flush=True)
+    return judge.EXIT[judge.worst(outcome.verdicts)]
+
+
+def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
+    """The command that measures the same again, without seed, folder and files."""
+    found = ["plumb", "gate"]
+    for name in ("baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes"):
+        value = getattr(args, name)
+        if value is not None and (name, value) not in (("tolerance", 0.01), ("must_detect", 0.05)):
+            found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return (*found, *(["--common"] if args.common else []))
+
+
+def _write_all(
+    args: argparse.Namespace,
+    series: Sequence[Series],
+    verdicts: Sequence[judge.Verdict],
+    rule: Rule,
+    facts: Sequence[tuple[str, str]],
+) -> None:
+    for target, text in (
+        (args.json, lambda: report.document(verdicts, rule, facts)),
+        (args.junit, lambda: report.junit(verdicts, rule)),
+        (args.markdown, lambda: report.markdown(verdicts, rule)),
+        (args.html, lambda: page.page(series, verdicts, rule, facts)),
+    ):
+        if target:
+            _write(target, text())
+
+
+def closing(verdicts: Sequence[judge.Verdict]) -> str:
     """The one line for people: the worst verdict, how many of each, and the first reason."""
     state = judge.worst(verdicts)
     counts = Counter(item.verdict for item in verdicts)

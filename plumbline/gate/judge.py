@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +26,8 @@ class Verdict:
     """What the gate says of one series.
 
     ``ratio`` is candidate / baseline as measured (above 1 is slower for times, faster for rates) with its ``interval``;
-    ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used.
+    ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used; ``rule`` is
+    the series' own, if it has one.
     """
 
     series: str
@@ -36,9 +37,10 @@ class Verdict:
     interval: tuple[float, float] | None = None
     detectable: float | None = None
     reason: str | None = None
+    rule: Rule | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As printed, numbers to six digits; ``reason`` only where there is one."""
+        """As printed, numbers to six digits; ``reason`` and margins only where there are any of its own."""
         found: dict[str, Any] = {
             "series": self.series,
             "verdict": self.verdict,
@@ -47,7 +49,7 @@ class Verdict:
             "interval": None if self.interval is None else [_short(end) for end in self.interval],
             "detectable": _short(self.detectable),
         }
-        return found | ({"reason": self.reason} if self.reason else {})
+        return found | ({"reason": self.reason} if self.reason else {}) | (asdict(self.rule) if self.rule else {})
 
 
 def judge(series: Sequence[Series], rule: Rule) -> list[Verdict]:
@@ -62,7 +64,13 @@ def judge(series: Sequence[Series], rule: Rule) -> list[Verdict]:
     reasons = [["more than one series has this name"] * (item.name in twice) + validity.faults(item) for item in series]
     good = [position for position, found in enumerate(reasons) if not found]
     verdicts = {
-        position: Verdict(item.name, "INVALID", min(len(item.baseline), len(item.candidate)), reason="; ".join(found))
+        position: Verdict(
+            item.name,
+            "INVALID",
+            min(len(item.baseline), len(item.candidate)),
+            reason="; ".join(found),
+            rule=item.rule,
+        )
         for position, (item, found) in enumerate(zip(series, reasons, strict=True))
         if found
     }
@@ -82,7 +90,9 @@ def worst(verdicts: Sequence[Verdict]) -> State:
     return max(verdicts, key=severity).verdict if verdicts else "INVALID"
 
 
-def _judge(series: list[Series], rule: Rule) -> list[Verdict]:
+def standing(series: Sequence[Series], rule: Rule) -> Standing:
+    """How ``series``, none of which has a fault but too few pairs, stand; each by its own rule if it has one."""
+    rules = [item.rule or rule for item in series]
     counts = np.array([min(len(item.baseline), CAP) for item in series], dtype=np.int64)
     logs = np.zeros((len(series), CAP), dtype=np.int64)
     for row, item in enumerate(series):
@@ -90,51 +100,90 @@ def _judge(series: list[Series], rule: Rule) -> list[Verdict]:
         candidate = np.asarray(item.candidate[:CAP], dtype=np.float64)
         logs[row, : counts[row]] = validity.log_ratios(baseline, candidate, item.better)
     blur = np.array([validity.blur(item) for item in series], dtype=np.int64)
-    decisions = sequential.decide(logs, counts, rule, blur)
-    failed = np.flatnonzero(decisions.state == sequential.FAIL)
-    p = sequential.evidence(logs[failed], counts[failed], rule, blur[failed])
-    survives = dict(zip(failed.tolist(), sequential.holm(p, len(series)).tolist(), strict=True))
-    p_of = dict(zip(failed.tolist(), p.tolist(), strict=True))
+    state, pairs = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
+    p = np.ones(len(series))
+    for one in dict.fromkeys(rules):
+        rows = np.array([row for row, its in enumerate(rules) if its == one])
+        found = sequential.decide(logs[rows], counts[rows], one, blur[rows])
+        state[rows], pairs[rows] = found.state, found.pairs
+        failed = rows[found.state == sequential.FAIL]
+        p[failed] = sequential.evidence(logs[failed], counts[failed], one, blur[failed])
+    return Standing(rules, logs, counts, blur, state, pairs, p)
+
+
+def _judge(series: list[Series], rule: Rule) -> list[Verdict]:
+    found = standing(series, rule)
+    failed = np.flatnonzero(found.state == sequential.FAIL)
+    survives = np.ones(len(series), dtype=bool)
+    survives[failed] = sequential.holm(found.p[failed], len(series))
+    groups: dict[tuple[Rule, int], list[int]] = {}
+    for row in range(len(series)):
+        groups.setdefault((found.rules[row], int(found.pairs[row])), []).append(row)
     verdicts: dict[int, Verdict] = {}
-    for pairs in np.unique(decisions.pairs):
-        rows = np.flatnonzero(decisions.pairs == pairs)
-        used = logs[rows, :pairs]
-        estimates = sequential.estimate(used)
-        columns = _Columns(
-            estimates.centre,
-            estimates.low,
-            estimates.high,
-            sequential.detectable(estimates, blur[rows]),
-            sequential.fraction(estimates.high - estimates.centre + blur[rows]),
-            sequential.fraction(sequential.visible(estimates, rule, blur[rows])),
-            sequential.fraction(sequential.noise(used)),
-        )
-        for place, row in enumerate(rows.tolist()):
-            item, state = series[row], int(decisions.state[row])
-            lasting = survives.get(row, True)
-            verdict: State = "PASS" if state == sequential.PASS else "FAIL" if state and lasting else "INCONCLUSIVE"
-            if verdict == "PASS":
-                reason = None
-            elif verdict == "FAIL":
-                reason = _slower(columns, place, rule)
-            elif not lasting:
-                reason = (
-                    f"{_slower(columns, place, rule)}, but p = {p_of[row]:.1e} with {counts[row]} pairs is too much "
-                    f"for a campaign of {len(series)} series (Holm, 1 %): measure up to {CAP} pairs"
-                )
-            else:
-                reason = _undecided(columns, place, rule, int(counts[row]), int(blur[row]))
-            ends = _ratios(item, columns.low[place], columns.high[place])
-            verdicts[row] = Verdict(
-                item.name,
-                verdict,
-                int(pairs),
-                _ratios(item, columns.centre[place], columns.centre[place])[0],
-                (min(ends), max(ends)),
-                float(sequential.fraction(columns.bound[place]) if verdict == "PASS" else columns.width[place]),
-                reason,
-            )
+    for (its, pairs), rows in groups.items():
+        columns = _columns(found, rows, its, pairs)
+        for place, row in enumerate(rows):
+            verdicts[row] = _verdict(series[row], found, row, columns, place, bool(survives[row]))
     return [verdicts[row] for row in range(len(series))]
+
+
+def _verdict(item: Series, found: Standing, row: int, columns: _Columns, place: int, survives: bool) -> Verdict:
+    rule, count, state = found.rules[row], int(found.counts[row]), int(found.state[row])
+    verdict: State = "INCONCLUSIVE"
+    if state == sequential.PASS:
+        verdict, reason = "PASS", None
+    elif state == sequential.FAIL and survives:
+        verdict, reason = "FAIL", _slower(columns, place, rule)
+    elif state == sequential.FAIL:
+        reason = (
+            f"{_slower(columns, place, rule)}, but p = {found.p[row]:.1e} with {count} pairs is too much "
+            f"for a campaign of {len(found.rules)} series (Holm, 1 %): measure up to {CAP} pairs"
+        )
+    else:
+        reason = _undecided(columns, place, rule, count, int(found.blur[row]))
+    ends = ratios(item, columns.low[place], columns.high[place])
+    return Verdict(
+        item.name,
+        verdict,
+        int(found.pairs[row]),
+        ratios(item, columns.centre[place])[0],
+        (min(ends), max(ends)),
+        float(sequential.fraction(columns.bound[place]) if verdict == "PASS" else columns.width[place]),
+        reason,
+        item.rule,
+    )
+
+
+def _columns(found: Standing, rows: list[int], rule: Rule, pairs: int) -> _Columns:
+    """The numbers of ``rows``, which have the same rule and number of pairs used."""
+    used, blur = found.logs[rows, :pairs], found.blur[rows]
+    estimates = sequential.estimate(used)
+    return _Columns(
+        estimates.centre,
+        estimates.low,
+        estimates.high,
+        sequential.detectable(estimates, blur),
+        sequential.fraction(estimates.high - estimates.centre + blur),
+        sequential.fraction(sequential.visible(estimates, rule, pairs, blur)),
+        sequential.fraction(sequential.noise(used)),
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One element (or row) per series: what sequential looks at and what it decided.
+
+    ``logs``: log ratios in 1e-9, filled up to ``counts``; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
+    ``p``: evidence of a FAIL, 1 for anything else.
+    """
+
+    rules: list[Rule]
+    logs: Ints
+    counts: Ints
+    blur: Ints
+    state: Ints
+    pairs: Ints
+    p: Floats
 
 
 @dataclass(frozen=True)
@@ -150,7 +199,8 @@ class _Columns:
     noise: Floats
 
 
-def _ratios(item: Series, *logs: float | Floats | Ints) -> tuple[float, ...]:
+def ratios(item: Series, *logs: float | Floats | Ints) -> tuple[float, ...]:
+    """Candidate over baseline of log ratios in 1e-9 of ``item``."""
     sign = 1 if item.better == "lower" else -1
     with np.errstate(over="ignore"):
         values = [float(np.exp(sign * float(value) / sequential.SCALE)) for value in logs]

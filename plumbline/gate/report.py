@@ -17,9 +17,14 @@ ROWS = 200
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def document(verdicts: Sequence[Verdict], rule: Rule) -> str:
-    """``{"verdict", "rule", "series": […]}``, each series as on its line of standard output."""
+def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]] = ()) -> str:
+    """``{"verdict", "rule", "series": […]}``, each series as on its line of standard output.
+
+    ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
+    """
     whole = {"verdict": worst(verdicts), "rule": asdict(rule), "series": [item.to_dict() for item in verdicts]}
+    if facts:
+        whole["facts"] = [{"name": name, "text": text} for name, text in facts]
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

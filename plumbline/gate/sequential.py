@@ -1,8 +1,9 @@
 """The sequential paired rule, on arrays: many series are judged at once.
 
 A pair gives one number, the log ratio of candidate to baseline, signed so that positive is slower (or a lower rate).
-At 13, 18, 27, 40, 60 and 90 pairs the one-sided signed-rank test is asked twice: is "slowdown <= tolerance" rejected
-(FAIL), and is "slowdown >= must-detect" rejected (PASS)? The six looks share each error probability (Bonferroni).
+At 13, 19, 27, 38, 50, 65 and 90 pairs the one-sided signed-rank test is asked twice: is "slowdown <= tolerance"
+rejected (FAIL), and is "slowdown >= must-detect" rejected (PASS)? The looks spend shares of each error probability, the
+early ones more of FAIL's.
 
 Log ratios are whole numbers of 1e-9, so that ties and zeros are exact and a change of units changes nothing. Ties are
 broken against the rejection: of equal distances the ones that speak for the hypothesis get the higher ranks, and a
@@ -16,9 +17,11 @@ Chicken, Nonparametric Statistical Methods, 3.1-3.3.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +33,33 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 #: numbers of pairs at which a series is looked at
-LOOKS = (13, 18, 27, 40, 60, 90)
+LOOKS = (13, 19, 27, 38, 50, 65, 90)
 CAP = LOOKS[-1]
-#: probability of FAIL at a slowdown equal to the tolerance, and of PASS at one equal to must-detect, over all looks
-FAIL_ERROR = 0.001
-PASS_ERROR = 0.01
+
+
+@dataclass(frozen=True)
+class Spending:
+    """An error probability over all looks, and the percent of it that each look may spend (they add up to 100).
+
+    Errors of the looks add up to ``error`` at most, whatever their dependence (Bonferroni).
+    """
+
+    error: float
+    percents: tuple[int, ...]
+
+    def share(self, n: int) -> float:
+        """The share of the look at ``n`` pairs; between looks that of the next one, which is then not used."""
+        return self.percents[bisect.bisect_left(LOOKS, n)] / 100
+
+    def at(self, n: int) -> float:
+        """What a look at ``n`` pairs may err."""
+        return self.error * self.share(n)
+
+
+#: probability of FAIL at a slowdown equal to the tolerance, and of PASS at one equal to must-detect. The shares were
+#: chosen for few pairs at 2 % noise (tests/rates/simulate.py measures them); late looks of PASS are for noisy series
+FAIL_SPENDING = Spending(0.001, (25, 17, 23, 10, 5, 5, 15))
+PASS_SPENDING = Spending(0.01, (18, 12, 24, 8, 4, 4, 30))
 #: log ratios are counted in units of 1e-9
 SCALE = 1e9
 
@@ -102,9 +127,9 @@ def null_cumulative(n: int) -> Floats:
 
 
 @functools.cache
-def critical(n: int, error: float) -> int:
-    """The largest w with ``P(W <= w) <= error / 6``; -1 if there is none (fewer than 13 pairs)."""
-    return int(np.searchsorted(null_cumulative(n), error / len(LOOKS), side="right")) - 1
+def critical(n: int, spending: Spending) -> int:
+    """The largest w with ``P(W <= w)`` within what a look at ``n`` pairs may err; -1 if there is none."""
+    return int(np.searchsorted(null_cumulative(n), spending.at(n), side="right")) - 1
 
 
 def rank_sum(distances: Ints) -> Ints:
@@ -133,8 +158,8 @@ def decide(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> De
         if not rows.size:
             continue
         part, extra = logs[rows, :n], blur[rows, None]
-        slower = rank_sum(rule.tolerated + extra - part) <= critical(n, FAIL_ERROR)
-        fine = ~slower & (rank_sum(part + extra - rule.detected) <= critical(n, PASS_ERROR))
+        slower = rank_sum(rule.tolerated + extra - part) <= critical(n, FAIL_SPENDING)
+        fine = ~slower & (rank_sum(part + extra - rule.detected) <= critical(n, PASS_SPENDING))
         chosen = np.flatnonzero(fine)
         if chosen.size:  # a PASS states what it would have seen, and that is at most must-detect
             fine[chosen] = detectable(estimate(part[chosen]), blur[rows[chosen]]) <= rule.detected
@@ -145,14 +170,14 @@ def decide(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> De
 
 
 def evidence(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
-    """p of "slowdown <= tolerance" per row: six times the smallest p of all looks that the row has pairs for."""
+    """p of "slowdown <= tolerance" per row: the smallest p / share of all looks that the row has pairs for."""
     blur = np.zeros(logs.shape[0], dtype=np.int64) if blur is None else blur
     p = np.ones(logs.shape[0])
     for n in LOOKS:
         rows = np.flatnonzero(counts >= n)
         if rows.size:
             sums = rank_sum(rule.tolerated + blur[rows, None] - logs[rows, :n])
-            p[rows] = np.minimum(p[rows], len(LOOKS) * null_cumulative(n)[sums])
+            p[rows] = np.minimum(p[rows], null_cumulative(n)[sums] / FAIL_SPENDING.share(n))
     return p
 
 
@@ -161,8 +186,8 @@ def estimate(logs: Ints) -> Estimates:
     series, n = logs.shape
     first, second = np.triu_indices(n)
     total = first.size
-    outer = max(critical(n, PASS_ERROR), 0)
-    certain = max(critical(n, FAIL_ERROR), 0)
+    outer = max(critical(n, PASS_SPENDING), 0)
+    certain = max(critical(n, FAIL_SPENDING), 0)
     middle = ((total - 1) // 2, total // 2)
     wanted = sorted({*middle, outer, certain, total - 1 - outer})
     found = np.empty((5, series))
@@ -184,13 +209,15 @@ def detectable(found: Estimates, blur: Ints | float = 0) -> Floats:
     return np.maximum(found.high, found.high - found.centre) + blur
 
 
-def visible(found: Estimates, rule: Rule, blur: Ints | float = 0) -> Floats:
-    """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number.
+def visible(found: Estimates, rule: Rule, n: int, blur: Ints | float = 0) -> Floats:
+    """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number ``n``.
 
-    Tolerance, plus the distance down to the bound that FAIL needs, plus 99 % of the estimate's own scatter (0.79 of the
-    distance up to the 1 %/6 bound: 2.33 of 2.94 standard errors).
+    Tolerance, plus the distance down to the bound that FAIL needs, plus 99 % of the estimate's own scatter (2.33
+    standard errors; the distance up to the bound of PASS tells how large one is).
     """
-    return rule.tolerated + (found.centre - found.certain_low) + 0.79 * (found.high - found.centre) + blur
+    normal = NormalDist().inv_cdf
+    scatter = normal(0.99) / normal(1 - PASS_SPENDING.at(n)) * (found.high - found.centre)
+    return rule.tolerated + (found.centre - found.certain_low) + scatter + blur
 
 
 def noise(logs: Ints) -> Floats:

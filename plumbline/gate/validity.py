@@ -10,7 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from plumbline.gate.sequential import CAP, LOOKS, SCALE, Floats, Ints
+from plumbline.gate.sequential import CAP, LOOKS, SCALE, Floats, Ints, Rule
 from plumbline.units import Better
 
 #: a candidate faster by more than this factor was measured in another unit, or measured something else
@@ -26,7 +26,9 @@ class Series:
     """Pairs of one figure in the order measured; any unit, the same on both sides.
 
     ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown. ``faults``
-    are the reasons, known where the numbers came from, why the series cannot be judged (with file and line).
+    are the reasons, known where the numbers came from, why the series cannot be judged (with file and line). ``rule``
+    is the series' own, None for that of the call. ``aside`` are the pairs that were measured again: after how many of
+    the pairs that count, and the values of both sides.
     """
 
     name: str
@@ -35,6 +37,8 @@ class Series:
     better: Better
     step: float = 0.0
     faults: list[str] = field(default_factory=list)
+    rule: Rule | None = None
+    aside: list[tuple[int, float, float]] = field(default_factory=list)
 
 
 def step_of(values: Sequence[str]) -> float:

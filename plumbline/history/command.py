@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,11 @@ from plumbline.records import store
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
+    from plumbline.gate.confirm import Answer
     from plumbline.history.changes import Course, Settings
 
-#: exit statuses, those of the gate: nothing slower, an alarm that nothing has confirmed yet, input that says nothing
+#: exit statuses, those of the gate: nothing slower, an alarm that nothing has confirmed yet (with --confirm: that is
+#: confirmed), input that says nothing
 QUIET, ALARM, INVALID = 0, 1, 3
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
@@ -31,11 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--persist", type=int, default=5, metavar="N", help="points it must last (default: 5)")
     parser.add_argument("--site", help="only records of this site")
     parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="measure what the newest change of a series may have made slower, in pairs",
+    )
     parser.add_argument("--json", action="store_true", help="a JSON line per series of the records too")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow every series; 0 without a slowdown, 1 with an (unconfirmed) alarm, 3 for invalid input."""
+    """Follow every series; 0 without a slowdown, 1 with an alarm, 3 for invalid input.
+
+    With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2.
+    """
     from plumbline.history.changes import Settings  # not above: scipy takes longer to load than most commands to run
 
     try:
@@ -75,6 +86,10 @@ def direction(better: str, ratio: float) -> str:
 
 
 def _file(args: argparse.Namespace, settings: Settings) -> int:
+    if args.confirm:
+        raise PlumbError(
+            "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
+        )
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
     from plumbline.history.changes import follow
@@ -100,13 +115,52 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     courses = [(series, follow(series.values, settings)) for series in found]
     lines = [report(series, course, settings) for series, course in courses]
+    answers = _confirm(courses, records, settings, args.json) if args.confirm else {}
+    for place, answer in answers.items():
+        lines[place]["confirmation"] = {"state": answer.state, "text": answer.text}
     if args.json:
         for (series, _), line in zip(courses, lines, strict=True):
             print(json.dumps({**line, "unit": series.unit, "key": series.key}))
     else:
         print(table(HEADER, [_row(*pair) for pair in courses], right=("n", "last", "smallest visible")))
-        print(f"\n{_closing(courses, lines)}")
+        for place, answer in answers.items():
+            print(f"\n{answer.state}: {courses[place][0].name}: {answer.text}")
+        print(f"\n{_closing(courses, lines, args.confirm)}")
+    if args.confirm:
+        return _status(answers)
     return ALARM if any(map(_worse, lines)) else QUIET
+
+
+def _confirm(
+    courses: list[tuple[Series, Course]], records: list[dict[str, Any]], settings: Settings, quiet: bool
+) -> dict[int, Answer]:
+    """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
+    from plumbline.gate import confirm  # measuring needs the launch driver; looking at history does not
+    from plumbline.gate.sequential import Rule
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
+
+    by_id = {record["id"]: record for record in records}
+    rule = Rule(settings.min_effect / 5, settings.min_effect)
+    confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
+    answers = {}
+    for place, (series, course) in enumerate(courses):
+        last = course.changes[-1] if course.changes else None
+        if last is not None and direction(series.better, last.ratio) == "worse":
+            good, bad = (by_id[series.index[index]] for index in (last.index - 1, last.index))
+            say(f"confirming: {series.name}, slower since {bad['id']}")
+            answers[place] = confirmer.answer(confirm.Alarm(series.name, series.key["figure"], good, bad))
+    return answers
+
+
+def _status(answers: dict[int, Answer]) -> int:
+    """That of the worst answer, in the order of the gate's verdicts."""
+    from plumbline.gate.confirm import STATUS
+
+    order = list(STATUS)
+    states = sorted((answer.state for answer in answers.values()), key=order.index)
+    return STATUS[states[-1]] if states else QUIET
 
 
 def _row(series: Series, course: Course) -> tuple[str, ...]:
@@ -122,7 +176,7 @@ def _row(series: Series, course: Course) -> tuple[str, ...]:
     return series.name, str(len(series.values)), value, unit, change, visible
 
 
-def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]]) -> str:
+def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]], confirmed: bool) -> str:
     slower = sum(map(_worse, lines))
     short = sum(course.smallest_visible is None for _, course in courses)
     parts = [
@@ -131,8 +185,11 @@ def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]]) 
         f"{short} with too few points to see any",
     ]
     text = ", ".join(parts)
-    if slower:
-        text += "\nAn alarm is a suspicion: plumb reproduce ID measures the variant of the record at the change again."
+    if confirmed:
+        states = Counter(line["confirmation"]["state"] for line in lines if "confirmation" in line)
+        text += "\nNewest changes for the worse: " + (", ".join(f"{n} {s}" for s, n in states.items()) or "none")
+    elif slower:
+        text += "\nAn alarm is a suspicion: --confirm measures the newest changes in pairs."
     return text
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
+from plumbline.records.rows import Row, as_row, is_valid
 
 COLUMNS = ("series", "index", "value")
 #: what of a record's ``host`` makes series of their own when it changes
@@ -102,41 +103,34 @@ def _number(text: str, column: str, where: str) -> Index:
     return number
 
 
-def of_records(records: Iterable[dict[str, Any]], test: str | None = None) -> list[Series]:
-    """The series of verified, complete, valid ``records`` (oldest first), sorted by name.
+def of_records(records: Iterable[Row | dict[str, Any]], test: str | None = None) -> list[Series]:
+    """The series of verified, complete, valid ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`fingerprint`), stack, test variant and figure.
     Its index is the records' ids. ``test`` keeps the tests whose names begin so.
     """
     found: dict[str, Series] = {}
-    for record in records:
-        if test and not record["variant"]["test"].startswith(test):
+    for row in map(as_row, records):
+        if (test and not row.test.startswith(test)) or not is_valid(row):
             continue
-        if (
-            not record["verified"]
-            or record["reasons"]
-            or record["state"] != "complete"
-            or record["verdict"] == "invalid"
-        ):
-            continue
-        for figure in record["figures"]:
-            if not math.isfinite(figure["value"]) or figure["value"] <= 0:
+        for figure in row.figures:
+            if not math.isfinite(figure.value) or figure.value <= 0:
                 continue
             key = {
-                "test": record["variant"]["test"],
-                "variant": record["variant"]["name"],
-                "figure": figure["name"],
-                "unit": figure["unit"],
-                "stack": record["stack"]["name"],
-                "site": record["site"],
-                "partition": record["partition"],
-                "nodes": sorted(record["nodes"]),
-                "environment": fingerprint(record["host"]),
+                "test": row.test,
+                "variant": row.variant,
+                "figure": figure.name,
+                "unit": figure.unit,
+                "stack": row.stack.name,
+                "site": row.site,
+                "partition": row.partition,
+                "nodes": sorted(row.nodes),
+                "environment": fingerprint(row.host),
             }
             name = json.dumps(key, sort_keys=True)
-            series = found.setdefault(name, Series(name, figure["better"], unit=figure["unit"], key=key))
-            series.index.append(record["id"])
-            series.values.append(figure["value"])
+            series = found.setdefault(name, Series(name, figure.better, unit=figure.unit, key=key))
+            series.index.append(row.id)
+            series.values.append(figure.value)
     everything = list(found.values())
     for series in everything:
         series.name = label(series.key, everything)

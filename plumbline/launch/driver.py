@@ -75,7 +75,7 @@ def run(
         for position, (which, index) in enumerate(order):
             job = jobs[which]
             began = time.monotonic()
-            launch = _launch(job, index, position, folder / f"launch-{position}")
+            launch = launch_once(job, index, position, folder / f"launch-{position}")
             job.record["launches"].append(launch)
             figures.settle(job.record, job.facts, job.host, expected)
             store.write(file, records)
@@ -89,6 +89,11 @@ def run(
         raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error
     _close(file, records, "complete")
     return file, records
+
+
+def stack_sha256(manifest: dict[str, Any]) -> str:
+    """What tells two states of a stack apart: SHA-256 of its manifest."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def new_session() -> str:
@@ -159,7 +164,6 @@ def _new_record(
     environment: dict[str, str],
 ) -> dict[str, Any]:
     name = json.dumps([session, variant["stack"], variant["name"], secrets.token_hex(4)])
-    text = json.dumps(manifest, sort_keys=True)
     return {
         "schema": 1,
         "id": hashlib.sha256(name.encode()).hexdigest()[:12],
@@ -173,7 +177,7 @@ def _new_record(
         "suite": suite.describe(),
         "stack": {
             **{key: manifest[key] for key in ("name", "provider", "mpi", "compiler", "sources")},
-            "sha256": hashlib.sha256(text.encode()).hexdigest(),
+            "sha256": stack_sha256(manifest),
         },
         "variant": variant,
         "benchmark": benchmark,
@@ -196,7 +200,11 @@ def _new_record(
     }
 
 
-def _launch(job: Job, index: int, position: int, folder: Path) -> dict[str, Any]:
+def launch_once(job: Job, index: int, position: int, folder: Path) -> dict[str, Any]:
+    """Start ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
+
+    Returns the record's element. Raises :class:`process.Interrupted`, and OSError when it cannot be started.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("witness", "output"):
         (folder / name).mkdir(parents=True)
@@ -245,17 +253,20 @@ def _ending(job: Job, ended: process.Ended, folder: Path) -> list[str]:
         return [f"ended by its time limit of {job.variant['time_limit_s']:g} s{waiting}"]
     if ended.status == "failed":
         code = ended.exit_code or 0
-        refused = _refusal(folder)
+        refused = _refusal(folder, job.variant["context"].get("kernel", "plumb-bind"))
         if refused:
             return [refused]
         return [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
     return []
 
 
-def _refusal(folder: Path) -> str | None:
-    """What plumb-bind said when it would not start a rank: too few CPUs left by a launcher, for example."""
+def _refusal(folder: Path, program: str) -> str | None:
+    """What plumb-bind said when it would not start a rank (too few CPUs left by a launcher, say), or our kernel."""
     lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line[line.index("plumb-bind: ") :] for line in lines if "plumb-bind: " in line), None)
+    spoken = (
+        line[line.index(f"{name}: ") :] for name in ("plumb-bind", program) for line in lines if f"{name}: " in line
+    )
+    return next(spoken, None)
 
 
 def _ranks_per_host(job: Job, seen: list[dict[str, Any]]) -> dict[str, int]:
@@ -276,6 +287,8 @@ def _parse(job: Job, folder: Path) -> list[parsers.Measurement]:
         figures.check_stream_rule(benchmark, job.host)
         context |= {"threads": job.plan["threads"], "array_elements": benchmark["facts"]["array_elements"]}
         return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
+    if kind == "kernel":
+        context["threads"] = job.plan["threads"]
     return parsers.parse(kind, "".join(texts), {**context, "ranks": job.layout.ranks})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
+from plumbline.records.select import select
 from plumbline.references import References, judge
 from plumbline.topology.machine import Machine
 
@@ -15,14 +16,16 @@ from plumbline.topology.machine import Machine
 def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expected: References) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
-    A figure is the median over the launches. Only a record whose launches are all verified has figures; one whose
-    figure is not finite or above the physical limit is invalid and says so. The verdict is the worst of its figures
-    against their references in ``expected``.
+    A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
+    launches are all verified has figures; one whose figure is not finite or above the physical limit is invalid and
+    says so. The verdict is the worst of its figures against their references in ``expected``.
     """
     launches = record["launches"]
     reasons = [f"launch {item['order']}: {reason}" for item in launches for reason in item["reasons"]]
     if not launches:
         reasons = ["no launch finished"]
+    elif all(item.get("superseded") for item in launches):
+        reasons = reasons or ["every launch was disturbed and measured again"]
     found: list[dict[str, Any]] = []
     verdict = "unreferenced"
     record["verified"] = not reasons
@@ -39,7 +42,7 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
 
 
 def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any], host: Machine) -> dict[str, Any]:
-    chosen = [select(wanted, launch) for launch in record["launches"]]
+    chosen = [select(wanted, launch) for launch in record["launches"] if not launch.get("superseded")]
     samples = [item["value"] for item in chosen]
     value = statistics.median(samples)
     used = packages_used(record["plan"], host)
@@ -67,23 +70,6 @@ def _judge(found: list[dict[str, Any]], record: dict[str, Any], expected: Refere
         figure["reference"] = match.of_record() if match else None
         verdicts.add(judge(figure, match.entry if match else None))
     return next((name for name in ("below", "above", "within") if name in verdicts), "unreferenced")
-
-
-def select(wanted: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
-    """The measurement that ``wanted`` names; without parameters, the best one of the curve."""
-    rows = [
-        item
-        for item in launch["measurements"]
-        if item["metric"] == wanted["metric"]
-        and all(item["params"].get(key) == value for key, value in wanted["where"].items())
-    ]
-    if not rows:
-        where = ", ".join(f"{key}={value}" for key, value in wanted["where"].items()) or "any size"
-        raise PlumbError(
-            f"figure {wanted['name']} is absent: no {wanted['metric']} at {where}", f"launch {launch['order']}"
-        )
-    best = max if rows[0]["better"] == "higher" else min
-    return best(rows, key=lambda item: item["value"])
 
 
 def _faults(found: list[dict[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ import jsonschema
 
 from plumbline.errors import PlumbError
 
-NAMES = ("kernel", "manifest", "plan", "record", "references", "site", "variant", "witness")
+NAMES = ("gate", "kernel", "manifest", "plan", "record", "references", "site", "variant", "witness")
 
 
 @functools.cache

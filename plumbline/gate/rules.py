@@ -1,0 +1,60 @@
+"""Margins of each figure: from a file of rules, or else from the test, or else from the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from plumbline import schemas, site
+from plumbline.errors import PlumbError
+from plumbline.gate.sequential import Rule
+from plumbline.site.site import read_yaml
+
+#: of a site's folder
+FILE = "gate.yaml"
+MARGINS = ("tolerance", "must_detect")
+
+
+def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
+    """The rules of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand."""
+    file = given or site.folder(name) / FILE
+    if given is None and not file.is_file():
+        return [], ""
+    document = read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
+    schemas.check("gate", document, str(file))
+    for position, entry in enumerate(document["rules"]):
+        for key in ("test", "variant", "figure"):
+            try:
+                re.compile(entry.get(key, ""))
+            except re.error as error:
+                what = f"rule {position + 1}: '{entry[key]}' is no regular expression: {error}"
+                raise PlumbError(what, str(file), "mend it") from error
+    return list(document["rules"]), str(file)
+
+
+def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, default: Rule) -> dict[str, Any]:
+    """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
+
+    The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
+    """
+    figures = []
+    for figure in variant["figures"]:
+        entry = next((entry for entry in entries if _matches(entry, variant, figure)), {})
+        margins = {name: entry.get(name, figure.get(name, getattr(default, name))) for name in MARGINS}
+        try:
+            Rule(**margins)
+        except PlumbError as error:
+            raise PlumbError(
+                f"{variant['name']}: {figure['name']}: {error.what}", where or "plumb gate", error.cure
+            ) from error
+        figures.append({**figure, **margins})
+    return {**variant, "figures": figures}
+
+
+def _matches(entry: dict[str, Any], variant: dict[str, Any], figure: dict[str, Any]) -> bool:
+    return (
+        re.fullmatch(entry.get("test", ".*"), variant["test"]) is not None
+        and re.search(entry.get("variant", ""), variant["name"]) is not None
+        and re.fullmatch(entry.get("figure", ".*"), figure["name"]) is not None
+    )

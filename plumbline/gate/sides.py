@@ -1,0 +1,120 @@
+"""The two sides of a live gate: a stack, or a commit of this suite whose kernels are built against a stack."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import kernels as kernels_of_stack
+from plumbline.stacks import manifest as manifests
+
+#: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
+Build = Callable[[dict[str, Any], Path, Path], dict[str, dict[str, Any]]]
+#: the suite of the benchmarks that a commit brings along; all others are the stack's
+KERNELS = "kernels"
+
+
+@dataclass(frozen=True)
+class Side:
+    """``stack`` is the installed stack; for a commit the one that its kernels are to be built against."""
+
+    role: str
+    stack: str
+    commit: str | None = None
+
+    @property
+    def measured(self) -> str:
+        """The stack that is measured: of a commit ``STACK@COMMIT``, its first twelve digits."""
+        return f"{self.stack}@{self.commit[:12]}" if self.commit else self.stack
+
+
+def resolve(role: str, given: str, stack: str | None) -> Side:
+    """What ``given`` names: an installed stack, or else a commit of this checkout, built against ``stack``."""
+    if given in manifests.names():
+        return Side(role, given)
+    commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+    installed = ", ".join(manifests.names()) or "none"
+    where = f"plumb gate --{role}"
+    if commit is None:
+        raise PlumbError(f"'{given}' is neither an installed stack nor a commit", where, f"installed: {installed}")
+    if stack is None:
+        cure = f"add --stack NAME, one of {installed}"
+        raise PlumbError(f"'{given}' is a commit, and the stack to build it against is missing", where, cure)
+    if stack not in manifests.names():
+        raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
+    return Side(role, stack, commit)
+
+
+def make(side: Side, build: Build | None = None) -> dict[str, Any]:
+    """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
+
+    A copy whose stack was installed anew is built anew. Programs against the standard MPI ABI are not among them.
+    """
+    base = manifests.load(side.stack)
+    if side.commit is None:
+        return base
+    rest = {key: value for key, value in base["benchmarks"].items() if value["suite"] != KERNELS}
+    if side.measured in manifests.names():
+        made = manifests.load(side.measured)
+        kernels = {key: value for key, value in made["benchmarks"].items() if value["suite"] == KERNELS}
+        if made == _copy(base, side, rest | kernels) and not manifests.problems(made):
+            return made
+    source = checkout(side.commit) / kernels_of_stack.FOLDER
+    if not source.is_dir():
+        raise PlumbError(
+            f"commit {side.commit[:12]} has no {source.name}", "its files", "name a commit that has kernels"
+        )
+    home = paths.stacks() / side.measured
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    kernels = (build or kernels_of_stack.build)(base, source, home / "kernels")
+    if not kernels:
+        raise PlumbError(f"commit {side.commit[:12]} has no kernels", str(source), "name a commit that has some")
+    made = _copy(base, side, rest | kernels)
+    manifests.save(made)
+    return made
+
+
+def _copy(base: dict[str, Any], side: Side, benchmarks: dict[str, Any]) -> dict[str, Any]:
+    return {**base, "name": side.measured, "benchmarks": benchmarks}
+
+
+def checkout(commit: str) -> Path:
+    """The files of ``commit`` below ``build/commits``; an unfinished extraction never counts."""
+    folder = paths.build() / "commits" / commit
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    archive, fresh = folder.with_suffix(".tar"), folder.with_suffix(".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
+    try:
+        for command in (
+            ["git", "-C", str(paths.root()), "archive", "--output", str(archive), commit],
+            ["tar", "-xf", str(archive), "-C", str(fresh)],
+        ):
+            subprocess.run(command, capture_output=True, text=True, check=True)
+    except subprocess.CalledProcessError as error:
+        why = (error.stderr.strip().splitlines() or [f"{error.cmd[0]} ended with {error.returncode}"])[-1]
+        raise PlumbError(f"cannot check out the commit: {why}", str(folder), "see 'git status'") from error
+    finally:
+        archive.unlink(missing_ok=True)
+    fresh.rename(folder)
+    return folder
+
+
+def _git(*arguments: str) -> str | None:
+    """What git prints, or None if it refuses or there is none."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(paths.root()), *arguments], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return answer.stdout.strip()

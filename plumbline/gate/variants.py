@@ -1,0 +1,88 @@
+"""The test variants of a live gate, from ReFrame itself: skips and parameters are those that the tests decide on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline import campaign, paths, schemas
+from plumbline.errors import PlumbError
+
+#: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
+_CASE = re.compile(
+    r"\[\s*(?P<state>DRY|SKIP)\s*\]\s*(?:\(\s*\d+/\d+\)\s*)?(?P<name>\S.*?) /[0-9a-f]+ "
+    r"@(?P<system>[^:\s]+):(?P<partition>[^+\s]+)\+(?P<environment>\S+)(?: \[(?P<why>.*)\])?\s*$"
+)
+
+
+@dataclass
+class Listing:
+    """What ReFrame would run, by stack and by the variant's name, and why it would skip others."""
+
+    variants: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    skips: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def of(self, stack: str) -> dict[str, dict[str, Any]]:
+        """The variants of ``stack``."""
+        return self.variants.get(stack, {})
+
+
+def list_variants(stacks: list[str], tests: str | None, site: str | None, folder: Path) -> Listing:
+    """The variants of ``stacks`` that a dry run of ReFrame prepares, with ``folder`` as its work space.
+
+    ``tests`` is a pattern of ReFrame's ``-n``; without it, the tests tagged ``quick``. ``site`` is ``SITE`` or
+    ``SITE:PARTITION``; without it, the one that claims this host.
+    """
+    prefix = folder / "reframe"
+    shutil.rmtree(prefix, ignore_errors=True)
+    prefix.mkdir(parents=True)
+    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
+    command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, stacks))})$"]
+    command += ["-n", tests] if tests else ["-t", "quick"]
+    command += ["--system", site] if site else []
+    environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
+    log = folder / "reframe.out"
+    with log.open("w", encoding="utf-8") as stream:
+        subprocess.run(command, env=environment, cwd=paths.root(), stdout=stream, stderr=subprocess.STDOUT, check=False)
+    found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage")
+    for stack in stacks:
+        _require(found, stack, log)
+    shutil.rmtree(prefix)
+    return found
+
+
+def read(output: str, stage: Path) -> Listing:
+    """The cases in ReFrame's ``output``, with the descriptions that the tests left below ``stage``."""
+    found = Listing()
+    for line in output.splitlines():
+        case = _CASE.search(line)
+        if case and case["state"] == "SKIP":
+            found.skips.setdefault(case["environment"], {})[case["name"]] = case["why"] or "no reason given"
+    for file in sorted(stage.rglob("variant.json")):
+        variant = json.loads(file.read_text(encoding="utf-8"))
+        schemas.check("variant", variant, str(file))
+        mine = found.variants.setdefault(variant["stack"], {})
+        if mine.setdefault(variant["name"], variant) != variant:
+            where = f"partitions {mine[variant['name']]['partition']} and {variant['partition']}"
+            raise PlumbError(f"{variant['name']} is there twice", where, "choose one: --site SITE:PARTITION")
+    return found
+
+
+def _require(found: Listing, stack: str, log: Path) -> None:
+    if found.of(stack):
+        return
+    skips = found.skips.get(stack, {})
+    if skips:
+        why = next(iter(skips.values()))
+        raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    said = next((line for line in lines if "error" in line.lower()), "")
+    cure = "does the pattern match a test, and does the site offer the stack?"
+    raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)

@@ -1,0 +1,118 @@
+"""The live gate for real: one small benchmark on MPICH and on a copy of it, interrupted and resumed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plumbline import paths
+from plumbline.gate import records_source
+from plumbline.gate.judge import judge
+from plumbline.gate.sequential import Rule
+from plumbline.records import store
+from plumbline.stacks import manifest as manifests
+
+pytestmark = pytest.mark.e2e
+PLUMB = str(Path(sys.executable).parent / "plumb")
+#: wide margins: thirteen pairs decide however busy the machine is
+SELECT = ["--tests", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
+
+
+@pytest.fixture
+def twins(tmp_path, bench):
+    """Stacks ``mpich`` and ``mpich-copy``, offered by the site; returns the environment for ``plumb``."""
+    for name in ("mpich", "mpich-copy"):
+        document = json.loads((tmp_path / "installed" / "mpich" / manifests.FILE).read_text())
+        document["name"] = name
+        document["benchmarks"] = {"imb-mpi1": document["benchmarks"]["imb-mpi1"]}
+        (tmp_path / "stacks" / name).mkdir(parents=True)
+        manifests.save(document)
+    file = tmp_path / "sites" / "local" / "site.yaml"
+    site = yaml.safe_load(file.read_text())
+    site["partitions"][0]["stacks"] = ["mpich", "mpich-copy"]
+    file.write_text(yaml.safe_dump(site))
+    settings = tmp_path / "sites" / "settings.py"
+    settings.write_text((paths.root() / "site-configs" / "settings.py").read_text())
+    # settings.py is where activate says; the gate asks for that of the sites folder
+    return {**os.environ, "PLUMB_TOOLS": str(paths.tools())}
+
+
+def plumb_gate(twins, *options, timeout=200):
+    return subprocess.run(
+        [PLUMB, "gate", *map(str, options)], env=twins, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
+def left_over(marker):
+    """Command lines of live processes that carry ``marker`` in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if marker.encode() in (entry / "environ").read_bytes():
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+    return found
+
+
+def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
+    work = tmp_path / "work"
+    command = [PLUMB, "gate", "--baseline", "mpich", "--candidate", "mpich-copy", *SELECT, "--work", str(work)]
+    with subprocess.Popen(command, env=twins, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        for line in child.stdout:
+            if line.startswith("pair    3"):
+                break
+        child.send_signal(signal.SIGINT)
+        rest = child.stdout.read()
+    assert child.returncode == 130
+    assert f"plumb gate --resume {work}" in rest
+    deadline = time.monotonic() + 10
+    while (left := left_over(str(tmp_path / "results"))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
+    (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
+    records = list(store.read_file(file))
+    assert {record["state"] for record in records} == {"interrupted"}
+    assert [record["stack"]["name"] for record in records] == ["mpich", "mpich-copy"]
+    before = [len(record["launches"]) for record in records]
+    assert min(before) >= 3
+
+    page = tmp_path / "gate.html"
+    answer = plumb_gate(twins, "--resume", work, "--html", page)
+    assert answer.returncode in (0, 2), answer.stdout + answer.stderr
+    assert answer.stdout.splitlines()[-1].startswith("gate: ")
+    assert "<svg" in page.read_text()
+    records = list(store.read_file(file))
+    assert {record["state"] for record in records} == {"complete"}
+    assert all(launch["verified"] for record in records for launch in record["launches"])
+    assert all(len(record["launches"]) >= 13 for record in records)
+
+    later = plumb_gate(twins, file)
+    assert later.returncode == answer.returncode
+    found = judge(records_source.read(file), Rule())
+    assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.verdict for item in found]
+    assert "FAIL" not in {item.verdict for item in found}
+
+    document = manifests.load("mpich-copy")
+    manifests.save({**document, "compiler": {**document["compiler"], "version": "another"}})
+    answer = plumb_gate(twins, "--resume", work)
+    assert answer.returncode == 3
+    assert "stacks changed since this gate began" in answer.stderr
+
+
+def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
+    for options, said in (
+        (("--baseline", "mpich", "--candidate", "mpich-copy", "--tests", "no_such_test"), "ReFrame selects no test"),
+        (("--baseline", "mpich", "--candidate", "mpch"), "'mpch' is neither an installed stack nor a commit"),
+    ):
+        answer = plumb_gate(twins, *options, "--work", tmp_path / "work")
+        assert answer.returncode == 3
+        assert said in answer.stderr
+        assert answer.stderr.count("\n") == 1

@@ -1,0 +1,440 @@
+"""The live gate with a bench that makes its numbers up: order, stopping, disturbed pairs, interruptions."""
+
+import json
+import math
+import signal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import samples
+
+from plumbline.errors import PlumbError
+from plumbline.gate import again, judge, live, progress, records_source, rules, run, session, sides
+from plumbline.gate.sequential import CAP, LOOKS, Rule
+from plumbline.launch.process import Interrupted
+from plumbline.records import store
+
+
+class Crash(Exception):
+    """What nothing catches."""
+
+
+class FakeBench:
+    """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
+
+    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=lambda order: False, spoil=None, stop=None):
+        self.begun, self.ratio, self.noise = begun, ratio, noise
+        self.disturbed, self.spoil, self.stop = disturbed, spoil or {}, stop
+        self.started = []
+        self.made = {}
+
+    def records(self, position, found):
+        if found is None:
+            found = [
+                samples.record(
+                    id=f"{2 * position + side:012x}",
+                    session=self.begun.name,
+                    variant=variant,
+                    state="running",
+                    launches=[],
+                    figures=[],
+                )
+                for side, variant in enumerate(self.begun.couples[position])
+            ]
+        self.made[position] = found
+        return found
+
+    def launch(self, position, side, index, order):
+        if self.stop is not None and order == self.stop[0]:
+            raise self.stop[1]
+        self.started.append((position, side, index, order))
+        draw = np.random.default_rng([7, position, side, index])
+        slower = self.ratio[position] if isinstance(self.ratio, list) else self.ratio
+        value = 10000 / (slower if side else 1) * math.exp(draw.normal(0, self.noise))
+        launch = samples.launch(order, value, index=index)
+        if self.disturbed(order):
+            launch["disturbed"] = True
+            launch["disturbance"] = {"disturbed": True, "causes": ["steal"], "figures": {}}
+        launch.update(self.spoil.get((position, side, index), {}))
+        return launch
+
+    def settle(self, position):
+        for record in self.made[position]:
+            reasons = [reason for launch in record["launches"] for reason in launch["reasons"]]
+            record.update(verified=not reasons, reasons=reasons, verdict="invalid" if reasons else "unreferenced")
+
+
+CIRCUMSTANCES = {"commit": "c", "stacks": {"old": "1", "new": "2"}, "nodes": "node1", "environment": "e"}
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """``gate(variants=…, resume=…, …)`` runs one in ``tmp_path/work``; returns outcome, bench and lines said."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
+
+    def call(variants=1, resume=False, seed=1, minutes=None, folder="work", **bench):
+        made, lines = [], []
+
+        def make(begun, _):
+            made.append(FakeBench(begun, **bench))
+            return made[0]
+
+        where = tmp_path / folder
+        if resume:
+            outcome = run.resume(where, minutes, lines.append, make)
+        else:
+            where.mkdir(exist_ok=True)
+            both = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
+            couples = []
+            for number in range(variants):
+                variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
+                variant = rules.settle(variant, [], "", Rule())
+                couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
+            wanted = run.Wanted("old", "new", seed=seed, minutes=minutes, repeat=("plumb", "gate"))
+            with live.interruptible():
+                outcome = run.begin("20260101T000000Z-n-1", both, couples, [], wanted, where, lines.append, make)
+        return outcome, made[0], lines
+
+    return call
+
+
+def states(outcome):
+    return [item.verdict for item in outcome.verdicts]
+
+
+def recorded(tmp_path):
+    (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
+    return file
+
+
+def test_an_equal_candidate_passes_and_stops_at_the_first_look(gate):
+    outcome, bench, _ = gate(noise=0.002)
+    assert states(outcome) == ["PASS"]
+    assert len(bench.started) == 2 * LOOKS[0]
+
+
+def test_a_slower_candidate_fails_and_a_faster_one_passes(gate):
+    assert states(gate(ratio=1.06)[0]) == ["FAIL"]
+    assert states(gate(ratio=0.94, folder="other")[0]) == ["PASS"]
+
+
+def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
+    outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
+    later = judge.judge(records_source.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
+    assert later == outcome.verdicts
+    assert [item.verdict for item in later[:2]] == ["PASS", "FAIL"]
+    assert any(item.aside for item in outcome.series)
+
+
+def test_a_pair_is_two_launches_in_a_row_in_random_order(gate):
+    _, bench, _ = gate(variants=3, noise=0.05)
+    firsts = []
+    for one, two in zip(bench.started[::2], bench.started[1::2], strict=True):
+        assert (one[0], one[2], one[3] + 1, one[1] + two[1]) == (two[0], two[2], two[3], 1)
+        firsts.append(one[1])
+    assert 0.35 < sum(firsts) / len(firsts) < 0.65
+
+
+def test_variants_take_turns_while_they_are_undecided(gate):
+    _, bench, _ = gate(variants=4, noise=0.002)
+    counts = [0] * 4
+    for position, *_ in bench.started[::2]:
+        counts[position] += 1
+        assert max(counts) - min(counts) <= 1
+    rounds = [tuple(item[0] for item in bench.started[start : start + 8 : 2]) for start in range(0, 80, 8)]
+    assert len(set(rounds)) > 3
+
+
+def test_the_seed_makes_the_order_repeatable(gate):
+    first, again_, other = (
+        gate(variants=2, seed=seed, folder=f"w{number}")[1].started for number, seed in enumerate((5, 5, 6))
+    )
+    assert first == again_
+    assert first != other
+
+
+def test_a_decided_variant_is_measured_no_more(gate):
+    _, bench, _ = gate(variants=2, ratio=[0.9, 1.027], noise=0.02)
+    counts = [sum(item[0] == position for item in bench.started) for position in (0, 1)]
+    assert counts[0] < counts[1]
+    assert counts[1] <= 2 * CAP
+
+
+def test_too_much_noise_ends_at_the_cap_as_inconclusive(gate):
+    outcome, bench, _ = gate(ratio=1.03, noise=0.2)
+    assert states(outcome) == ["INCONCLUSIVE"]
+    assert len(bench.started) == 2 * CAP
+
+
+def test_a_fail_among_many_is_measured_until_it_is_certain_for_all(gate):
+    """p of 13 pairs would not survive Holm over 40 series."""
+    outcome, bench, lines = gate(variants=40, ratio=[1.0] * 39 + [1.2], noise=0.002)
+    assert states(outcome) == ["PASS"] * 39 + ["FAIL"]
+    assert sum(item[0] == 39 for item in bench.started) > 2 * LOOKS[0]
+    assert any(" slower" in line for line in lines)
+
+
+def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
+    outcome, _, lines = gate(noise=0.002, disturbed=lambda order: order in (3, 10))
+    baseline, candidate = store.read_file(recorded(tmp_path))
+    for record in (baseline, candidate):
+        assert [launch["index"] for launch in record["launches"] if again.superseded(launch)] == [1, 5]
+    assert len(baseline["launches"]) == LOOKS[0] + 2
+    assert outcome.verdicts[0].pairs == LOOKS[0]
+    assert sum("; again: " in line for line in lines) == 2
+    assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
+
+
+def test_a_host_that_is_always_disturbed_costs_half_as_much_again(gate):
+    outcome, bench, _ = gate(noise=0.002, disturbed=lambda order: True)
+    assert states(outcome) == ["PASS"]
+    assert len(bench.started) == 2 * (LOOKS[0] + again.AHEAD + (LOOKS[0] - 1) // 2)
+    _, bench, _ = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
+    assert len(bench.started) == 2 * (CAP + again.MOST)
+
+
+def test_which_pairs_are_measured_again_does_not_depend_on_values(gate):
+    def flags(order):
+        return order % 7 == 0
+
+    marks = []
+    for number, (ratio, noise) in enumerate(((1.0, 0.2), (3.0, 0.2), (1.0, 0.4))):
+        _, bench, _ = gate(ratio=ratio, noise=noise, disturbed=flags, folder=f"w{number}")
+        launches = bench.made[0][0]["launches"]
+        marks.append([again.superseded(launch) for launch in launches][: 2 * LOOKS[0]])
+    count = min(map(len, marks))
+    assert marks[0][:count] == marks[1][:count] == marks[2][:count]
+    assert sum(marks[0]) > 0
+
+
+@pytest.mark.parametrize("index", [0, 1, 6])
+def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
+    gate(noise=0.002, disturbed=lambda order: order in (3, 10))
+    records = list(store.read_file(recorded(tmp_path)))
+    for record in records:
+        launch = record["launches"][index]
+        launch["superseded"] = not again.superseded(launch)
+    found = judge.judge(records_source.pair(*records), Rule())[0]
+    assert found.verdict == "INVALID"
+    assert "against the rule" in found.reason
+
+
+def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
+    gate(noise=0.002, disturbed=lambda order: order == 3)
+    first, second = store.read_file(recorded(tmp_path))
+    del second["launches"][1]["superseded"]
+    assert judge.judge(records_source.pair(first, second), Rule())[0].verdict == "INVALID"
+
+
+def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):
+    spoil = {(0, 1, 2): {"verified": False, "reasons": ["rank 0 elsewhere"], "disturbed": True}}
+    outcome, bench, _ = gate(variants=2, noise=0.002, spoil=spoil)
+    assert states(outcome) == ["INVALID", "PASS"]
+    assert "rank 0 elsewhere" in outcome.verdicts[0].reason
+    assert sum(item[0] == 0 for item in bench.started) == 6
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -5.0])
+def test_a_value_that_is_no_positive_number_is_invalid_at_once(gate, value, monkeypatch):
+    monkeypatch.setattr(store, "write", lambda file, records: None)  # JSON has no NaN: the driver refuses it before
+    spoil = {(0, 0, 3): {"measurements": [dict(samples.launch(0, value)["measurements"][0])]}}
+    outcome, bench, _ = gate(spoil=spoil)
+    assert states(outcome) == ["INVALID"]
+    assert len(bench.started) == 8
+
+
+def test_a_clock_that_steps_back_between_launches_changes_nothing(gate):
+    spoil = {(0, 0, 3): {"start": "1999-01-01T00:00:00.000Z"}}
+    assert states(gate(noise=0.002, spoil=spoil)[0]) == ["PASS"]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.06])
+@pytest.mark.parametrize("order", [0, 1, 7, 20])
+def test_interrupted_and_resumed_is_the_same_as_whole(gate, tmp_path, order, ratio):
+    whole, bench, _ = gate(variants=2, ratio=ratio, folder="whole")
+    (tmp_path / "results" / "local" / f"{bench.begun.name}.jsonl").unlink()
+    with pytest.raises(Interrupted):
+        gate(variants=2, ratio=ratio, stop=(order, Interrupted(signal.SIGTERM)))
+    if order > 1:
+        records = list(store.read_file(recorded(tmp_path)))
+        assert {record["state"] for record in records} == {"interrupted"}
+        assert sum(len(record["launches"]) for record in records) == order // 2 * 2
+    outcome, rest, lines = gate(resume=True, ratio=ratio)
+    assert outcome.verdicts == whole.verdicts
+    assert rest.started == bench.started[order // 2 * 2 :]
+    assert judge.judge(records_source.read(recorded(tmp_path)), Rule()) == whole.verdicts
+    if order > 1:
+        assert f"{order // 2} pairs so far" in lines[0]
+
+
+def test_a_crash_loses_the_pair_in_flight_only(gate):
+    with pytest.raises(Crash):
+        gate(stop=(9, Crash()))
+    _, bench, _ = gate(resume=True)
+    assert bench.started[0][2:] == (4, 8)
+
+
+def test_a_launch_that_cannot_start_keeps_the_pairs_before_it(gate, tmp_path):
+    with pytest.raises(PlumbError, match="no program"):
+        gate(stop=(9, PlumbError("no program")))
+    assert len(next(store.read_file(recorded(tmp_path)))["launches"]) == 4
+    assert states(gate(resume=True)[0]) == ["PASS"]
+
+
+def test_resuming_what_is_decided_tells_the_same_again(gate):
+    outcome, _, _ = gate()
+    again_, bench, _ = gate(resume=True)
+    assert again_.verdicts == outcome.verdicts
+    assert bench.started == []
+
+
+@pytest.mark.parametrize("name", list(CIRCUMSTANCES))
+def test_resume_refuses_when_something_changed(gate, monkeypatch, name):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    monkeypatch.setattr(session, "circumstances", lambda stacks: {**CIRCUMSTANCES, name: "other"})
+    with pytest.raises(PlumbError, match=f"{name} changed"):
+        gate(resume=True)
+
+
+def spoil_state(folder):
+    (folder / "state.json").write_text("{")
+
+
+def spoil_missing(folder):
+    (folder / "state.json").unlink()
+
+
+def spoil_pairs(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(file.read_text()[:-30])
+
+
+def spoil_count(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+
+
+def spoil_launches(folder):
+    file = session.pairs_file(folder, 0)
+    first, second = map(json.loads, file.read_text().splitlines())
+    del second["launches"][-1]
+    file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+
+
+@pytest.mark.parametrize("spoil", [spoil_state, spoil_missing, spoil_pairs, spoil_count, spoil_launches])
+def test_resume_refuses_a_damaged_folder(gate, tmp_path, spoil):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    spoil(tmp_path / "work")
+    with pytest.raises(PlumbError):
+        gate(resume=True)
+
+
+def test_one_gate_at_a_time_in_a_folder(gate, tmp_path):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    with session.locked(tmp_path / "work"), pytest.raises(PlumbError, match="another gate runs"):
+        gate(resume=True)
+    with pytest.raises(PlumbError, match="holds a gate already"):
+        gate()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlumbError, match="cannot write"), session.locked(tmp_path / "file" / "work"):
+        pass
+
+
+def test_no_pair_is_begun_after_the_time(gate):
+    outcome, bench, lines = gate(minutes=1e-9)
+    assert bench.started == []
+    assert states(outcome) == ["INVALID"]
+    assert any("time is up: plumb gate --resume" in line for line in lines)
+    assert states(gate(resume=True)[0]) == ["PASS"]
+
+
+def test_a_signal_between_launches_is_an_interruption():
+    with live.interruptible(), pytest.raises(Interrupted):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_signals_wait_while_files_are_written():
+    seen = []
+
+    def write():
+        with live.interruptible(), live.undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("written")
+
+    with pytest.raises(Interrupted):
+        write()
+    assert seen == ["written"]
+
+
+def test_lines_are_aligned_and_the_table_has_every_figure(gate):
+    _, _, lines = gate(variants=2, ratio=[1.0, 1.06])
+    pairs = [line for line in lines if line.startswith("pair ")]
+    assert len({line.index("  triad") for line in pairs}) == 1
+    assert "0/2 decided  ≤ " in pairs[0]
+    assert "2/2 decided   " in pairs[-1]
+    table = next(line for line in lines if "margins" in line)
+    assert "PASS" in table
+    assert "FAIL" in table
+    assert lines[-1].endswith("repeat:  plumb gate --seed 1")
+
+
+def test_two_variants_with_the_same_short_name_are_told_apart():
+    records = [samples.record(variant=samples.variant(name=name)) for name in ("a %memory=local", "a %memory=node:1")]
+    contests = [live.Contest(position, [record, record], 1) for position, record in enumerate(records)]
+    assert progress.short_names(contests) == ["a %memory=local", "a %memory=node:1"]
+
+
+@pytest.fixture
+def driver_bench(tmp_path, monkeypatch):
+    """A bench of the real driver whose jobs are made up; ``nodes`` says where each launch ran."""
+    nodes = iter([["node1"], ["node1"], ["node2"]])
+
+    def prepare(variant, name):
+        return SimpleNamespace(variant=variant, record=samples.record(session=name, variant=variant, launches=[]))
+
+    def launch_once(job, index, order, folder):
+        job.record["nodes"] = next(nodes)
+        return samples.launch(order, 1.0, index=index)
+
+    monkeypatch.setattr(live.driver, "prepare", prepare)
+    monkeypatch.setattr(live.driver, "launch_once", launch_once)
+    couple = [samples.variant(stack="old"), samples.variant(stack="new")]
+    return live.DriverBench([couple], "s", 7, "local", tmp_path)
+
+
+def test_a_gate_stays_on_its_nodes(driver_bench):
+    (baseline, _) = driver_bench.records(0, None)
+    assert baseline["environment"]["PLUMB_SEED"] == "7"
+    for index in range(2):
+        baseline["launches"].append(driver_bench.launch(0, 0, index, index))
+    with pytest.raises(PlumbError, match="ran on node2, before on node1"):
+        driver_bench.launch(0, 0, 2, 2)
+
+
+@pytest.mark.parametrize("part", ["plan", "command", "benchmark"])
+def test_what_is_resumed_must_be_the_same_program_and_plan(driver_bench, part):
+    found = [samples.record(), samples.record()]
+    assert driver_bench.records(0, found) == found
+    spoiled = [samples.record(), samples.record(**{part: {"another": 1}})]
+    with pytest.raises(PlumbError, match=f"the {part} of .* is another one now"):
+        driver_bench.records(0, spoiled)
+
+
+def test_a_session_of_several_variants_is_read_in_twos(gate, tmp_path):
+    gate(variants=2, noise=0.002)
+    file = recorded(tmp_path)
+    assert len(records_source.read(file)) == 2
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[0], lines[2], lines[1], lines[3]]))
+    with pytest.raises(PlumbError, match="are no two sides of one variant"):
+        records_source.read(file)
+    with pytest.raises(PlumbError, match="names 1 of the records"):
+        records_source.read(file, json.loads(lines[0])["id"])

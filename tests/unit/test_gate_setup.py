@@ -1,0 +1,375 @@
+"""What a live gate is made of before it measures: sides, variants, margins, options; and its page."""
+
+import argparse
+import json
+import re
+import subprocess
+import textwrap
+from html.parser import HTMLParser
+
+import pytest
+import samples
+
+from plumbline import paths, schemas
+from plumbline.errors import PlumbError
+from plumbline.gate import command, judge, page, rules, run, sides, variants
+from plumbline.gate.sequential import Rule
+from plumbline.gate.validity import Series
+from plumbline.stacks import manifest as manifests
+
+
+def manifest(name, folder, **benchmarks):
+    program = folder / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    made = {
+        ident: {
+            "suite": suite,
+            "version": "1",
+            "command": [str(program)],
+            "file": str(program),
+            "sha256": manifests.sha256(program),
+            "built": "by a test",
+        }
+        for ident, suite in benchmarks.items()
+    }
+    return {
+        "schema": 1,
+        "name": name,
+        "provider": "wheel",
+        "mpi": {"family": "mpich", "version": "5", "abi": "mpich"},
+        "compiler": {"name": "gcc", "version": "12"},
+        "launcher": {"family": "hydra", "command": str(program)},
+        "prefix": str(folder),
+        "environment": {},
+        "modules": [],
+        "benchmarks": made,
+        "sources": [],
+    }
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with two commits of its kernels and one installed stack, ``mpich``."""
+    root = tmp_path / "root"
+    (root / "custom-kernels").mkdir(parents=True)
+    git = ["git", "-C", str(root), "-c", "user.name=n", "-c", "user.email=n@n"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for text in ("one", "two"):
+        (root / "custom-kernels" / "kernel.c").write_text(text)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-qm", text], check=True)
+    monkeypatch.setenv("PLUMB_ROOT", str(root))
+    for name in ("BUILD", "STACKS", "SITES"):
+        monkeypatch.setenv(f"PLUMB_{name}", str(tmp_path / name.lower()))
+    (tmp_path / "stacks" / "mpich").mkdir(parents=True)
+    manifests.save(manifest("mpich", tmp_path, stream="stream", old_kernel="kernels"))
+    return root
+
+
+def test_a_side_is_a_stack_or_a_commit(checkout):
+    assert sides.resolve("baseline", "mpich", None) == sides.Side("baseline", "mpich")
+    side = sides.resolve("candidate", "HEAD~1", "mpich")
+    assert re.fullmatch("[0-9a-f]{40}", side.commit)
+    assert side.measured == f"mpich@{side.commit[:12]}"
+
+
+@pytest.mark.parametrize(
+    ("given", "stack", "said"),
+    [
+        ("mpch", None, "'mpch' is neither an installed stack nor a commit (plumb gate --baseline): installed: mpich"),
+        ("--all", "mpich", "'--all' is neither"),
+        ("HEAD", None, "the stack to build it against is missing"),
+        ("HEAD", "openmpi", "stack 'openmpi' is not installed"),
+    ],
+)
+def test_an_unknown_side_is_one_clear_line(checkout, given, stack, said):
+    with pytest.raises(PlumbError) as caught:
+        sides.resolve("baseline", given, stack)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_commits_kernels_are_built_once_and_anew_when_the_stack_changed(checkout, tmp_path):
+    seen = []
+
+    def build(base, source, prefix):
+        seen.append((source / "kernel.c").read_text())
+        assert prefix == tmp_path / "stacks" / side.measured / "kernels"
+        assert prefix.parent.is_dir()
+        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+
+    side = sides.resolve("candidate", "HEAD~1", "mpich")
+    made = sides.make(side, build)
+    assert seen == ["one"]
+    assert manifests.load(side.measured) == made
+    assert set(made["benchmarks"]) == {"stream", "new_kernel"}
+    assert sides.make(side, build) == made
+    assert len(seen) == 1
+    base = manifests.load("mpich")
+    manifests.save({**base, "mpi": {**base["mpi"], "version": "6"}})
+    assert sides.make(side, build)["mpi"]["version"] == "6"
+    assert len(seen) == 2
+    assert sides.make(sides.resolve("baseline", "mpich", None), build) == manifests.load("mpich")
+
+
+def test_a_commit_without_kernels_and_a_broken_checkout(checkout):
+    side = sides.resolve("candidate", "HEAD", "mpich")
+    with pytest.raises(PlumbError, match="has no kernels"):
+        sides.make(side, lambda *_: {})
+    assert side.measured not in manifests.names()
+    with pytest.raises(PlumbError, match="cannot check out"):
+        sides.checkout("0" * 40)
+    assert not (paths.build() / "commits" / ("0" * 40)).exists()
+
+
+OUTPUT = """
+[----------] start processing checks
+[ DRY      ] osu_pair %operation=latency %placement=pair:l3 /04b4ad98 @local:default+mpich
+[ DRY      ] suite_integrity /29b0765b @local:default+mpich
+[     SKIP ] ( 1/100) osu_pair %operation=bw %placement=pair:numa /493a440b @local:default+mpich [no two cores]
+[     SKIP ] ( 2/100) imb_pair %placement=pair:l3 /493a440c @local:default+openmpi [stack openmpi has no imb-mpi1]
+"""
+
+
+def stage(folder, *found):
+    for number, variant in enumerate(found):
+        (folder / str(number)).mkdir(parents=True)
+        (folder / str(number) / "variant.json").write_text(json.dumps(variant))
+    return folder
+
+
+def test_variants_and_skips_come_from_reframes_dry_run(tmp_path):
+    found = variants.read(OUTPUT, stage(tmp_path, samples.variant(stack="mpich"), samples.variant()))
+    assert set(found.variants) == {"mpich", "openmpi"}
+    assert found.of("intelmpi") == {}
+    assert found.skips == {
+        "mpich": {"osu_pair %operation=bw %placement=pair:numa": "no two cores"},
+        "openmpi": {"imb_pair %placement=pair:l3": "stack openmpi has no imb-mpi1"},
+    }
+
+
+def test_a_damaged_variant_and_one_of_two_partitions(tmp_path):
+    with pytest.raises(PlumbError, match="variant"):
+        variants.read("", stage(tmp_path / "a", {**samples.variant(), "launches": 0}))
+    with pytest.raises(PlumbError, match="is there twice"):
+        variants.read("", stage(tmp_path / "b", samples.variant(), samples.variant(partition="other")))
+
+
+def listing(*names, other=(), **changes):
+    made = {name: samples.variant(name=name, **changes) for name in (*names, *other)}
+    return variants.Listing({"old": {n: made[n] for n in names}, "new": {**made}})
+
+
+BOTH = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
+OFFERS = [{"benchmarks": {"stream": {"suite": "stream"}, "pi": {"suite": "kernels"}}}] * 2
+
+
+def test_variants_of_both_sides_are_paired(tmp_path):
+    found = listing("a", "b", other=("c",))
+    found.skips = {"old": {"d": "too few cores", "e": "too few cores"}, "new": {"d": "x", "e": "x"}}
+    couples, notes = run.pair_up(found, BOTH, OFFERS, False)
+    assert [[variant["stack"] for variant in couple] for couple in couples] == [["old", "new"], ["old", "new"]]
+    assert notes == ["not compared: c (only new can run it)", "skipped   2 x too few cores"]
+
+
+def test_what_the_candidate_lost_is_an_error_unless_it_is_said_to_be_known():
+    found = listing("a", "b")
+    del found.variants["new"]["b"]
+    with pytest.raises(PlumbError, match="new cannot run 1 of the 2 variants of old, such as b"):
+        run.pair_up(found, BOTH, OFFERS, False)
+    couples, notes = run.pair_up(found, BOTH, OFFERS, True)
+    assert len(couples) == 1
+    assert notes == ["not compared: b (only old can run it)"]
+
+
+def test_of_two_commits_only_the_kernels_are_compared():
+    found = listing("a")
+    found.variants["old"]["b"] = samples.variant(name="b", benchmark="pi")
+    commits = tuple(sides.Side(side.role, "old", digit * 40) for side, digit in zip(BOTH, "12", strict=True))
+    couples, notes = run.pair_up(found, commits, OFFERS, False)
+    assert [[variant["stack"] for variant in couple] for couple in couples] == [["old@" + "1" * 12, "old@" + "2" * 12]]
+    assert notes == ["not compared: 1 variants whose program is the stack's on both sides"]
+    assert couples[0][0]["name"] == "b"
+
+
+def test_nothing_in_common_and_two_partitions_are_errors():
+    with pytest.raises(PlumbError, match="0 variants"):
+        run.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
+    found = listing("a", "b")
+    found.variants["old"]["b"]["partition"] = "other"
+    with pytest.raises(PlumbError, match="--site SITE:PARTITION"):
+        run.pair_up(found, BOTH, OFFERS, False)
+
+
+def write_rules(folder, text):
+    file = folder / "rules.yaml"
+    file.write_text(textwrap.dedent(text))
+    return file
+
+
+def margins(variant):
+    return {figure["name"]: (figure["tolerance"], figure["must_detect"]) for figure in variant["figures"]}
+
+
+FIGURES = [{"name": name, "metric": name, "where": {}} for name in ("latency", "bandwidth")]
+
+
+def test_rules_then_the_test_then_the_command_line(tmp_path):
+    file = write_rules(
+        tmp_path,
+        """
+        schema: 1
+        rules:
+          - {test: osu_.*, figure: latency, tolerance: 0.02, must_detect: 0.1}
+          - {variant: "=pair:l3", must_detect: 0.2}
+        """,
+    )
+    entries, where = rules.load(file, "local")
+    figures = [FIGURES[0], {**FIGURES[1], "tolerance": 0.03, "must_detect": 0.07}]
+    osu = samples.variant(test="osu_pair", name="osu_pair %placement=pair:numa", figures=figures)
+    assert margins(rules.settle(osu, entries, where, Rule())) == {"latency": (0.02, 0.1), "bandwidth": (0.03, 0.07)}
+    imb = samples.variant(test="imb_pair", name="imb_pair %placement=pair:l3", figures=figures)
+    found = rules.settle(imb, entries, where, Rule(0.005, 0.5))
+    assert margins(found) == {"latency": (0.005, 0.2), "bandwidth": (0.03, 0.2)}
+    schemas.check("variant", found, "here")
+
+
+def test_the_sites_rules_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    assert rules.load(None, "here") == ([], "")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "gate.yaml").write_text("schema: 1\nrules: [{must_detect: 0.1}]\n")
+    assert rules.load(None, "here") == ([{"must_detect": 0.1}], str(tmp_path / "here" / "gate.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("schema: 1\nrules: [{test: x, tolerence: 0.1}]", "tolerence"),
+        ("schema: 1\nrules: [{test: x}]", "rules.0"),
+        ("schema: 1\nrules: [{test: '(', tolerance: 0.1}]", "rule 1: '(' is no regular expression"),
+        ("schema: 1\nrules: [{tolerance: -1}]", "-1"),
+        ("schema: 2\nrules: []", "schema"),
+        ("- 1", "not a mapping"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_bad_rules(tmp_path, text, said):
+    with pytest.raises(PlumbError) as caught:
+        rules.load(write_rules(tmp_path, text), "local")
+    assert said in str(caught.value)
+    assert "rules.yaml" in str(caught.value)
+
+
+def test_absent_rules_and_margins_that_contradict(tmp_path):
+    with pytest.raises(PlumbError, match="does not exist"):
+        rules.load(tmp_path / "absent.yaml", "local")
+    with pytest.raises(PlumbError, match="latency: tolerance"):
+        rules.settle(samples.variant(figures=FIGURES), [{"tolerance": 0.1}], "rules.yaml", Rule())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "nothing to judge"),
+        ("--baseline a", "nothing to judge"),
+        ("--candidate a", "--candidate needs both sides"),
+        ("--tests x", "--tests needs both sides"),
+        ("s.jsonl --candidate a --baseline b", "two ways at once"),
+        ("s.jsonl --pairs f.csv", "two ways at once"),
+        ("s.jsonl --better lower", "--better goes with --pairs"),
+        ("--pairs f.csv", "--pairs without a direction"),
+        ("--pairs f.csv --better lower --baseline a", "--baseline goes with"),
+        ("--resume d --baseline a", "--resume goes on with what was begun"),
+        ("--resume d --seed 1", "--resume goes on with what was begun"),
+        ("--resume absent/folder", "no such folder"),
+        ("--baseline a --candidate b --minutes 0", "--minutes is 0"),
+        ("--baseline a --candidate b --minutes nan", "--minutes is nan"),
+        ("--baseline no-such --candidate mpich", "'no-such' is neither"),
+        ("--baseline a --candidate b --tolerance 0.1", "must-detect"),
+    ],
+)
+def test_options_that_do_not_go_together(options, said, checkout, capsys):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert command.run(parser.parse_args(options.split())) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("plumb: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+class Reader(HTMLParser):
+    """What a page has, and that its elements nest."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.counts, self.links, self.text = [], {}, [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+        if tag not in ("meta", "line", "circle", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag):
+        if tag not in ("meta", "line", "circle"):
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def read_page(text):
+    reader = Reader()
+    reader.feed(text)
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_shows_every_pair_and_escapes_names():
+    values = [10.0 + place % 5 * 0.01 for place in range(20)]
+    slower = [value * 1.1 for value in values]
+    found = [
+        Series("fine", values, values[::-1], "lower", aside=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
+        Series("<script>alert('x')</script> & \"", values, slower, "lower"),
+        Series("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
+        Series("short", values[:5], values[:5], "lower"),
+        Series("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
+    ]
+    text = page.page(found, judge.judge(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
+    reader = read_page(text)
+    assert reader.counts["svg"] == 4
+    assert reader.counts["circle"] == 80 + 2
+    assert reader.counts.get("script") is None
+    assert "<script>alert('x')</script> & \"" in reader.text
+    assert "plumb gate --tests 'a<b'" in reader.text
+    assert "5 pairs: the first look is at 13" in reader.text
+    assert all(link.startswith("#s") for link in reader.links)
+    assert "prefers-color-scheme: dark" in text
+    assert "nan" not in text.lower().replace("tolerance", "")
+    assert "-inf" not in text
+
+
+def test_the_page_of_many_series_stays_small():
+    values = [10.0 + place % 7 * 0.01 for place in range(90)]
+    found = [Series(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
+    text = page.page(found, judge.judge(found, Rule()), Rule(), [])
+    assert read_page(text).counts["svg"] == page.PLOTS
+    assert "800 series without a plot" in text
+    assert len(text) < 5_000_000
+
+
+def test_the_page_is_written(tmp_path, capsys):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    file = tmp_path / "gate.html"
+    pairs = "".join(f"a,{10 + place % 5 / 100},{10 + place % 3 / 100}\n" for place in range(30))
+    (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
+    options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
+    assert command.run(parser.parse_args(options)) == 0
+    assert read_page(file.read_text()).counts["circle"] == 30

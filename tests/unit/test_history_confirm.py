@@ -1,0 +1,217 @@
+"""``plumb history --confirm``: which software is measured against which, and what its answers become."""
+
+import argparse
+import json
+
+import pytest
+import samples
+
+from plumbline import paths, site
+from plumbline.errors import PlumbError
+from plumbline.gate import confirm, run
+from plumbline.gate.judge import Verdict
+from plumbline.history import command
+from plumbline.records import store
+from plumbline.stacks import manifest as manifests
+
+NAME = samples.variant()["name"]
+
+
+def software(version, commit="f" * 40, suite="stream", program="1"):
+    """What of a record tells its software."""
+    stack = samples.record()["stack"]
+    return {
+        "stack": {**stack, "mpi": {**stack["mpi"], "version": version}},
+        "benchmark": {**samples.record()["benchmark"], "suite": suite, "sha256": program * 64},
+        "suite": {"version": "0.1.0", "commit": commit, "dirty": False},
+    }
+
+
+def session(number, triad, **changes):
+    made = samples.record(
+        id=f"{number:012x}", session=f"s{number}", time=f"2026-01-{1 + number:02d}T00:00:00.000Z", **changes
+    )
+    made["figures"][0]["value"] = triad
+    store.write(store.session_file("local", made["session"]), [made])
+    return made
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Empty results and stacks; this host belongs to site ``local``."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setattr(site, "here", lambda: "local")
+    return tmp_path
+
+
+def install(name, record):
+    """A stack with the software of ``record`` under another name and path."""
+    (paths.stacks() / name).mkdir(parents=True)
+    benchmark = {**record["benchmark"], "command": [f"/other/{name}"], "file": f"/other/{name}"}
+    document = {
+        "schema": 1,
+        "name": name,
+        "provider": "wheel",
+        "mpi": record["stack"]["mpi"],
+        "compiler": {**record["stack"]["compiler"], "path": "/other/gcc"},
+        "launcher": {"family": "prrte", "command": "/other/mpirun"},
+        "prefix": "/other",
+        "environment": {},
+        "modules": [],
+        "benchmarks": {"stream": benchmark},
+        "sources": record["stack"]["sources"],
+    }
+    manifests.save(document)
+
+
+def history(*options):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(list(options)))
+
+
+@pytest.fixture
+def slower(place):
+    """A series that became 10 % slower with another version of MPI; the records before and at the change."""
+    old = [session(number, 10000.0 + number % 3 * 10, **software("5.0")) for number in range(15)]
+    new = [session(15 + number, 9000.0 + number % 3 * 10, **software("5.1")) for number in range(7)]
+    return old[-1], new[0]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Calls of the measurement, which answers with ``measured.verdict``."""
+
+    class Measured(list):
+        verdict = Verdict(f"{NAME}: triad", "FAIL", 13, 0.9, (0.89, 0.91), 0.01, "slower by 11 %")
+
+    calls = Measured()
+
+    def make(say):
+        def measure(both, couple, rule):
+            calls.append((both, couple, rule))
+            return run.Outcome([], [calls.verdict], [])
+
+        return measure
+
+    monkeypatch.setattr(confirm, "measure_here", make)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "status"),
+    [("FAIL", "confirmed", 1), ("PASS", "refuted", 0), ("INCONCLUSIVE", "open", 2), ("INVALID", "invalid", 3)],
+)
+def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, capsys, verdict, state, status):
+    install("mpi-old", slower[0])
+    install("openmpi", slower[1])
+    measured.verdict = Verdict(f"{NAME}: triad", verdict, 13, reason="because")
+    assert history("--confirm") == status
+    said = capsys.readouterr().out
+    assert f"{state}: {NAME} openmpi triad: openmpi against mpi-old, 13 pairs: because" in said
+    assert said.splitlines()[-1] == f"Newest changes for the worse: 1 {state}"
+    ((both, couple, rule),) = measured
+    assert [side.measured for side in both] == ["mpi-old", "openmpi"]
+    assert [variant["stack"] for variant in couple] == ["mpi-old", "openmpi"]
+    assert rule.must_detect == 0.05
+
+
+def test_json_has_the_confirmation_and_nothing_else_on_stdout(slower, measured, capsys):
+    install("mpi-old", slower[0])
+    install("openmpi", slower[1])
+    assert history("--confirm", "--json") == 1
+    out, err = capsys.readouterr()
+    (line,) = map(json.loads, out.splitlines())
+    assert line["confirmation"]["state"] == "confirmed"
+    assert "confirming: " in err
+
+
+def test_without_confirm_nothing_is_measured(slower, measured, capsys):
+    assert history() == 1
+    assert measured == []
+    assert "--confirm measures the newest changes" in capsys.readouterr().out
+
+
+def test_a_stack_that_is_gone_says_what_must_be_run(slower, measured, capsys):
+    install("openmpi", slower[1])
+    assert history("--confirm") == 2
+    said = capsys.readouterr().out
+    assert "the last good stack openmpi is not installed here any more" in said
+    assert "fresh sessions on at least 3 nodes of partition default" in said
+    assert f"plumb reproduce {slower[1]['id']} on each" in said
+    assert measured == []
+
+
+def test_the_same_software_cannot_be_confirmed_in_pairs(place, measured, capsys):
+    for number in range(22):
+        session(number, (10000.0 if number < 15 else 9000.0) + number % 3 * 10)
+    assert history("--confirm") == 2
+    assert "the software did not change" in capsys.readouterr().out
+    assert measured == []
+
+
+def test_a_quiet_history_and_an_improvement_need_no_confirmation(place, measured, capsys):
+    for number in range(22):
+        session(number, (10000.0 if number < 15 else 11000.0) + number % 3 * 10)
+    assert history("--confirm") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "Newest changes for the worse: none"
+    assert measured == []
+
+
+def test_numbers_cannot_be_confirmed(place, capsys):
+    assert history("--confirm", "--series", "f.csv", "--better", "lower") == 3
+    assert "--confirm goes with the records" in capsys.readouterr().err
+
+
+def kernels(commits):
+    return [
+        samples.record(**software("5.0", commit=commit, suite="kernels", program=program))
+        for commit, program in zip(commits, "ab", strict=True)
+    ]
+
+
+def test_kernels_of_two_commits_are_built_against_the_stack(place, monkeypatch):
+    good, bad = kernels(("1" * 40, "2" * 40))
+    install("openmpi", samples.record(**software("5.0")))
+    monkeypatch.setattr(confirm, "_known", lambda commit: True)
+    both = confirm.choose(good, bad)
+    assert [side.measured for side in both] == ["openmpi@" + "1" * 12, "openmpi@" + "2" * 12]
+    monkeypatch.setattr(confirm, "_known", lambda commit: commit[0] == "2")
+    assert confirm.choose(good, bad) == "the commits of the kernels are not in this checkout"
+
+
+def test_another_site_is_not_measured_here(slower):
+    good, bad = slower
+    assert "this host belongs to local" in confirm.choose(good, {**bad, "site": "elsewhere"})
+
+
+def test_the_library_a_program_loads_is_part_of_the_software():
+    one, two = samples.record(), samples.record()
+    one["benchmark"]["facts"] = {"library": "/a", "library_sha256": "1"}
+    two["benchmark"]["facts"] = {"library": "/b", "library_sha256": "1"}
+    assert confirm.identity(one) == confirm.identity(two)
+    two["benchmark"]["facts"]["library_sha256"] = "2"
+    assert confirm.identity(one) != confirm.identity(two)
+
+
+def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_alarm_open(slower):
+    install("mpi-old", slower[0])
+    install("openmpi", slower[1])
+    calls = []
+
+    def measure(both, couple, rule):
+        calls.append(couple)
+        return run.Outcome([], [Verdict(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
+
+    confirmer = confirm.Confirmer(confirm.Rule(), measure)
+    for figure in ("triad", "copy"):
+        assert confirmer.answer(confirm.Alarm("s", figure, *slower)).state == "refuted"
+    assert len(calls) == 1
+
+    def broken(both, couple, rule):
+        raise PlumbError("no program")
+
+    answer = confirm.Confirmer(confirm.Rule(), broken).answer(confirm.Alarm("s", "triad", *slower))
+    assert answer.state == "open"
+    assert "no program" in answer.text
