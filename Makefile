@@ -15,7 +15,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign test rates lint lock clean distclean
+.PHONY: help venv setup campaign test rates scale lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -46,8 +46,12 @@ test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, pytest
 	@ctest --test-dir build/cmake --output-on-failure
 	@$(BIN)/python -m pytest
 
-rates: .venv/.stamp-dev ## error rates of the gate, measured on simulated series (docs/gate.md)
+rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nodes, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
+	@$(BIN)/python tests/rates/outliers.py --full
+
+scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md)
+	@$(BIN)/python tests/scale/bench_store.py
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plumbline import paths, units
 from plumbline.errors import PlumbError
-from plumbline.records import store
+from plumbline.records import query
 from plumbline.views import summary
 
 #: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
@@ -97,8 +97,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
 
 
 def _report(campaign: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
-    records, damages = store.read_all()
-    mine = [record for record in records if record["campaign"] == campaign]
+    mine, damages = query.records(query.Selection(campaign=campaign))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
@@ -114,7 +113,7 @@ def _report(campaign: str, code: int, ended: list[tuple[str, str]], seconds: flo
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
         f"\nplumb show ID tells all about a line; ReFrame's output: {paths.build() / 'reframe' / 'campaign.out'}"
     )
-    bad = failed or any(not record["verified"] or record["verdict"] == "invalid" for record in mine)
+    bad = failed or any(not row.verified or row.verdict == "invalid" for row in mine)
     return code or (1 if bad else 0)
 
 

@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     from plumbline.gate import command as gate_command
     from plumbline.history import command as history_command
     from plumbline.outliers import command as outliers_command
+    from plumbline.records import command as records_command
     from plumbline.references import command as references_command
     from plumbline.references import lint as lint_command
     from plumbline.site import command as site_command
@@ -86,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         ("lint", lint_command, "check every reference of every site"),
         ("gate", gate_command, "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
         ("history", history_command, "change points in the records, or in given numbers"),
+        ("compact", records_command, "make few Parquet files of many session files"),
         ("outliers", outliers_command, "nodes and links that differ from their class"),
         ("ci", ci_command, "pipelines that gate merge requests and measure every night"),
     ):
@@ -108,12 +110,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from plumbline.records import store
+    from plumbline.records import query
     from plumbline.views import summary
 
-    records, damages = store.read_all(arguments.site)
-    if arguments.test:
-        records = [record for record in records if record["variant"]["test"].startswith(arguments.test)]
+    records, damages = query.records(query.Selection(site=arguments.site, test=arguments.test))
     print(summary.listing(records))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)

@@ -20,15 +20,16 @@ def replace(file: Path, text: str) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(file)
-        _sync_folder(file.parent)
+        sync(file.parent)
     except OSError:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -15,12 +15,13 @@ from typing import Any
 import reframe as rfm
 import reframe.utility.sanity as sn
 from reframe.core.builtins import run_after, run_before, sanity_function, variable
-from reframe.core.exceptions import SanityError
+from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 
 from plumbline import paths, site
 from plumbline.errors import PlumbError
 from plumbline.records import store
+from plumbline.references.match import thresholds
 from plumbline.rfm_settings import FEATURE
 from plumbline.topology import machine, plan
 from plumbline.topology.machine import Machine
@@ -74,12 +75,14 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     benchmark = variable(str)
     #: arguments of the benchmark program
     arguments = variable(list, value=[])
-    #: parser of its output: ``stream``, ``imb`` or ``osu``
+    #: parser of its output: ``stream``, ``imb``, ``osu`` or ``kernel``
     parser = variable(str)
     #: what the parser must know besides the output
     context = variable(dict, value={})
     #: figures of merit: (name, metric, parameters of the measurement); no parameters: the best of the curve
     figures = variable(list)
+    #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
+    margins = variable(dict, value={})
     #: ranks on each node; 0: as many as the placement has room for
     ranks_per_node = variable(int, value=0)
     #: nodes of the job; ``pair:node`` takes two
@@ -118,9 +121,14 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     def resolve_placement(self) -> None:
         """Skip, with the shortage named, what this stack or this machine cannot hold."""
         self.skip_if(not configured(), UNCONFIGURED)
+        archived = self.current_partition.extras["archived"] and not self.is_dry_run()
+        self.skip_if(archived, f"site {self.current_system.name} is archived: --dry-run makes its job scripts")
         extras = self.current_environ.extras
         offered = extras["benchmarks"]
-        self.skip_if(self.benchmark not in offered, f"stack {extras['stack']} has no {self.benchmark}")
+        if offered is None:  # a stack of another site: what it has is not known here, and a dry run need not know
+            self.skip_if(not self.is_dry_run(), f"stack {extras['stack']} is not installed in this checkout")
+        else:
+            self.skip_if(self.benchmark not in offered, f"stack {extras['stack']} has no {self.benchmark}")
         available = self.current_partition.extras["nodes"]
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}")
         try:
@@ -144,6 +152,19 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
         self.time_limit = f"{int(self.launches * self.launch_time_limit) + 60}s"
 
+    @run_after("setup")
+    def require_references(self) -> None:
+        """A family without a reference file ends before it is measured: nobody said what is expected of it."""
+        file = site.references_file(self.current_system.name, type(self).__name__)
+        if not self.is_dry_run() and not file.is_file():
+            raise PerformanceError(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
+
+    @run_before("run")
+    def pass_access_options(self) -> None:
+        """ReFrame's backend for Grid Engine leaves the partition's access options out of the job script."""
+        if self.current_partition.scheduler.registered_name == "sge":
+            self.job.options = [*self.current_partition.access, *self.job.options]
+
     @run_before("run")
     def write_variant(self) -> None:
         """The description that ``plumb launch`` works from, in the stage folder."""
@@ -163,7 +184,10 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
             "nodes": self.nodes,
             "parser": self.parser,
             "context": self.context,
-            "figures": [{"name": name, "metric": metric, "where": where} for name, metric, where in self.figures],
+            "figures": [
+                {"name": name, "metric": metric, "where": where, **self.margins.get(name, {})}
+                for name, metric, where in self.figures
+            ],
             "launches": self.launches,
             "time_limit_s": self.launch_time_limit,
             "environment": self.benchmark_environment,
@@ -181,11 +205,17 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def show_figures(self) -> None:
-        """The record's figures, as ReFrame's performance variables."""
+        """The record's figures, as ReFrame's performance variables, with the references that its verdict came from."""
+        if self.is_dry_run():
+            return
+        expected = {}
         for figure in self.record()["figures"]:
             self.perf_variables[figure["name"]] = sn.make_performance_function(
                 sn.defer(figure["value"]), figure["unit"]
             )
+            if figure["reference"]:
+                expected[figure["name"]] = thresholds(figure["reference"], figure["value"])
+        self.reference = {self.current_partition.fullname: expected} if expected else {}
 
     def optional(self, name: str) -> Any:
         """What the test says of ``name``, or None where it says nothing."""
@@ -200,6 +230,32 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
                 f"no record was written: {items[0] if items else why[-1] if why else 'see the job output'}"
             )
         return items[0]
+
+
+class KernelTest(PlumbTest):
+    """One of our own kernels, as built for the stack.
+
+    A test may have a parameter ``build`` of ``stack`` and ``abi``: the build for the stack, and the one that every
+    library with the standard MPI ABI runs.
+    """
+
+    #: program name; a test's ``arguments`` need not say ``--json``
+    kernel = variable(str)
+
+    parser = "kernel"
+    tags = {"kernels", "full"}
+
+    @run_after("init")
+    def name_kernel(self) -> None:
+        """The manifest has the kernels under their own names, the ABI build with ``-abi``."""
+        self.benchmark = f"{self.kernel}-abi" if self.optional("build") == "abi" else self.kernel
+        self.context = {"kernel": self.kernel}
+
+    @run_after("setup")
+    def ask_for_json(self) -> None:
+        """What the parser reads."""
+        if "--json" not in self.arguments:
+            self.arguments = [*self.arguments, "--json"]
 
 
 class SuiteTest(rfm.RunOnlyRegressionTest):

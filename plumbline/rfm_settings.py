@@ -19,6 +19,7 @@ _SCHEDULERS = {
     "slurm": "slurm",
     "squeue": "squeue",
     "pbs": "pbs",
+    "sge": "sge",
     "lsf": "lsf",
     "flux": "flux",
     "ssh": "ssh",
@@ -28,34 +29,44 @@ _SCHEDULERS = {
 def configuration() -> dict[str, Any]:
     """The dictionary that ReFrame wants as ``site_configuration``."""
     stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
-    systems = [_system(found, stacks) for found in site.load_all()]
-    systems.append(_unconfigured())
+    sites = site.load_all()
+    for found in sites:
+        if site.is_here(found):
+            _require_stacks(found, stacks)
+    offered = {name for found in sites for part in found["partitions"] for name in part["stacks"]}
+    environments = [_environment(manifest) for manifest in stacks.values()]
+    environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
     return {
-        "systems": systems,
-        "environments": [*(_environment(manifest) for manifest in stacks.values()), {"name": NOTHING}],
+        "systems": [*(_system(found) for found in sites), _unconfigured()],
+        "environments": [*environments, {"name": NOTHING}],
         "general": [{"check_search_path": [str(paths.root() / "reframe-tests")], "remote_detect": False}],
         "logging": [_logging()],
     }
 
 
-def _system(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _require_stacks(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> None:
+    """What this host's own site offers must be installed; a name that is not is a slip of the pen."""
+    for part in found["partitions"]:
+        missing = [name for name in part["stacks"] if name not in stacks]
+        if missing:
+            raise PlumbError(
+                f"site {found['name']}, partition {part['name']}: stack {missing[0]} is not installed",
+                str(paths.sites() / found["name"] / "site.yaml"),
+                f"plumb stack install {missing[0]}, or take it out of the list",
+            )
+
+
+def _system(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": found["name"],
         "descr": found["description"],
         "hostnames": found["hostnames"],
         "modules_system": found.get("modules_system", "nomod"),
-        "partitions": [_partition(found, part, stacks) for part in found["partitions"]],
+        "partitions": [_partition(found, part) for part in found["partitions"]],
     }
 
 
-def _partition(found: dict[str, Any], part: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    missing = [name for name in part["stacks"] if name not in stacks]
-    if missing:
-        raise PlumbError(
-            f"site {found['name']}, partition {part['name']}: stack {missing[0]} is not installed",
-            str(paths.sites() / found["name"] / "site.yaml"),
-            f"plumb stack install {missing[0]}, or take it out of the list",
-        )
+def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": part["name"],
         "descr": part.get("description", part["name"]),
@@ -68,6 +79,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any], stacks: dict[str, di
         "prepare_cmds": part.get("prepare", []),
         "env_vars": [["PLUMB_ROOT", shlex.quote(str(paths.root()))]],
         "extras": {
+            "archived": found.get("archived", False),
             "nodes": part.get("nodes", 1),
             "topology": str(paths.sites() / found["name"] / part["topology"]),
         },
@@ -81,6 +93,11 @@ def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
         "features": [FEATURE],
         "extras": {"stack": manifest["name"], "benchmarks": sorted(manifest["benchmarks"])},
     }
+
+
+def _elsewhere(name: str) -> dict[str, Any]:
+    """A stack that another site offers and this checkout has not: job scripts can be made for it, nothing can run."""
+    return {"name": name, "features": [FEATURE], "extras": {"stack": name, "benchmarks": None}}
 
 
 def _unconfigured() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from plumbline import units
 from plumbline.errors import PlumbError
 from plumbline.history import series as source
 from plumbline.history.series import Series
-from plumbline.records import store
+from plumbline.records import query, store
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -107,15 +107,15 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
     from plumbline.history.changes import follow
 
-    records, damages = store.read_all(args.site)
+    rows, damages = query.records(query.Selection(site=args.site, test=args.test))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = source.of_records(records, args.test)
+    found = source.of_records(rows)
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     courses = [(series, follow(series.values, settings)) for series in found]
     lines = [report(series, course, settings) for series, course in courses]
-    answers = _confirm(courses, records, settings, args.json) if args.confirm else {}
+    answers = _confirm(courses, settings, args.json) if args.confirm else {}
     for place, answer in answers.items():
         lines[place]["confirmation"] = {"state": answer.state, "text": answer.text}
     if args.json:
@@ -131,9 +131,7 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     return ALARM if any(map(_worse, lines)) else QUIET
 
 
-def _confirm(
-    courses: list[tuple[Series, Course]], records: list[dict[str, Any]], settings: Settings, quiet: bool
-) -> dict[int, Answer]:
+def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bool) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
     from plumbline.gate import confirm  # measuring needs the launch driver; looking at history does not
     from plumbline.gate.sequential import Rule
@@ -141,14 +139,13 @@ def _confirm(
     def say(line: str) -> None:
         print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
 
-    by_id = {record["id"]: record for record in records}
     rule = Rule(settings.min_effect / 5, settings.min_effect)
     confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
     answers = {}
     for place, (series, course) in enumerate(courses):
         last = course.changes[-1] if course.changes else None
         if last is not None and direction(series.better, last.ratio) == "worse":
-            good, bad = (by_id[series.index[index]] for index in (last.index - 1, last.index))
+            good, bad = (store.find(series.index[index]) for index in (last.index - 1, last.index))
             say(f"confirming: {series.name}, slower since {bad['id']}")
             answers[place] = confirmer.answer(confirm.Alarm(series.name, series.key["figure"], good, bad))
     return answers

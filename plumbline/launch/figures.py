@@ -47,7 +47,8 @@ def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any
     value = statistics.median(samples)
     used = packages_used(record["plan"], host)
     directions = record["variant"]["context"].get("directions", 1)
-    limit = limits.of(wanted["metric"], facts, used, record["placement"]["nodes"], directions)
+    known = {**limits.reach(record["plan"], host), **limits.kind(chosen[0]["params"]), "unit": chosen[0]["unit"]}
+    limit = limits.of(wanted["metric"], facts, used, record["placement"]["nodes"], directions, **known)
     if limit is not None:
         limit["percent"] = round(100 * value / limit["value"], 2)
     return {

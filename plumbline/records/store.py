@@ -10,6 +10,7 @@ from typing import Any
 
 from plumbline import files, paths, schemas
 from plumbline.errors import PlumbError
+from plumbline.records import sources
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,23 @@ def write(file: Path, records: list[dict[str, Any]]) -> None:
 
 def read_file(file: Path) -> Iterator[dict[str, Any] | Damage]:
     """Every record of ``file``, and a :class:`Damage` for every line that is none."""
+    for _, item in numbered(file):
+        yield item
+
+
+def numbered(file: Path) -> Iterator[tuple[int, dict[str, Any] | Damage]]:
+    """The same, each with the number of its line (0 for a file that cannot be read)."""
     try:
         with file.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
-                    yield _parse(file, number, line)
+                    yield number, parse(file, number, line)
     except OSError as error:
-        yield Damage(file, 0, error.strerror or str(error))
+        yield 0, Damage(file, 0, error.strerror or str(error))
 
 
-def _parse(file: Path, number: int, line: bytes) -> dict[str, Any] | Damage:
+def parse(file: Path, number: int, line: bytes) -> dict[str, Any] | Damage:
+    """The record that ``line`` of ``file`` is, or why it is none."""
     try:
         record = json.loads(line)
         schemas.check("record", record, f"{file}:{number}")
@@ -68,29 +76,50 @@ def _parse(file: Path, number: int, line: bytes) -> dict[str, Any] | Damage:
 
 
 def read_all(site: str | None = None) -> tuple[list[dict[str, Any]], list[Damage]]:
-    """All records below ``results/`` (of one site, if named), oldest first, and what could not be read."""
-    folder = paths.results() / site if site else paths.results()
-    records: list[dict[str, Any]] = []
+    """All records below ``results/`` (of one site, if named), oldest first, and what could not be read.
+
+    This reads and checks every byte. For tables of many records there is :mod:`plumbline.records.query`.
+    """
+    return sources.steady(_read, site)
+
+
+def _read(found: sources.Sources) -> tuple[list[dict[str, Any]], list[Damage]]:
+    records: dict[str, dict[str, Any]] = {}
     damages: list[Damage] = []
-    for file in sorted(folder.rglob("*.jsonl")):
-        for item in read_file(file):
-            if isinstance(item, Damage):
-                damages.append(item)
-            else:
-                records.append(item)
-    records.sort(key=lambda record: (record["time"], record["id"]))
-    return records, damages
+    for file, number, item in _everything(found):
+        if isinstance(item, Damage):
+            damages.append(item)
+        elif records.setdefault(item["id"], item) != item:
+            damages.append(repeated(file, number, item["id"]))
+    sources.check_present(damage.file for damage in damages)
+    return sorted(records.values(), key=lambda record: (record["time"], record["id"])), damages
+
+
+def repeated(file: Path, number: int, name: str) -> Damage:
+    """The damage that a line is whose id another record has already; equal copies of a record are none."""
+    return Damage(file, number, f"another record has the id {name} too")
+
+
+def _everything(found: sources.Sources) -> Iterator[tuple[Path, int, dict[str, Any] | Damage]]:
+    for file in found.sessions:
+        for number, item in numbered(file):
+            yield file, number, item
+    if found.parts:
+        from plumbline.records import parts  # not above: plumb launch needs no engine
+
+        yield from parts.read(found)
 
 
 def find(prefix: str) -> dict[str, Any]:
     """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
-    records, _ = read_all()
-    if prefix == "last" and records:
-        return records[-1]
-    matches = [record for record in records if record["id"].startswith(prefix)]
-    if not matches:
+    from plumbline.records import query  # not above: plumb launch needs no engine
+
+    ids = query.ids("" if prefix == "last" else prefix)
+    if not ids:
         raise PlumbError(f"no record '{prefix}'", str(paths.results()), "plumb list shows the ids")
-    if len(matches) > 1:
-        some = ", ".join(record["id"] for record in matches[:4])
-        raise PlumbError(f"'{prefix}' begins {len(matches)} ids", some, "give more of the id")
-    return matches[0]
+    if prefix != "last" and len(ids) > 1:
+        raise PlumbError(f"'{prefix}' begins {len(ids)} ids", ", ".join(ids[:4]), "give more of the id")
+    records, damages = query.full([ids[-1]])
+    if not records:
+        raise PlumbError(f"the record is damaged: {damages[0].reason}", f"{damages[0].file}:{damages[0].line}")
+    return records[0]

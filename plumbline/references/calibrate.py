@@ -22,6 +22,7 @@ from scipy import special
 from plumbline import files, limits, site
 from plumbline.errors import PlumbError
 from plumbline.references import match
+from plumbline.site.tests import family
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
 NARROWEST, WIDEST = 0.05, 0.5
@@ -95,7 +96,7 @@ def propose(records: list[dict[str, Any]], site_name: str, min_sessions: int = 3
         found = present.resolve(groups[key].records[-1], new["figure"])
         old = found.entry if found else None
         kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
-        outcome.changes.setdefault(match.family(new["test"]), []).append(Change(old, new, kept))
+        outcome.changes.setdefault(family(new["test"]), []).append(Change(old, new, kept))
     return outcome
 
 

@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from plumbline import site, units
-from plumbline.errors import PlumbError
 from plumbline.records import store
 from plumbline.references import match
 from plumbline.views.table import table
@@ -21,7 +20,7 @@ HEADER = ("reference", "old", "new", "unit", "change", "within", "sessions", "")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb calibrate``."""
     parser.add_argument("--test", metavar="PREFIX", help="only tests whose name begins so")
-    parser.add_argument("--site", help="default: the only one there is")
+    parser.add_argument("--site", help="default: the one that this host is of")
     parser.add_argument("--min-sessions", type=int, default=3, metavar="N", help="sessions needed (default: 3)")
     parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
 
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Calibrate; 0 if there is a reference to show, 1 if the records gave none."""
     from plumbline.references import calibrate  # not above: scipy takes longer to load than most commands to run
 
-    name = args.site or _only_site()
+    name = args.site or site.here()
     site.load(name)
     records, damages = store.read_all(name)
     for damage in damages:
@@ -51,14 +50,6 @@ def run(args: argparse.Namespace) -> int:
         f"{len(changes) - changed} stay as they are"
     )
     return 0 if changes else 1
-
-
-def _only_site() -> str:
-    names = site.names()
-    if len(names) != 1:
-        known = ", ".join(names) or "none: plumb site init makes one"
-        raise PlumbError("which site?", "plumb calibrate --site", f"known: {known}")
-    return names[0]
 
 
 def _row(change: Change) -> tuple[str, ...]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from plumbline import limits, paths, site, units
 from plumbline.errors import PlumbError
 from plumbline.references import match
+from plumbline.site import tests as suite
 from plumbline.topology import machine
+from plumbline.topology.machine import Machine
 
-#: which way figures of a unit get better; a percentage (overlap of communication and computation) is higher
-BETTER = {units.US: "lower", units.MB_S: "higher", units.MSG_S: "higher", units.PERCENT: "higher"}
+#: which way figures of a unit get better; percentages are shares of a peak or of hidden communication; ratios vary
+BETTER = {
+    **dict.fromkeys((units.US, units.NS, units.CYCLES, units.BYTES), "lower"),
+    **dict.fromkeys((units.MB_S, units.MSG_S, units.GFLOP_S, units.MLUP_S, units.PERCENT), "higher"),
+}
+#: families whose bandwidths are those of messages
+MESSAGES = ("imb", "osu", "pairs")
 #: bounds wider than this forgive everything
 WIDEST = 1.0
 
@@ -27,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.sites or site.names()
     if not names:
         raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
-    tests = expected_tests()
+    tests = suite.expected()
     found = [fault for name in names for fault in faults(name, tests)]
     for fault in found:
         print(f"FAULT {fault}")
@@ -36,21 +45,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if found else 0
 
 
-def expected_tests() -> set[str]:
-    """The names of the tests that exist."""
-    file = paths.root() / "reframe-tests" / "expected.txt"
-    try:
-        return set(file.read_text(encoding="utf-8").split())
-    except OSError as error:
-        raise PlumbError(f"cannot read the list of tests: {error.strerror}", str(file), "restore the file") from None
-
-
 def faults(site_name: str, tests: set[str]) -> list[str]:
     """Everything that is wrong with the references of a site, one line each, with the file."""
     try:
         description = site.load(site_name)
     except PlumbError as error:
         return [str(error)]
+    nodes = functools.cache(lambda part: machine.load(site.folder(site_name) / part))
     found: list[str] = []
     seen: dict[str, list[tuple[dict[str, Any], str]]] = {}
     families: dict[str, Path] = {}
@@ -65,7 +66,7 @@ def faults(site_name: str, tests: set[str]) -> list[str]:
             found.append(f"{file}: {other.name} is for test '{document['test']}' too: keep them in one file")
         for number, entry in enumerate(document["references"], start=1):
             where = f"{file}: reference {number} ({match.describe(entry)})"
-            found += [f"{where}: {fault}" for fault in entry_faults(entry, document["test"], description, tests)]
+            found += [f"{where}: {fault}" for fault in entry_faults(entry, document["test"], description, tests, nodes)]
             alike = seen.setdefault(match.key(entry), [])
             twins = [twin for other, twin in alike if match.overlap(other, entry)]
             found += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
@@ -73,34 +74,35 @@ def faults(site_name: str, tests: set[str]) -> list[str]:
     return found
 
 
-def entry_faults(entry: dict[str, Any], family: str, description: dict[str, Any], tests: set[str]) -> list[str]:
-    """What is wrong with one entry that obeys the schema."""
+def entry_faults(
+    entry: dict[str, Any], family: str, description: dict[str, Any], tests: set[str], nodes: Callable[[str], Machine]
+) -> list[str]:
+    """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file."""
     found = []
     if entry["test"] not in tests:
         found.append(f"no test is called '{entry['test']}'")
-    if match.family(entry["test"]) != family:
+    if suite.family(entry["test"]) != family:
         found.append(f"the file is for the tests of '{family}'")
-    if BETTER.get(entry["unit"]) is None:
+    if entry["unit"] not in units.UNITS:
         found.append(f"unit '{entry['unit']}' is none of {', '.join(units.UNITS)}")
-    elif BETTER[entry["unit"]] != entry["better"]:
+    elif BETTER.get(entry["unit"], entry["better"]) != entry["better"]:
         found.append(f"figures in {entry['unit']} are better when {BETTER[entry['unit']]}")
-    if metric(entry) in (*limits.STREAM_METRICS, "bandwidth") and entry["unit"] != units.MB_S:
+    if _is_rate(entry) and entry["unit"] != units.MB_S:
         found.append(f"{entry['figure']} is measured in {units.MB_S}, not in {entry['unit']}")
     found += _bound_faults(entry)
     part = next((part for part in description["partitions"] if part["name"] == entry["partition"]), None)
     if part is None:
         found.append(f"the site has no partition '{entry['partition']}'")
     else:
-        found += _limit_faults(entry, site.folder(description["name"]), part)
+        found += _limit_faults(entry, part, nodes)
     return found
 
 
-def metric(entry: dict[str, Any]) -> str:
-    """The metric that an entry's figure is of, by the figure's name: STREAM's kernels and bandwidths have limits."""
-    name = entry["figure"]
-    if entry["test"].startswith("stream") and name in limits.STREAM_METRICS:
-        return str(name)
-    return "bandwidth" if name.startswith("bandwidth") else str(name)
+def _is_rate(entry: dict[str, Any]) -> bool:
+    """Whether a figure's name says that it is a bandwidth: STREAM's kernels, and what is called so."""
+    name = str(entry["figure"])
+    stream = suite.family(entry["test"]) == "stream" and name in limits.STREAM_METRICS
+    return stream or limits.is_of(name, ("bandwidth",)) or name.endswith("bandwidth")
 
 
 def _bound_faults(entry: dict[str, Any]) -> list[str]:
@@ -116,20 +118,35 @@ def _bound_faults(entry: dict[str, Any]) -> list[str]:
     return found
 
 
-def _limit_faults(entry: dict[str, Any], folder: Path, part: dict[str, Any]) -> list[str]:
-    nodes = entry.get("placement", {}).get("nodes", part.get("nodes", 1))
-    limit = limits.of(metric(entry), part.get("facts", {}), _packages(folder / part["topology"], part), nodes, 2)
+def _limit_faults(entry: dict[str, Any], part: dict[str, Any], nodes: Callable[[str], Machine]) -> list[str]:
+    """A value above what all of the test's nodes (with both directions of their links) can give."""
+    facts = part.get("facts", {})
+    if not facts and entry["unit"] != units.PERCENT:  # nothing to work one out from: spare reading the topology
+        return []
+    node = nodes(part["topology"])
+    limit = limits.of(
+        entry["figure"],
+        facts,
+        float(len(node.packages)),
+        _nodes(entry, part),
+        directions=2,
+        unit=entry["unit"],
+        cores=len(node.cores),
+        cache_bytes=node.last_level_cache_bytes,
+        working_set=entry["params"].get(limits.WORKING_SET),
+        message=suite.family(entry["test"]) in MESSAGES,
+    )
     if limit is None or limit["unit"] != entry["unit"] or entry["value"] <= limit["value"] * limits.TOLERANCE:
         return []
     what = f"{entry['value']:g} {entry['unit']} is above the physical limit {limit['value']:g} {limit['unit']}"
     return [f"{what} ({limit['method']})"]
 
 
-def _packages(topology: Path, part: dict[str, Any]) -> float | None:
-    """All packages of the partition's node: what bounds every placement on it. None where no fact would use it."""
-    if "memory_channels_per_package" not in part.get("facts", {}):
-        return None
-    return float(len(machine.load(topology).packages))
+def _nodes(entry: dict[str, Any], part: dict[str, Any]) -> int:
+    """Nodes of the job that an entry is about; all of the partition's where it does not say."""
+    placement = str(entry["params"].get("placement", ""))
+    inside = placement.startswith("pair:") and placement != "pair:node"
+    return int(entry.get("placement", {}).get("nodes", 1 if inside else part.get("nodes", 1)))
 
 
 def _readable(site_name: str) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ class Match:
 
     def of_record(self) -> dict[str, Any]:
         """What a record keeps of it, as ``figure.reference``."""
-        return {**{name: self.entry[name] for name in ("value", "unit", "method")}, "file": self.file}
+        return {**{name: self.entry[name] for name in ("value", "unit", "method", "lower", "upper")}, "file": self.file}
 
 
 class References:
@@ -124,15 +124,25 @@ def bounds(entry: dict[str, Any]) -> tuple[float, float]:
     return low, high
 
 
+def thresholds(reference: dict[str, Any], value: float) -> tuple[float, float | None, float | None, str]:
+    """(value, lower, upper, unit) of a record's reference as ReFrame takes it, bounds as fractions of the value.
+
+    ReFrame compares exactly. A bound that ``value`` misses by :data:`ROUNDING` only is wider by that, so that ReFrame
+    fails what :func:`judge` does not call ``within``, and nothing else.
+    """
+    low, high = bounds(reference)
+    lower, upper = reference["lower"], reference["upper"]
+    if lower is not None and low * (1 - ROUNDING) <= value < low:
+        lower = (1 + lower) * (1 - ROUNDING) - 1
+    if upper is not None and high < value <= high * (1 + ROUNDING):
+        upper = (1 + upper) * (1 + ROUNDING) - 1
+    return reference["value"], lower, upper, reference["unit"]
+
+
 def describe(entry: dict[str, Any]) -> str:
     """One line that names an entry: ``stream_threads placement=core threads=2 triad openmpi default``."""
     params = [f"{name}={value}" for name, value in entry["params"].items()]
     return " ".join([entry["test"], *params, entry["figure"], entry["stack"], entry["partition"]])
-
-
-def family(test: str) -> str:
-    """What a test's references are filed under: its name up to the first underscore."""
-    return test.partition("_")[0]
 
 
 def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:

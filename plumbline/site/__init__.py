@@ -1,5 +1,5 @@
 """Sites: the folders below ``site-configs/`` and what onboarding writes into them."""
 
-from plumbline.site.site import folder, load, load_all, names, partition, references
+from plumbline.site.site import folder, here, is_here, load, load_all, names, partition, references, references_file
 
-__all__ = ["folder", "load", "load_all", "names", "partition", "references"]
+__all__ = ["folder", "here", "is_here", "load", "load_all", "names", "partition", "references", "references_file"]

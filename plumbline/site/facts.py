@@ -13,6 +13,7 @@ from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.site import kernel
 
 VIRTUAL = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "bochs", "hyper-v", "virtual")
 
@@ -55,6 +56,11 @@ def memory() -> dict[str, Any]:
         return {}
     done = subprocess.run(["dmidecode", "--type", "17"], capture_output=True, text=True, check=False)
     return parse_dmidecode(done.stdout) if done.returncode == 0 else {}
+
+
+def known() -> dict[str, Any]:
+    """Everything that can be read of this host for its physical limits."""
+    return {**memory(), **kernel.core(), **kernel.links()}
 
 
 def is_virtual(product: Path = Path("/sys/class/dmi/id")) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import yaml
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
+from plumbline.site.tests import family
 
 FILE = "site.yaml"
 
@@ -22,6 +25,11 @@ def folder(name: str) -> Path:
 def names() -> list[str]:
     """The sites that have a ``site.yaml``, sorted."""
     return sorted(entry.parent.name for entry in paths.sites().glob(f"*/{FILE}"))
+
+
+def references_file(name: str, test: str) -> Path:
+    """Where the references of ``test``'s family stand in site ``name``."""
+    return folder(name) / "references" / f"{family(test)}.yaml"
 
 
 def load(name: str) -> dict[str, Any]:
@@ -45,6 +53,21 @@ def load(name: str) -> dict[str, Any]:
 def load_all() -> list[dict[str, Any]]:
     """Every site, sorted by name."""
     return [load(name) for name in names()]
+
+
+def is_here(document: dict[str, Any]) -> bool:
+    """Whether a site claims this host, as ReFrame decides it: one of its patterns matches the host's name."""
+    return any(re.match(pattern, socket.gethostname()) for pattern in document["hostnames"])
+
+
+def here() -> str:
+    """The name of the site that claims this host: the first, as ReFrame chooses."""
+    documents = load_all()
+    claimed = next((document["name"] for document in documents if is_here(document)), None)
+    if claimed is None:
+        known = ", ".join(document["name"] for document in documents) or "none: plumb site init makes one"
+        raise PlumbError(f"no site claims this host, {socket.gethostname()}", str(paths.sites()), f"known: {known}")
+    return str(claimed)
 
 
 def partition(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -14,21 +14,18 @@ from ruamel.yaml.error import YAMLError
 
 from plumbline import schemas
 from plumbline.errors import PlumbError
-from plumbline.site import facts
+from plumbline.site import facts, tests
 from plumbline.site.site import FILE, check, folder, read_yaml
 
-REFERENCED = ("stream", "imb", "osu")
 HEADER = """\
 # A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
 # `plumb site init` wrote this once; edit it freely. A second run adds what is missing and keeps every key that is here.
 # A fact that is not known is left out, never guessed. Keys: plumbline/schemas/site.json
 """
 FACTS_HINT = """\
-    # Theoretical memory bandwidth = packages x channels x MT/s x bytes. Declare what you know:
-    # facts:
-    #   memory_channels_per_package: 8
-    #   memory_mts: 3200
-    #   memory_bytes_per_transfer: 8
+    # Limits come from `facts`, and what is not known has no limit. Declare what the data sheet says, for example:
+    #   memory_channels_per_package: 8    memory_mts: 3200    memory_bytes_per_transfer: 8
+    #   core_ghz: 3.5    fma_units: 2    simd_bits: 512    cache_bytes_per_cycle: 192    link_gbit: 100
 """
 REFERENCES = """\
 # What {test} is expected to reach here. Empty: records of {test} are shown as `unreferenced`.
@@ -68,7 +65,7 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
     topology = place / topology_name(place, texts[place / FILE], request.partition)
     if request.recapture or not topology.exists():
         texts[topology] = "captured when it is written\n" if dry_run else facts.topology()
-    for test in REFERENCED:
+    for test in tests.families():
         file = place / "references" / f"{test}.yaml"
         if not file.exists():
             texts[file] = REFERENCES.format(test=test)
@@ -86,8 +83,8 @@ def site_text(file: Path, request: Request) -> str:
     """``site.yaml`` as it should be, with a person's keys, order and comments as they are."""
     if not file.exists():
         text = HEADER + _dump(wanted(request))
-        facts_known = "facts" in wanted(request)["partitions"][0]
-        result = text if facts_known else text + FACTS_HINT
+        told = "memory_mts" in wanted(request)["partitions"][0].get("facts", {})
+        result = text if told else text + FACTS_HINT
     else:
         before = file.read_text(encoding="utf-8")
         read_yaml(file, f"site '{request.name}'", "mend the file")
@@ -111,7 +108,7 @@ def wanted(request: Request) -> dict[str, Any]:
         part["nodes"] = request.nodes
     part["topology"] = f"topology/{request.partition}.xml"
     part["stacks"] = list(request.stacks)
-    known = facts.memory()
+    known = facts.known()
     if known:
         part["facts"] = known
     return {
@@ -137,13 +134,20 @@ def merge(present: Any, new: dict[str, Any]) -> list[str]:
                     present[key].append(part)
                     added.append(f"partitions.{part['name']}")
                 else:
-                    old = by_name[part["name"]]
-                    missing = [item for item in part if item not in old]
-                    old.update({item: part[item] for item in missing})
-                    added += [f"partitions.{part['name']}.{item}" for item in missing]
+                    added += _complete(by_name[part["name"]], part, f"partitions.{part['name']}")
         elif key not in present:
             present[key] = value
             added.append(key)
+    return added
+
+
+def _complete(present: Any, new: dict[str, Any], path: str) -> list[str]:
+    """Add to a mapping the keys that only ``new`` has, and those of ``facts`` inside it; their paths are returned."""
+    missing = [key for key in new if key not in present]
+    present.update({key: new[key] for key in missing})
+    added = [f"{path}.{key}" for key in missing]
+    if "facts" in new and "facts" not in missing:
+        added += _complete(present["facts"], new["facts"], f"{path}.facts")
     return added
 
 

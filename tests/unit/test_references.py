@@ -5,20 +5,25 @@ import math
 import shutil
 
 import pytest
+import reframe.utility.sanity as sanity
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reframe.core.exceptions import SanityError
 from samples import launch, record, variant
 
 from plumbline import site
 from plumbline.errors import PlumbError
 from plumbline.records import store
 from plumbline.references import References, calibrate, command, judge, lint, match
+from plumbline.site import tests
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
 SITE = """\
 schema: 1
 name: local
 description: a site for tests
-hostnames: [node1]
+hostnames: [".*"]
 partitions:
   - name: default
     scheduler: local
@@ -124,6 +129,8 @@ def test_what_matches_is_found_with_its_file(local):
         "value": 10000.0,
         "unit": "MB/s",
         "method": "declared",
+        "lower": -0.05,
+        "upper": 0.05,
         "file": "local/references/stream.yaml",
     }
     assert site.references("local")["stream"][0] == found.entry
@@ -182,6 +189,27 @@ def test_an_open_bound_bounds_nothing():
     figure = {**record()["figures"][0], "value": 1e9}
     assert judge(figure, entry(upper=None)) == "within"
     assert judge({**figure, "value": 1e-9}, entry(lower=None)) == "within"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    value=st.floats(1e-3, 1e9),
+    expected=st.floats(1e-3, 1e9) | st.none(),
+    lower=st.floats(-0.99, 0) | st.none(),
+    upper=st.floats(0, 1) | st.none(),
+    better=st.sampled_from(["higher", "lower"]),
+)
+def test_reframe_fails_what_is_not_within_and_nothing_else(value, expected, lower, upper, better):
+    """``expected`` None: the value lies on the lower bound, as near as floats can tell."""
+    at_bound = value / (1 + (lower or 0))
+    reference = entry(value=expected or at_bound, lower=lower, upper=upper, better=better)
+    verdict = judge({**record()["figures"][0], "better": better, "value": value}, reference)
+    *limits, _ = match.thresholds(reference, value)
+    try:
+        sanity.evaluate(sanity.assert_reference(value, *limits))
+        assert verdict == "within"
+    except SanityError:
+        assert verdict != "within"
 
 
 @pytest.mark.parametrize("change", [{"unit": "GB/s"}, {"better": "lower"}, {"value": math.nan}, {"value": math.inf}])
@@ -448,6 +476,47 @@ def test_a_link_limits_what_crosses_nodes(local):
         assert len(lint.faults("local", {"imb_pair"})) == count
 
 
+def test_a_link_limits_nothing_inside_a_node(local):
+    file = local / "site.yaml"
+    file.write_text(file.read_text().replace("{memory", "{link_gbit: 100, memory") + "    nodes: 2\n")
+    put(local, entry(test="imb_pair", figure="bandwidth", params={"placement": "pair:l3"}, value=26000.0), name="imb")
+    assert lint.faults("local", {"imb_pair"}) == []
+
+
+@pytest.mark.parametrize(
+    ("figure", "unit", "value", "count"),
+    [
+        ("rate", "GFlop/s", 446.77, 0),  # what Ulysses reached of 448
+        ("rate", "GFlop/s", 449.0, 1),
+        ("efficiency", "%", 99.7, 0),
+        ("efficiency", "%", 100.7, 1),
+        ("efficiency", "1", 1.2, 0),
+        ("worst_bandwidth", "%", 50.0, 1),
+        ("bandwidth_daxpy", "MB/s", 110000.0, 0),  # half of a sweep may come from the caches
+        ("bandwidth_daxpy", "MB/s", 210000.0, 1),
+    ],
+)
+def test_flops_shares_and_sweeps_have_limits(local, figure, unit, value, count):
+    file = local / "site.yaml"
+    file.write_text(file.read_text().replace("{memory", "{core_ghz: 2.8, flops_per_cycle: 8, memory"))
+    params = {"working_set": 2 * 50 * 1024 * 1024}  # twice the caches of this topology
+    put(local, entry(test="dgemm_node", figure=figure, unit=unit, value=value, params=params), name="dgemm")
+    assert len(lint.faults("local", {"dgemm_node"})) == count
+
+
+@pytest.mark.parametrize(("unit", "better"), [("cycles", "higher"), ("ns", "higher"), ("GFlop/s", "lower")])
+def test_units_have_a_better_way(local, unit, better):
+    put(local, entry(test="barrier_pair", figure="pthread", unit=unit, better=better), name="barrier")
+    (fault,) = lint.faults("local", {"barrier_pair"})
+    assert f"figures in {unit} are better when" in fault
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_a_ratio_has_the_way_that_its_entry_says(local, better):
+    put(local, entry(test="daxpy_touch", figure="ratio", unit="1", better=better), name="daxpy")
+    assert lint.faults("local", {"daxpy_touch"}) == []
+
+
 def test_a_file_that_is_no_yaml_is_a_fault_and_the_rest_is_checked(local):
     put(local, entry(unit="us"))
     (local / "references" / "imb.yaml").write_text("schema: [1\n")
@@ -458,7 +527,7 @@ def test_a_file_that_is_no_yaml_is_a_fault_and_the_rest_is_checked(local):
 
 def test_the_shipped_references_are_sound(monkeypatch):
     for name in site.names():
-        assert lint.faults(name, lint.expected_tests()) == []
+        assert lint.faults(name, tests.expected()) == []
 
 
 def test_entries_overlap_where_one_record_can_match_both():

@@ -11,7 +11,7 @@ import yaml
 
 from plumbline import site
 from plumbline.errors import PlumbError
-from plumbline.site import command, facts, write
+from plumbline.site import command, facts, kernel, tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
 
@@ -22,7 +22,7 @@ def sites(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setattr(facts, "topology", lambda: TOPOLOGY)
-    monkeypatch.setattr(facts, "memory", dict)
+    monkeypatch.setattr(facts, "known", dict)
     return tmp_path / "sites"
 
 
@@ -56,7 +56,8 @@ def test_written_from_nothing(local):
     assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
     assert (local / part["topology"]).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
-    assert site.references("local") == {"stream": [], "imb": [], "osu": []}
+    assert site.references("local") == {family: [] for family in tests.families()}
+    assert {"stream", "imb", "osu"} <= set(tests.families())
 
 
 def test_hostname_is_matched_exactly(local, monkeypatch):
@@ -122,14 +123,30 @@ def test_another_partition_is_added(local):
 
 def test_dry_run_writes_nothing(sites, capsys):
     assert plumb_site("init", "--dry-run") == 0
-    assert "5 files would change" in capsys.readouterr().out
+    assert f"{len(tests.families()) + 2} files would change" in capsys.readouterr().out
     assert not sites.exists()
 
 
 def test_known_facts_are_written(sites, monkeypatch):
-    monkeypatch.setattr(facts, "memory", lambda: {"memory_mts": 4800})
+    monkeypatch.setattr(facts, "known", lambda: {"memory_mts": 4800})
     plumb_site("init", "--stacks", "mpich")
     assert site.load("local")["partitions"][0]["facts"] == {"memory_mts": 4800}
+    assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
+
+
+def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypatch):
+    edit(local / "site.yaml", "    scheduler: local\n", "    scheduler: local\n    facts: {core_ghz: 3.0} # by me\n")
+    monkeypatch.setattr(facts, "known", lambda: {"core_ghz": 2.0, "simd_bits": 256})
+    plumb_site("init", "--stacks", "mpich")
+    assert site.load("local")["partitions"][0]["facts"] == {"core_ghz": 3.0, "simd_bits": 256}
+    assert "# by me" in (local / "site.yaml").read_text()
+
+
+def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
+    monkeypatch.setattr(facts, "known", lambda: {"simd_bits": 256})
+    plumb_site("init", "--stacks", "mpich")
+    assert site.load("local")["partitions"][0]["facts"] == {"simd_bits": 256}
+    assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
 
 
 # --- bad input
@@ -299,3 +316,118 @@ def test_serial_numbers_stay_out_of_the_topology():
     assert facts.without_serials(xml) == (
         '    <info name="DMIProductName" value="X"/>\n    <info name="Backend" value="Linux"/>\n'
     )
+
+
+@pytest.fixture
+def processor(tmp_path):
+    """Files of /proc and /sys as a host with two CPUs has them; call it with what they say."""
+
+    def make(line="flags\t\t: fpu sse2 avx avx2", driver="intel_pstate", clocks=("3500000", "3700000"), boost=None):
+        cpuinfo, cpus = tmp_path / "cpuinfo", tmp_path / "cpu"
+        cpuinfo.write_text(f"processor\t: 0\n{line}\n")
+        for number, clock in enumerate(clocks):
+            folder = cpus / f"cpu{number}" / "cpufreq"
+            folder.mkdir(parents=True)
+            (folder / "scaling_driver").write_text(f"{driver}\n")
+            (folder / "cpuinfo_max_freq").write_text(f"{clock}\n")
+        if boost is not None:
+            (cpus / "cpufreq").mkdir(parents=True)
+            (cpus / "cpufreq" / "boost").write_text(f"{boost}\n")
+        return kernel.core(cpuinfo, cpus)
+
+    return make
+
+
+def test_the_fastest_core_and_the_widest_registers(processor):
+    assert processor() == {"core_ghz": 3.7, "simd_bits": 256}
+
+
+@pytest.mark.parametrize(
+    ("line", "bits"),
+    [
+        ("flags : sse2 avx avx2 avx512f", 512),
+        ("flags : sse2", 128),
+        ("Features : fp asimd", 128),
+        ("Features : fp asimd sve", None),  # an SVE register is as wide as the machine likes
+        ("isa : rv64imafdc", None),
+    ],
+)
+def test_registers_by_flag(processor, line, bits):
+    assert processor(line).get("simd_bits") == bits
+
+
+@pytest.mark.parametrize(("boost", "clock"), [(None, None), ("1", None), ("0", 3.7)])
+def test_a_driver_that_leaves_boost_out_is_believed_where_there_is_none(processor, boost, clock):
+    assert processor(driver="acpi-cpufreq", boost=boost).get("core_ghz") == clock
+
+
+@pytest.mark.parametrize("clocks", [(), ("0", "<unknown>")])
+def test_an_unreadable_clock_is_absent(processor, clocks):
+    assert processor(clocks=clocks) == {"simd_bits": 256}
+
+
+def test_nothing_readable_is_no_fact(tmp_path):
+    assert kernel.core(tmp_path / "none", tmp_path / "none") == {}
+
+
+@pytest.fixture
+def network(tmp_path):
+    """Files of /sys as a host with these links has them: (name, {file: text}) of ports and of cards."""
+
+    def make(ports=(), cards=()):
+        for where, items in (("infiniband", ports), ("net", cards)):
+            for name, files in items:
+                (tmp_path / where / name / "device").mkdir(parents=True)
+                for file, text in files.items():
+                    (tmp_path / where / name / file).write_text(f"{text}\n")
+        return kernel.links(tmp_path / "infiniband", tmp_path / "net")
+
+    return make
+
+
+UP = ("eth0", {"operstate": "up", "speed": "25000"})
+
+
+@pytest.mark.parametrize(
+    ("ports", "cards", "expected"),
+    [
+        ((), (), {}),
+        ((), (UP,), {"link_gbit": 25.0}),
+        ((), (UP, ("eth1", {"operstate": "down", "speed": "25000"})), {"link_gbit": 25.0}),
+        ((), (("eth0", {"operstate": "up", "speed": "-1"}),), {}),  # what virtual cards say
+        ((), (UP, ("eth1", {"operstate": "up", "speed": "-1"})), {}),  # 25 Gbit/s would be too low a limit
+        ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "200 Gb/sec (4X HDR)"}),), (UP,), {"link_gbit": 200.0}),
+        (
+            tuple((f"mlx5_{k}/ports/1", {"state": "4: ACTIVE", "rate": "100 Gb/sec (4X EDR)"}) for k in (0, 1)),
+            (),
+            {"link_gbit": 200.0},
+        ),
+        ((("mlx5_0/ports/1", {"state": "1: DOWN", "rate": "10 Gb/sec (4X SDR)"}),), (UP,), {"link_gbit": 25.0}),
+        ((("mlx5_0/ports/1", {"state": "4: ACTIVE", "rate": "fast"}),), (UP,), {}),
+    ],
+)
+def test_links_that_are_up_add_their_rates(network, ports, cards, expected):
+    assert network(ports, cards) == expected
+
+
+# --- several sites
+
+
+def test_the_site_of_this_host_is_found_among_others(local, monkeypatch):
+    other = local.parent / "elsewhere"
+    (other / "topology").mkdir(parents=True)
+    (other / "topology/default.xml").write_text(TOPOLOGY)
+    text = (local / "site.yaml").read_text().replace("name: local", "name: elsewhere")
+    (other / "site.yaml").write_text(text.replace(facts.hostname_pattern(), "(?!)"))
+    assert site.names() == ["elsewhere", "local"]
+    assert site.here() == "local"
+    monkeypatch.setattr(socket, "gethostname", lambda: "stranger")
+    with pytest.raises(PlumbError, match=r"no site claims this host, stranger .*known: elsewhere, local"):
+        site.here()
+
+
+def test_a_family_that_has_no_reference_file_gets_one(local, capsys):
+    file = site.references_file("local", "imb_pair")
+    file.unlink()
+    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert yaml.safe_load(file.read_text()) == {"schema": 1, "test": "imb", "references": []}

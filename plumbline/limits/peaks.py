@@ -1,0 +1,73 @@
+"""Peaks of the hardware from site facts, each as ``{"value", "unit", "method"}``, or None where a fact is absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline import units
+
+Limit = dict[str, Any]
+
+
+def dram(facts: dict[str, Any], packages: float | None) -> Limit | None:
+    """What the memory channels of ``packages`` packages (a part of one counts as a fraction) transfer."""
+    channels = facts.get("memory_channels_per_package")
+    rate = facts.get("memory_mts")
+    if channels is None or rate is None or packages is None:
+        return None
+    width = facts.get("memory_bytes_per_transfer", 8)
+    method = f"{packages:g} packages x {channels} channels x {rate:g} MT/s x {width} B"
+    return _limit(packages * channels * rate * width, units.MB_S, method)
+
+
+def partly_cached(memory: Limit | None, working_set: int, cache_bytes: int | None) -> Limit | None:
+    """What sweeps over ``working_set`` bytes reach when the caches keep all they can hold of it from sweep to sweep.
+
+    At least ``working_set - cache_bytes`` of every sweep come from ``memory``. None for what fits the caches.
+    """
+    if memory is None or cache_bytes is None or working_set <= cache_bytes:
+        return None
+    value = memory["value"] * working_set / (working_set - cache_bytes)
+    method = f"{memory['method']}, {working_set / 1e6:.4g} MB of data over {cache_bytes / 1e6:.4g} MB of cache"
+    return _limit(value, memory["unit"], method)
+
+
+def cache(facts: dict[str, Any], cores: int | None) -> Limit | None:
+    """What ``cores`` cores load and store from their first-level caches: above any other cache, too."""
+    width, clock = facts.get("cache_bytes_per_cycle"), facts.get("core_ghz")
+    if width is None or clock is None or cores is None:
+        return None
+    method = f"{cores} cores x {width} B x {clock:g} GHz, first-level caches"
+    return _limit(cores * width * clock * 1000, units.MB_S, method)
+
+
+def flops(facts: dict[str, Any], cores: int | None) -> Limit | None:
+    """Double precision operations of ``cores`` cores; a fused multiply-add counts as two."""
+    clock = facts.get("core_ghz")
+    if clock is None or cores is None:
+        return None
+    if "flops_per_cycle" in facts:
+        each, how = facts["flops_per_cycle"], f"{facts['flops_per_cycle']} flop/cycle"
+    elif "fma_units" in facts and "simd_bits" in facts:
+        lanes = facts["simd_bits"] // 64
+        each, how = facts["fma_units"] * lanes * 2, f"{facts['fma_units']} FMA units x {lanes} x 2 flop/cycle"
+    else:
+        return None
+    return _limit(cores * each * clock, units.GFLOP_S, f"{cores} cores x {how} x {clock:g} GHz")
+
+
+def link(facts: dict[str, Any], directions: int) -> Limit | None:
+    """What a node's link transfers; ``directions`` is 2 for a figure that adds up both."""
+    gbit = facts.get("link_gbit")
+    if gbit is None:
+        return None
+    return _limit(gbit * 125.0 * directions, units.MB_S, f"{directions} x link of {gbit:g} Gbit/s")
+
+
+def whole() -> Limit:
+    """What no share can exceed."""
+    return _limit(100.0, units.PERCENT, "the whole")
+
+
+def _limit(value: float, unit: str, method: str) -> Limit:
+    return {"value": value, "unit": unit, "method": method}

@@ -1,0 +1,103 @@
+"""A record's references in ReFrame's own report: the same values, and never another verdict than the record's."""
+
+import re
+import shutil
+
+import pytest
+import yaml
+from conftest import STREAM_OUTPUT
+from test_reframe import activated, ran, reframe
+
+from plumbline import paths
+from plumbline.records import store
+
+pytestmark = pytest.mark.e2e
+#: what the program of STREAM_OUTPUT prints, MB/s
+MEASURED = 20000.0
+
+
+@pytest.fixture
+def suite(bench, tmp_path):
+    """Run one STREAM variant of a program that prints :data:`MEASURED`; (exit status, output, record or None)."""
+    bench.stack(STREAM_OUTPUT)
+    sites = tmp_path / "sites"
+    shutil.copy(paths.root() / "site-configs" / "settings.py", sites)
+    description = yaml.safe_load((sites / "local" / "site.yaml").read_text())
+    description["partitions"][0]["stacks"] = ["odd"]
+    (sites / "local" / "site.yaml").write_text(yaml.safe_dump(description))
+    environment = activated(
+        tmp_path,
+        PLUMB_SITES=str(sites),
+        PLUMB_STACKS=str(tmp_path / "stacks"),
+        RFM_CONFIG_FILES=str(sites / "settings.py"),
+    )
+
+    def run(references):
+        file = sites / "local" / "references" / "stream.yaml"
+        if references is None:
+            file.unlink()
+        else:
+            file.write_text(yaml.safe_dump({"schema": 1, "test": "stream", "references": references}))
+        status, output = reframe(
+            "-r", "-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1", **environment
+        )
+        records, _ = store.read_all()
+        return status, output, records[-1] if records else None
+
+    return run
+
+
+def reference(value, **changes):
+    return {
+        "test": "stream_threads",
+        "figure": "triad",
+        "stack": "odd",
+        "partition": "default",
+        "params": {"placement": "compact", "threads": 1},
+        "value": value,
+        "unit": "MB/s",
+        "better": "higher",
+        "lower": -0.05,
+        "upper": 0.05,
+        "method": "declared",
+        "source": {"document": "a test"},
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "verdict"),
+    [
+        (reference(MEASURED), "within"),
+        (reference(MEASURED / 0.95), "within"),  # exactly on the bound
+        (reference(2 * MEASURED), "below"),
+        (reference(MEASURED / 2), "above"),
+        (reference(MEASURED / 2, upper=None), "within"),
+    ],
+    ids=["equal", "on-the-bound", "twice-too-high", "half", "half-without-upper-bound"],
+)
+def test_reframe_fails_what_the_record_calls_out_of_range(suite, entry, verdict):
+    status, output, record = suite([entry])
+    assert record is not None, output
+    assert record["verdict"] == verdict
+    assert record["verified"]
+    failed = verdict != "within"
+    assert (status != 0) is failed, output
+    assert ran(output)[2] == int(failed)
+    assert re.search(rf"P: triad: {MEASURED} MB/s \(r:{re.escape(str(entry['value']))}", output), output
+    if failed:
+        assert f"failed to meet reference(s): triad={MEASURED} MB/s, expected {entry['value']}" in output
+
+
+def test_no_reference_is_no_failure(suite):
+    status, output, record = suite([])
+    assert (status, record["verdict"]) == (0, "unreferenced")
+    assert f"P: triad: {MEASURED} MB/s\n" in output
+
+
+def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
+    status, output, record = suite(None)
+    assert status != 0
+    assert record is None
+    (line,) = re.findall(r"Reason: (.*)", output)
+    assert re.fullmatch(r"performance error: reference file is missing: \S+/stream.yaml: 'plumb site init' .*", line)

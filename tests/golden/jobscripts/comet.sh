@@ -1,0 +1,10 @@
+#!/bin/bash
+#SBATCH --job-name="rfm_osu_pair_HASH"
+#SBATCH --ntasks=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=1
+#SBATCH --output=rfm_job.out
+#SBATCH --error=rfm_job.err
+#SBATCH --time=0:4:0
+export PLUMB_ROOT=ROOT
+ROOT/.venv/bin/plumb launch variant.json --records records.jsonl

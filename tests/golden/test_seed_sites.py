@@ -1,0 +1,280 @@
+"""The machines of the past: their topologies, the plans of the experiments published on them, and their job scripts.
+
+Nobody has these machines. What can be tested is what Plumbline would do on them. A wanted change is written with
+``PLUMB_GOLDEN=write pytest tests/golden/test_seed_sites.py`` and then read as a diff.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_plans import describe
+
+from plumbline import paths, site
+from plumbline.launch import launchers
+from plumbline.references import lint, match
+from plumbline.site import tests
+from plumbline.topology import binder, machine
+from plumbline.topology.plan import resolve
+
+GOLDEN = Path(__file__).parent
+SITES = paths.root() / "site-configs"
+SEEDS = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
+#: (packages, cores, hardware threads, NUMA nodes) as the sources have them
+SHAPES = {
+    "comet:compute": (2, 24, 24, 2),
+    "comet:gpu-k80": (2, 24, 24, 2),
+    "comet:gpu-p100": (2, 28, 28, 2),
+    "gpc:default": (2, 8, 8, 2),
+    "ranger:normal": (4, 16, 16, 4),
+    "rrze-nehalem:ep": (2, 8, 16, 2),
+    "rrze-nehalem:i7-920": (1, 4, 8, 1),
+    "rrze-westmere:ep": (2, 12, 12, 2),
+    "rrze-woodcrest:e5420": (2, 8, 8, 1),
+    "rrze-woodcrest:q9550": (1, 4, 4, 1),
+    "rrze-woodcrest:woodcrest": (2, 4, 4, 1),
+    "ulysses:default": (2, 20, 20, 2),
+}
+LAUNCHERS = {"prrte": "mpirun", "orte": "mpirun", "hydra": "mpiexec", "intel-hydra": "mpiexec", "srun": "srun"}
+
+
+def golden(name: str, found: str) -> None:
+    """``found`` is what stands in the golden file ``name``."""
+    file = GOLDEN / name
+    if os.environ.get("PLUMB_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(found, encoding="utf-8")
+    assert file.is_file(), "no golden file: write it with PLUMB_GOLDEN=write and read it"
+    assert found == file.read_text(encoding="utf-8")
+
+
+def topology(name: str, partition: str) -> Path:
+    return SITES / name / "topology" / f"{partition}.xml"
+
+
+def test_every_partition_has_a_shape() -> None:
+    found = {f"{name}:{part['name']}": part["topology"] for name in SEEDS for part in site.load(name)["partitions"]}
+    assert found == {key: f"topology/{key.partition(':')[2]}.xml" for key in SHAPES}
+
+
+@pytest.mark.parametrize("key", SHAPES)
+def test_topologies_are_those_of_their_descriptions(key: str) -> None:
+    name, _, part = key.partition(":")
+    path = topology(name, part)
+    text = path.read_text(encoding="utf-8")
+    (described,) = re.findall(r'name="SyntheticDescription" value="([^"]*)"', text)
+    assert without_versions(binder.ask(["--export-topology", "-", "--topology", described])) == without_versions(text)
+    node = machine.load(path)
+    assert (len(node.packages), len(node.cores), len(node.cpus), len(node.numa_nodes)) == SHAPES[key]
+
+
+def without_versions(xml: str) -> str:
+    """Objects only: another release of hwloc describes itself differently."""
+    return "\n".join(line for line in xml.splitlines() if "<object" in line or "</object" in line)
+
+
+def test_hardware_threads_are_numbered_as_likwid_topology_printed_them() -> None:
+    node = machine.load(topology("rrze-nehalem", "ep"))
+    assert [core.cpus for core in node.cores] == [(cpu, cpu + 1) for cpu in range(0, 16, 2)]
+    assert [cache.cpus for cache in node.l3s] == [tuple(range(8)), tuple(range(8, 16))]
+    assert [cache.size for cache in node.l3s] == [8 << 20, 8 << 20]
+
+
+@pytest.mark.parametrize(("part", "cores"), [("gpu-k80", 24), ("gpu-p100", 28)])
+def test_comets_gpu_nodes_have_even_cpus_on_the_first_socket(part: str, cores: int) -> None:
+    first, second = machine.load(topology("comet", part)).packages
+    assert (set(first.cpus), set(second.cpus)) == (set(range(0, cores, 2)), set(range(1, cores, 2)))
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_no_host_is_in_them_and_their_references_are_sound(name: str) -> None:
+    assert site.load(name)["hostnames"] == ["(?!)"]
+    assert lint.faults(name, tests.expected()) == []
+
+
+@pytest.mark.parametrize("name", [name for name in SEEDS if match.files(name)])
+def test_published_references_are_of_variants_and_figures_that_there_are(name: str, tmp_path: Path) -> None:
+    """A reference with a slip in a parameter would never be held against anything."""
+    entries = [entry for file in match.files(name) for entry in match.read(file)["references"]]
+    selection = "|".join(sorted({entry["test"] for entry in entries}))
+    checks = json.loads(reframe(name, "--describe", "-n", selection, prefix=tmp_path))
+    for entry in entries:
+        found = [
+            check
+            for check in checks
+            if check["@class"] == entry["test"]
+            and {f"%{key}={value}" for key, value in entry["params"].items()} == set(check["name"].split()[1:])
+        ]
+        assert len(found) == 1, match.describe(entry)
+        assert entry["figure"] in [figure[0] for figure in found[0]["figures"]], match.describe(entry)
+
+
+# --- plans
+
+
+def tacc_affinity(ways: int, rank: int) -> set[int]:
+    """The sockets of Ranger's tacc_affinity script, line by line."""
+    if ways == 1:
+        return {0, 1, 2, 3}
+    if ways == 2:
+        return {2 * rank, 2 * rank + 1}
+    if ways < 4:
+        return {rank + 1}
+    if ways < 13 or ways == 16:
+        return {rank // (ways // 4)}
+    return {(rank + 1) // 4}
+
+
+@pytest.mark.parametrize("ways", [*range(1, 13), 16])
+def test_wayness_on_ranger_is_that_of_tacc_affinity(ways: int) -> None:
+    """T4."""
+    plan = resolve(f"ways:{ways}", topology=topology("ranger", "normal"))
+    assert len(plan["ranks"]) == ways
+    compared = 0
+    for rank in plan["ranks"]:
+        wanted = tacc_affinity(ways, rank["local_rank"])
+        if wanted <= {0, 1, 2, 3}:  # with 5, 9, ... ways the script names sockets that do not exist
+            assert {cpu // 4 for cpu in rank["cpus"]} == wanted
+            assert set(rank["mem"]["nodes"]) == wanted
+            compared += 1
+    assert compared >= min(ways, 4)
+
+
+def test_wayness_table_of_ranger() -> None:
+    table = {f"ways:{ways}": plan_of("ranger", "normal", f"ways:{ways}") for ways in (*range(1, 13), 16)}
+    golden("seeds/ranger-wayness.json", as_json(table))
+
+
+def test_the_forty_commands_on_ulysses() -> None:
+    """U1: ``numactl --cpunodebind=C --membind=M`` with 1 to 10 threads, for both sockets and both memories."""
+    table = {}
+    for cpu, memory, threads in itertools.product((0, 1), (0, 1), range(1, 11)):
+        options = {"memory": f"node:{memory}", "threads": threads}
+        plan = resolve(f"numa:{cpu}", topology=topology("ulysses", "default"), **options)
+        (rank,) = plan["ranks"]
+        assert {cpu_number // 10 for cpu_number in rank["cpus"]} == {cpu}
+        assert (len(rank["places"]), rank["mem"]) == (threads, {"policy": "bind", "nodes": [memory]})
+        table[f"OMP_NUM_THREADS={threads} numactl --cpunodebind={cpu} --membind={memory}"] = describe(plan)
+    assert len(table) == 40
+    golden("seeds/ulysses-stream.json", as_json(table))
+
+
+def test_hybrid_layouts_on_gpc() -> None:
+    """S7: 8 ranks of 4 threads on 4 nodes; every launcher starts two a node and leaves the binding to plumb-bind."""
+    layout = launchers.Layout(4, 2, ("n1", "n2", "n3", "n4"))
+    table = {
+        "1 rank x 8 threads": plan_of("gpc", "default", "node"),
+        "2 ranks x 4 threads": plan_of("gpc", "default", "socket"),
+        "2 ranks x 4 threads, compact": plan_of("gpc", "default", "compact", threads=4, ranks=2),
+        "4 ranks x 2 threads": plan_of("gpc", "default", "compact", threads=2, ranks=4),
+        "8 ranks x 1 thread": plan_of("gpc", "default", "core"),
+        **{f"{family}, 8 ranks on 4 nodes": commands(family, layout) for family in LAUNCHERS},
+    }
+    assert table["2 ranks x 4 threads"][1:] == table["2 ranks x 4 threads, compact"][1:]
+    golden("seeds/gpc-hybrid.json", as_json(table))
+
+
+def test_two_nodes_with_one_rank_of_sixteen_threads() -> None:
+    """T5: what ``-pe 1way 32`` and OMP_NUM_THREADS=16 asked for."""
+    layout = launchers.Layout(2, 1, ("i104-408", "i104-409"))
+    table = {"1 rank x 16 threads": plan_of("ranger", "normal", "node", threads=16)}
+    table |= {f"{family}, 2 nodes": commands(family, layout) for family in LAUNCHERS}
+    golden("seeds/ranger-hybrid.json", as_json(table))
+
+
+def plan_of(name: str, partition: str, placement: str, **options: Any) -> list[str]:
+    return describe(resolve(placement, topology=topology(name, partition), **options))
+
+
+def commands(family: str, layout: launchers.Layout) -> list[str]:
+    """The launcher's command, and the variables that switch its own binding off."""
+    command = launchers.prefix({"family": family, "command": LAUNCHERS[family]}, layout, bound=True)
+    variables = [f"{key}={value}" for key, value in sorted(command.environment.items()) if not key.startswith("OMPI_")]
+    return [" ".join([*variables, *command.arguments])]
+
+
+def as_json(table: dict[str, Any]) -> str:
+    return json.dumps(table, indent=1) + "\n"
+
+
+# --- job scripts
+
+#: one test per site: what to select, on which partition and stack its script is shown
+SCRIPTS = {
+    "comet": ("osu_pair.*operation=latency.*placement=pair:node", "gpu-k80", "mvapich2-gdr"),
+    "gpc": ("imb_collective.*operation=Allreduce.*placement=core", "default", "intelmpi"),
+    "ranger": ("osu_pair.*operation=latency.*placement=pair:node", "normal", "mvapich"),
+    "rrze-nehalem": ("imb_pair.*operation=PingPong.*placement=pair:l3", "ep", "intelmpi"),
+    "rrze-westmere": ("stream_threads.*placement=none.*threads=12", "ep", "intelmpi"),
+    "rrze-woodcrest": ("imb_pair.*operation=PingPong.*placement=pair:socket", "woodcrest", "intelmpi"),
+    "ulysses": ("stream_numa", "default", "intelmpi"),
+}
+
+
+def reframe(name: str, *options: str, prefix: Path) -> str:
+    """Output of ReFrame with site ``name`` chosen and nothing installed; it must end well."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
+    sites = prefix / "sites"
+    for seed in SEEDS:
+        shutil.copytree(SITES / seed, sites / seed)
+    shutil.copy(SITES / "settings.py", sites)
+    environment = {
+        "PLUMB_SITES": str(sites),
+        "PLUMB_STACKS": str(prefix / "stacks"),
+        "RFM_CONFIG_FILES": str(sites / "settings.py"),
+        "RFM_PREFIX": str(prefix),
+    }
+    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--nocolor"]
+    command += ["--system", name, *options]
+    answer = subprocess.run(
+        command, env={**clean, **environment}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert answer.returncode == 0, answer.stdout
+    return answer.stdout
+
+
+def dry_run(name: str, selection: str, stack: str, prefix: Path) -> list[Path]:
+    """The stage folders of a dry run."""
+    options = ("--dry-run", "-n", selection, "-p", f"^{stack}$", "--keep-stage-files")
+    assert "[  PASSED  ]" in reframe(name, *options, prefix=prefix)
+    return sorted(file.parent for file in (prefix / "stage" / name).glob("*/*/*/rfm_job.sh"))
+
+
+def test_nothing_runs_for_real_on_an_archived_site(tmp_path: Path) -> None:
+    """Here it would measure this host and hold it against Ulysses."""
+    output = reframe("ulysses", "-r", "-n", "stream_numa.*threads=1$", prefix=tmp_path)
+    assert (
+        re.findall(r"SKIP \].*\[(.*)\]$", output, re.MULTILINE)
+        == ["site ulysses is archived: --dry-run makes its job scripts"] * 4
+    )
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_job_scripts(name: str, tmp_path: Path) -> None:
+    selection, partition, stack = SCRIPTS[name]
+    folders = dry_run(name, selection, stack, tmp_path)
+    found = {folder: json.loads((folder / "variant.json").read_text(encoding="utf-8")) for folder in folders}
+    if name == "ulysses":  # U1 as ReFrame runs it
+        params = [tuple(variant["params"][key] for key in sorted(variant["params"])) for variant in found.values()]
+        assert sorted(params) == sorted(itertools.product((0, 1), (0, 1), range(1, 11)))
+    wanted = {"cpu_node": 0, "memory_node": 1, "threads": 10} if name == "ulysses" else {}
+    chosen = [
+        folder
+        for folder, variant in found.items()
+        if variant["partition"] == partition and wanted.items() <= variant["params"].items()
+    ]
+    assert len(chosen) == 1
+    text = (chosen[0] / "rfm_job.sh").read_text(encoding="utf-8")
+    text = text.replace(str(chosen[0]), "STAGE").replace(str(paths.root()), "ROOT")
+    text = re.sub(r"(rfm_\w+)_[0-9a-f]{8}\b", r"\1_HASH", text)
+    golden(f"jobscripts/{name}.sh", text)
+    golden(f"jobscripts/{name}.json", json.dumps(found[chosen[0]], indent=1) + "\n")

@@ -1,0 +1,248 @@
+"""Compaction loses nothing, whatever happens in its middle, and nothing is counted twice."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from samples import launch, record
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.records import command, compact, query, rows, store
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def write(number, month=1, **changes):
+    """A session of two records."""
+    records = [
+        record(id=f"{2 * number + side:012x}", time=f"2026-{month:02}-01T00:00:{number:02}.000Z", **changes)
+        for side in range(2)
+    ]
+    file = store.session_file("local", f"s{number}")
+    store.write(file, records)
+    return file
+
+
+def everything():
+    """All answers there are, from both ways of reading."""
+    full, damages = store.read_all()
+    assert query.records() == ([rows.of_record(item) for item in full], damages)
+    assert query.ids() == [item["id"] for item in full]
+    assert len(query.samples()[0]) == len(full)
+    return full, damages
+
+
+def run(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(arguments))
+
+
+def parts(results):
+    return sorted(file.name for file in (results / "local" / "compact").iterdir())
+
+
+def test_every_record_survives_bit_for_bit(results, capsys):
+    for number in range(6):
+        write(number, month=1 + number % 2)
+    odd = store.session_file("local", "odd")
+    text = json.dumps(record(id="f" * 12, host={"kernel": "ü \u2028", "load": [1.10, 1e300]}), ensure_ascii=False)
+    odd.write_text(f"\n  {text} \r\n\n{text.replace('f' * 12, 'e' * 12)}", encoding="utf-8")
+    before, lines = everything(), compact.lines_of(odd)
+    assert run() == 0
+    assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
+    assert everything() == before  # both are there, and counted once
+    assert run("--remove") == 0
+    assert list(results.rglob("*.jsonl")) == []
+    assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
+    assert everything() == before
+    assert store.find("eeee") == before[0][-2] or store.find("eeee")["id"] == "e" * 12
+    assert store.find("last") == before[0][-1]
+    from plumbline.records.parts import lines as stored
+
+    found = stored(results / "local" / "compact" / "2026-01.0001.parquet", {"odd.jsonl"})
+    assert [(number, line) for _, number, line in found] == lines
+    assert capsys.readouterr().out.splitlines()[-1] == "site local: 7 sessions compacted, 7 of their files removed"
+    assert run() == 0
+    assert capsys.readouterr().out == "nothing to compact\n"
+
+
+def test_only_what_is_old_and_whole_is_compacted(results, capsys):
+    write(0)
+    write(1, month=3)
+    write(2, state="running")
+    broken = write(3)
+    broken.write_text(broken.read_text() + "{broken\n")
+    store.session_file("local", "s4").write_text("")
+    before = everything()
+    assert run("--before", "2026-02-01", "--remove") == 1
+    answer = capsys.readouterr()
+    assert "1 sessions compacted, 1 of their files removed, 1 left alone: damaged, 1 left alone: empty" in answer.out
+    assert "1 left alone: not before 2026-02-01, 1 left alone: running" in answer.out
+    assert f"damaged record: {broken}:3" in answer.err
+    assert sorted(file.stem for file in results.rglob("*.jsonl")) == ["s1", "s2", "s3", "s4"]
+    assert everything() == before
+
+
+def test_later_sessions_make_later_parts(results):
+    write(0)
+    run("--remove")
+    write(1)
+    run()
+    write(2)
+    before = everything()
+    run("--remove")
+    assert parts(results) == [f"2026-01.{number:04}.parquet" for number in (1, 2, 3)]
+    assert everything() == before
+
+
+def test_a_session_that_changed_beats_its_compacted_lines(results):
+    write(0)
+    run()
+    write(0, verdict="within", launches=[launch(0, 1.0)])
+    full, _ = everything()
+    assert {item["verdict"] for item in full} == {"within"}
+    run("--remove")
+    assert len(parts(results)) == 2
+    assert everything() == (full, [])
+
+
+@pytest.mark.parametrize("step", ["_digests", "_name", "_remove", "sync"])
+def test_an_interruption_anywhere_loses_nothing(results, monkeypatch, step):
+    write(0)
+    write(1, month=2)
+    before = everything()
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compact, step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("--remove")
+    assert everything() == before
+    assert not [name for name in parts(results) if name.startswith(".")]
+    assert run("--remove") == 0
+    assert everything() == before
+    assert list(results.rglob("*.jsonl")) == []
+
+
+def test_a_compaction_that_is_killed_leaves_what_was_there(results):
+    for number in range(3):
+        write(number)
+    before = everything()
+    code = """
+import os
+from plumbline.records import compact
+compact._name = lambda temporary, month: os.kill(os.getpid(), 9)
+compact.compact("local", remove=True)
+"""
+    root = str(Path(paths.__file__).parents[1])
+    answer = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, check=False)
+    assert answer.returncode == -9
+    assert everything() == before
+    assert run("--remove") == 0
+    assert everything() == before
+
+
+def test_two_compactions_at_once_do_not_overwrite_each_other(results, monkeypatch):
+    write(0)
+    before = everything()
+    real = compact.os.link
+    taken = []
+
+    def rival(source, target):
+        if not taken:
+            taken.append(target)
+            Path(target).write_bytes(Path(source).read_bytes())
+        real(source, target)
+
+    monkeypatch.setattr(compact.os, "link", rival)
+    assert run("--remove") == 0
+    assert parts(results) == ["2026-01.0001.parquet", "2026-01.0002.parquet"]
+    assert everything() == before
+
+
+def test_nothing_is_removed_that_differs_from_its_part(results, monkeypatch):
+    file = write(0)
+    run()
+    before = file.read_bytes()
+    real = compact._held
+    monkeypatch.setattr(compact, "_held", lambda folder, files: {name: "0" * 64 for name in real(folder, files)})
+    with pytest.raises(PlumbError, match="differs from its compacted lines"):
+        compact._remove(results / "local", [file])
+    assert file.read_bytes() == before
+
+
+def test_a_session_that_changes_while_it_is_compacted_is_kept(results, monkeypatch):
+    file = write(0)
+    real = compact._digests
+
+    def changing(part, folder, sources):
+        found = real(part, folder, sources)
+        write(0, verdict="within")
+        return found
+
+    monkeypatch.setattr(compact, "_digests", changing)
+    with pytest.raises(PlumbError, match="changed meanwhile"):
+        run("--remove")
+    assert parts(results) == []
+    assert file.exists()
+
+
+def test_a_damaged_part_is_named_and_the_rest_is_read(results):
+    write(0)
+    write(1, month=2)
+    run("--remove")
+    part = results / "local" / "compact" / "2026-01.0001.parquet"
+    for spoilt in (part.read_bytes()[:-50], b"", os.urandom(2000)):
+        part.write_bytes(spoilt)
+        full, damages = everything()
+        assert [item["id"] for item in full] == ["000000000002", "000000000003"]
+        assert [damage.file for damage in damages] == [part]
+    write(0)
+    with pytest.raises(PlumbError, match="cannot read"):
+        run("--remove")
+    assert store.session_file("local", "s0").exists()
+
+
+def test_bits_that_flip_inside_a_part_are_noticed(results):
+    for number in range(20):
+        write(number)
+    run("--remove")
+    part = results / "local" / "compact" / "2026-01.0001.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
+    part.write_bytes(content)
+    full, damages = everything()
+    assert len(full) < 40
+    assert [damage.file for damage in damages] == [part]
+
+
+def test_a_full_disk_is_one_line(results, monkeypatch):
+    write(0)
+
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compact, "sync", full)
+    with pytest.raises(PlumbError, match="cannot compact: No space left on device"):
+        run("--remove")
+    assert parts(results) == []
+    assert len(everything()[0]) == 2
+
+
+def test_bad_input_is_one_line(results):
+    with pytest.raises(PlumbError, match="is no date"):
+        run("--before", "yesterday")
+    with pytest.raises(PlumbError, match="no records of site 'nowhere'"):
+        run("--site", "nowhere")

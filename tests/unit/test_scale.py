@@ -1,0 +1,66 @@
+"""The benchmark of the store in small: its answers are right, read from session files and compacted."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from plumbline import paths
+
+BENCH = paths.root() / "tests" / "scale" / "bench_store.py"
+sys.path.insert(0, str(BENCH.parent))
+
+import generate  # noqa: E402
+
+from plumbline.records import compact, query, rows, store  # noqa: E402
+
+#: a hundredth of the benchmark
+MEASUREMENTS = 10_000
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    generate.write(folder, MEASUREMENTS)
+    return folder
+
+
+def ask(results, question):
+    """An answer of the benchmark, with what it took."""
+    environment = {**os.environ, "PLUMB_RESULTS": str(results), "BENCH_BEGAN": "0"}
+    command = [sys.executable, str(BENCH), "--ask", question]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return json.loads(answer.stdout)
+
+
+def test_what_is_generated_is_as_many_valid_records_of_realistic_size(results):
+    files = sorted(results.rglob("*.jsonl"))
+    assert len(files) == MEASUREMENTS // generate.PER_FILE
+    records = list(store.read_file(files[0]))
+    assert sum(len(launch["measurements"]) for record in records for launch in record["launches"]) == generate.PER_FILE
+    assert files[0].stat().st_size > 25_000
+
+
+def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(results))
+    full, damages = store.read_all()
+    expected = [rows.of_record(item) for item in full]
+    pairs = len(full) // 2 * len(generate.FIGURES) * generate.LAUNCHES
+    for step in ("session files", "compacted"):
+        assert query.records() == (expected, damages), step
+        assert damages == []
+        listed, gate = ask(results, "list"), ask(results, "gate")
+        assert listed["found"] == f"{len(full)} lines, 0 damaged"
+        assert gate["found"] == f"{generate.VARIANTS * len(generate.FIGURES)} series of {pairs} pairs, 0 damaged"
+        assert ask(results, "history")["found"].endswith(f"of {2 * len(full)} points, 0 damaged")
+        assert max(listed["mebibytes"], gate["mebibytes"]) < 500
+        compact.compact(only_site(full), remove=True)
+    assert list(results.rglob("*.jsonl")) == []
+
+
+def only_site(records):
+    """The one site of the records."""
+    (site,) = {record["site"] for record in records}
+    return site

@@ -1,0 +1,66 @@
+"""Sites as ReFrame's configuration: what this host's site must have, and what another's need not."""
+
+import json
+import shutil
+
+import pytest
+
+from plumbline import paths, rfm_settings, schemas, site
+from plumbline.errors import PlumbError
+
+SITE = """\
+schema: 1
+name: here
+description: a site for tests
+hostnames: [".*"]
+partitions:
+  - name: default
+    scheduler: local
+    topology: topology/default.xml
+    stacks: [nonesuch]
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A site of this host that offers a stack nobody installed; no stack is."""
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    (tmp_path / "here" / "topology").mkdir(parents=True)
+    (tmp_path / "here" / "topology" / "default.xml").write_text("<topology/>")
+    (tmp_path / "here" / "site.yaml").write_text(SITE)
+    return tmp_path / "here" / "site.yaml"
+
+
+def test_this_hosts_site_must_have_its_stacks(here):
+    with pytest.raises(PlumbError, match=r"site here, partition default: stack nonesuch is not installed .*site\.yaml"):
+        rfm_settings.configuration()
+
+
+def test_another_site_may_offer_what_is_not_installed(here):
+    here.write_text(SITE.replace('[".*"]', '["(?!)"]') + "archived: true\n")
+    found = rfm_settings.configuration()
+    (partition,) = found["systems"][0]["partitions"]
+    assert partition["environs"] == ["nonesuch"]
+    assert partition["extras"]["archived"] is True
+    (environment,) = (item for item in found["environments"] if item["name"] == "nonesuch")
+    assert environment["extras"] == {"stack": "nonesuch", "benchmarks": None}
+    assert found["systems"][-1]["name"] == "unconfigured"
+
+
+def test_every_scheduler_of_the_schema_is_known():
+    part = schemas.validator("site").schema["properties"]["partitions"]["items"]
+    assert set(part["properties"]["scheduler"]["enum"]) == set(rfm_settings._SCHEDULERS)
+
+
+def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
+    """Of a fresh clone: nothing is installed, and no site claims the host."""
+    for folder in (paths.root() / "site-configs").iterdir():
+        if folder.is_dir() and folder.name not in ("local", "__pycache__"):
+            shutil.copytree(folder, tmp_path / folder.name)
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    found = json.loads(json.dumps(rfm_settings.configuration()))
+    assert [system["name"] for system in found["systems"]] == [*site.names(), "unconfigured"]
