@@ -6,7 +6,7 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from plumbline.records.rows import Row, as_row, is_valid
 COLUMNS = ("series", "index", "value")
 #: what of a record's ``host`` makes series of their own when it changes
 ENVIRONMENT = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
+#: parts of a series' key that its name tells where they differ between series
+LABELS = ("site", "partition", "nodes", "environment")
 
 Index = int | float
 
@@ -132,8 +134,9 @@ def of_records(records: Iterable[Row | dict[str, Any]], test: str | None = None)
             series.index.append(row.id)
             series.values.append(figure.value)
     everything = list(found.values())
+    differing = [name for name in LABELS if len({json.dumps(series.key[name]) for series in everything}) > 1]
     for series in everything:
-        series.name = label(series.key, everything)
+        series.name = label(series.key, differing)
     return sorted(everything, key=lambda series: series.name)
 
 
@@ -143,11 +146,10 @@ def fingerprint(host: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def label(key: dict[str, Any], others: list[Series]) -> str:
-    """A series' name: variant, stack and figure; the other parts of the key only where they differ among ``others``."""
+def label(key: dict[str, Any], differing: Sequence[str]) -> str:
+    """A series' name: variant, stack and figure, and the ``differing`` ones of :data:`LABELS`."""
     parts = [key["variant"], key["stack"], key["figure"]]
-    for name in ("site", "partition", "nodes", "environment"):
-        if any(other.key[name] != key[name] for other in others):
-            value = key[name]
-            parts.append("+".join(value) if isinstance(value, list) else value)
+    for name in differing:
+        value = key[name]
+        parts.append("+".join(value) if isinstance(value, list) else value)
     return " ".join(parts)
