@@ -15,6 +15,7 @@ from pathlib import Path
 from plumbline import paths, units
 from plumbline.errors import PlumbError
 from plumbline.records import query
+from plumbline.report import outcome
 from plumbline.views import summary
 
 #: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
@@ -40,7 +41,7 @@ def run(profile: str, extra: list[str]) -> int:
     begin = time.monotonic()
     code, ended = _follow(command, environment)
     print()
-    return _report(campaign, code, ended, time.monotonic() - begin)
+    return _report(campaign, profile, code, ended, time.monotonic() - begin)
 
 
 def environment_of_reframe() -> dict[str, str]:
@@ -96,8 +97,10 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
             return 130, ended
 
 
-def _report(campaign: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
+def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
     mine, damages = query.records(query.Selection(campaign=campaign))
+    for name in sorted({row.site for row in mine}):
+        outcome.write(name, campaign, profile, ended)
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
@@ -109,9 +112,10 @@ def _report(campaign: str, code: int, ended: list[tuple[str, str]], seconds: flo
     if not ended:
         raise PlumbError("no test ran", str(paths.build() / "reframe" / "campaign.out"), "see ReFrame's output there")
     failed = states["FAIL"] + states["ABORT"]
+    log = paths.build() / "reframe" / "campaign.out"
     print(
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
-        f"\nplumb show ID tells all about a line; ReFrame's output: {paths.build() / 'reframe' / 'campaign.out'}"
+        f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {log}"
     )
     bad = failed or any(not row.verified or row.verdict == "invalid" for row in mine)
     return code or (1 if bad else 0)

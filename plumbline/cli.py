@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     from plumbline.records import command as records_command
     from plumbline.references import command as references_command
     from plumbline.references import lint as lint_command
+    from plumbline.report import command as report_command
     from plumbline.site import command as site_command
     from plumbline.stacks import command as stack_command
     from plumbline.topology import command as topology_command
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         ("lint", lint_command, "check every reference of every site"),
         ("gate", gate_command, "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
         ("history", history_command, "change points in the records, or in given numbers"),
+        ("report", report_command, "one campaign and its history as a single HTML file"),
         ("compact", records_command, "make few Parquet files of many session files"),
         ("outliers", outliers_command, "nodes and links that differ from their class"),
         ("ci", ci_command, "pipelines that gate merge requests and measure every night"),

@@ -7,8 +7,8 @@ from typing import Any
 
 from plumbline import units
 from plumbline.views import summary
+from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
-from plumbline.witness.text import cpu_list
 
 
 def text(record: dict[str, Any]) -> str:
@@ -62,24 +62,14 @@ def _launches(record: dict[str, Any]) -> str:
 
 def _ranks(record: dict[str, Any]) -> str:
     """The map of the last launch that left witnesses: planned against seen."""
-    seen = next((launch["ranks"] for launch in reversed(record["launches"]) if launch["ranks"]), None)
-    if seen is None:
+    if not any(launch["ranks"] for launch in record["launches"]):
         return ""
-    planned = {rank["local_rank"]: rank for rank in record["plan"]["ranks"]}
-    rows = []
-    for rank in seen:
-        plan = planned.get(rank["local_rank"])
-        affinities = [thread["affinity"] for thread in rank["threads"]]
-        used = sorted({cpu for affinity in affinities for cpu in affinity})
-        pages = {**rank["memory"]["nodes"]}
-        for node, count in rank["memory"]["freed_nodes"].items():
-            pages[node] = pages.get(node, 0) + count
-        megabytes = {node: count * rank["memory"]["page_bytes"] // 1_000_000 for node, count in sorted(pages.items())}
-        rows.append(
-            (str(rank["rank"]), rank["host"], cpu_list(plan["cpus"]) if plan else "–", cpu_list(used),
-             " ".join(cpu_list(affinity) for affinity in affinities[:8]) + (" …" if len(affinities) > 8 else ""),
-             "  ".join(f"{node}: {size} MB" for node, size in megabytes.items()) or "–")
-        )  # fmt: skip
+    rows = [
+        (str(item["rank"]), item["host"], item["planned"] or "–", item["seen"],
+         " ".join(item["threads"][:8]) + (" …" if len(item["threads"]) > 8 else ""),
+         "  ".join(f"{node}: {size} MB" for node, size in item["memory"].items()) or "–")
+        for item in rank_map(record)
+    ]  # fmt: skip
     header = ("rank", "host", "planned CPUs", "seen CPUs", "CPUs of each thread", "large pages by NUMA node")
     return table(header, rows, right=("rank",))
 

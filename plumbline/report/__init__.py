@@ -1,0 +1,1 @@
+"""The report: one campaign and the history as a single HTML file that needs no network."""

@@ -1,0 +1,69 @@
+"""Which records a page is made of: the site, the campaign, and its records in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.records import query, sources, store
+from plumbline.records.rows import Row
+
+
+def only_site() -> str:
+    """The site that has records, where there is one only."""
+    folder = paths.results()
+    found = sources.find()
+    names = sorted({file.relative_to(folder).parts[0] for file in [*found.sessions, *found.parts]})
+    if not names:
+        raise PlumbError("no records yet", str(folder), "make campaign measures some")
+    if len(names) > 1:
+        raise PlumbError("which site?", "plumb report --site", f"with records: {', '.join(names)}")
+    return names[0]
+
+
+def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:
+    """The campaign whose id begins with ``wanted`` and its rows; ``last`` is that of the newest record of any campaign.
+
+    Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all.
+    """
+    if not rows:
+        raise PlumbError(f"site {site} has no records", str(paths.results() / site), "plumb list shows what there is")
+    if wanted == "last":
+        name = next((row.campaign for row in reversed(rows) if row.campaign), None)
+    else:
+        known = list(dict.fromkeys(row.campaign for row in rows if row.campaign))
+        matches = [item for item in known if item.startswith(wanted)]
+        if len(matches) != 1:
+            some = ", ".join((matches or known)[-3:]) or "none"
+            what = f"'{wanted}' begins {len(matches)} campaigns" if matches else f"no campaign '{wanted}'"
+            raise PlumbError(what, f"site {site}", f"the newest are {some}")
+        name = matches[0]
+    return name, [row for row in rows if row.campaign == name]
+
+
+def in_full(site: str, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[store.Damage]]:
+    """The whole records of ``rows``, and what could not be read of them.
+
+    Session files are named after their session, so only those are read; what is not there (compacted) is asked for.
+    """
+    wanted = {row.id for row in rows}
+    found: dict[str, dict[str, Any]] = {}
+    damages: list[store.Damage] = []
+    for session in dict.fromkeys(row.session for row in rows if Path(row.session).name == row.session):
+        file = store.session_file(site, session)
+        if not file.is_file():
+            continue
+        for item in store.read_file(file):
+            if isinstance(item, store.Damage):
+                damages.append(item)
+            elif item["id"] in wanted:
+                found.setdefault(item["id"], item)
+    missing = wanted - found.keys()
+    if missing:
+        records, more = query.full(missing)
+        found |= {record["id"]: record for record in records}
+        damages += more
+    return list(found.values()), damages

@@ -1,0 +1,102 @@
+"""The data of a page: plain JSON, in an order that follows from the records only."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plumbline.records.query import is_valid
+from plumbline.records.rows import Row, of_record
+from plumbline.report.curves import curves
+from plumbline.report.entry import SEVERITY, Shared, entry, severity
+from plumbline.report.history import history
+from plumbline.report.matrices import matrices
+from plumbline.report.outcome import WITHOUT_FIGURES
+from plumbline.views import summary
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a page is of, and what it lacks.
+
+    ``outcome`` is what :mod:`plumbline.report.outcome` read; ``damages`` name lines of the results that could not be
+    read; ``left_out`` counts records of the campaign beyond what a page holds, ``left_out_invalid`` those of them that
+    are not valid.
+    """
+
+    site: str
+    campaign: str | None = None
+    outcome: dict[str, Any] | None = None
+    damages: Sequence[str] = ()
+    left_out: int = 0
+    left_out_invalid: int = 0
+
+
+def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) -> dict[str, Any]:
+    """Everything a page shows: ``records`` in full, ``past`` (rows, oldest first) as history.
+
+    Numbers are those of the records; one that is not finite becomes a word.
+    """
+    shared = Shared()
+    records = sorted(records, key=severity)
+    entries = [entry(record, shared) for record in records]
+    usable = [(record, number) for number, record in enumerate(records) if is_valid(of_record(record))]
+    found = {
+        "site": scope.site,
+        "campaign": scope.campaign,
+        "begin": min((record["time"] for record in records), default=None),
+        "end": max((record["time"] for record in records), default=None),
+        "closing": summary.closing(records),
+        "counts": _counts(entries),
+        "severity": SEVERITY,
+        "entries": entries,
+        "shared": shared.items,
+        "curves": [curve for record, number in usable for curve in curves(record, number)],
+        "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
+        "history": history(past),
+        "outcome": _outcome(scope.outcome),
+        "damages": list(scope.damages),
+        "left_out": {"records": scope.left_out, "invalid": scope.left_out_invalid},
+    }
+    document: dict[str, Any] = _finite(found)
+    return document
+
+
+def _counts(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    launches = [launch for item in entries for launch in item["launches"]]
+    return {
+        "variants": len(entries),
+        "verified": sum(item["verified"] for item in entries),
+        "launches": len(launches),
+        "disturbed": sum(launch["disturbed"] for launch in launches),
+        "verdicts": Counter(item["verdict"] for item in entries),
+    }
+
+
+def _outcome(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Cases without figures, by state and reason: those that concern most cases first."""
+    if outcome is None:
+        return None
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in outcome["cases"]:
+        if case["state"] in WITHOUT_FIGURES:
+            groups.setdefault((case["state"], case["reason"] or "no reason given"), []).append(case["case"])
+    rows = [{"state": state, "reason": reason, "cases": cases} for (state, reason), cases in groups.items()]
+    rows.sort(key=lambda row: (row["state"] == "SKIP", -len(row["cases"]), row["reason"]))
+    return {"profile": outcome["profile"], "ran": len(outcome["cases"]), "groups": rows}
+
+
+def _finite(value: Any) -> Any:
+    """``value`` with every number that JSON has no word for as a string: ``nan``, ``inf``, ``-inf``."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

@@ -1,0 +1,56 @@
+"""The history of every figure, small enough for a page: the newest points of each series and its change points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from plumbline.history import series as source
+from plumbline.history.changes import Settings, follow
+from plumbline.history.command import report
+from plumbline.records.rows import Row
+
+#: series on a page, those with changes first, then the longest; what is left out is counted and shown
+MAX_SERIES = 400
+#: newest points of a series on a page; older ones are counted and shown
+MAX_POINTS = 200
+#: points that make a series worth a line of its own
+MIN_POINTS = 2
+
+
+def history(rows: Iterable[Row]) -> dict[str, Any]:
+    """``{"series", "left_out", "single"}`` of records ``rows`` (oldest first).
+
+    A series has ``name``, ``unit``, ``better``, ``points`` (``[time, value, record id]``), ``older`` (points left
+    out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown. ``single``
+    counts the series of one point only, ``left_out`` the longer ones beyond :data:`MAX_SERIES`.
+    """
+    rows = list(rows)
+    times = {row.id: row.time for row in rows}
+    everything = source.of_records(rows)
+    long = [series for series in everything if len(series.values) >= MIN_POINTS]
+    long.sort(key=lambda series: (-len(series.values), series.name))
+    found = [_series(series, times) for series in long[:MAX_SERIES]]
+    found.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))
+    return {"series": found, "left_out": len(long) - len(found), "single": len(everything) - len(long)}
+
+
+def _series(series: source.Series, times: dict[str, str]) -> dict[str, Any]:
+    older = max(0, len(series.values) - MAX_POINTS)
+    kept = source.Series(series.name, series.better, series.index[older:], series.values[older:])
+    settings = Settings()
+    line = report(kept, follow(kept.values, settings), settings)
+    return {
+        "name": series.name,
+        "unit": series.unit,
+        "better": series.better,
+        "points": [[times[index], value, index] for index, value in zip(kept.index, kept.values, strict=True)],
+        "older": older,
+        "alarms": line["alarms"],
+        "smallest_visible": line["smallest_visible"],
+        "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
+    }
+
+
+def _worst(item: dict[str, Any]) -> int:
+    return sum(alarm["direction"] == "worse" for alarm in item["alarms"])

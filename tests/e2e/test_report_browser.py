@@ -1,0 +1,551 @@
+"""The report in a real browser, from a file: what people see, hover, press and copy.
+
+Needs Debian's ``chromium`` (or another one named by ``PLUMB_CHROMIUM``).
+"""
+
+import json
+import math
+import os
+import re
+import shutil
+import statistics
+
+import pytest
+import reports
+from playwright.sync_api import expect, sync_playwright
+from samples import launch, record
+
+from plumbline import units
+from plumbline.records.rows import of_record
+from plumbline.report import data, page
+
+CHROMIUM = os.environ.get("PLUMB_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
+
+SECTIONS = ("overview", "left-out", "stream", "curves", "pairs", "launches", "history", "circumstances")
+#: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
+INK = """drawing => {
+    const seen = new Set();
+    let count = 0;
+    for (const canvas of drawing.querySelectorAll('canvas')) {
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+        copy.drawImage(canvas, 0, 0);
+        const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+        for (let i = 0; i < data.length; i += 4) {
+            if (data[i + 3]) { count++; seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]); }
+        }
+    }
+    return [count, seen.size];
+}"""
+#: the series of a picture, as the chart library holds them
+SERIES = "echarts.getInstanceByDom(element).getOption().series"
+
+
+def render(folder, records, past=(), outcome=None, damages=()):
+    scope = data.Scope("local", reports.CAMPAIGN, outcome, damages, left_out=3, left_out_invalid=2)
+    document = data.document(scope, records, [of_record(item) for item in past])
+    file = folder / "report.html"
+    file.write_text(page.render(document), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return reports.campaign()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory, campaign):
+    cases = [{"state": "SKIP", "case": reports.HOSTILE, "reason": "no two cores share a core"}]
+    outcome = {"profile": "quick", "cases": cases}
+    return render(tmp_path_factory.mktemp("report"), campaign, reports.history(), outcome, ["a.jsonl:3: truncated"])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    # containers allow neither root nor user namespaces a sandbox, and small shared memory; the pages are our own
+    options = ["--no-sandbox", "--disable-dev-shm-usage"]
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end."""
+    noise, asked, opened, contexts = [], [], [], []
+
+    def open_(file, width=1280, fragment="", **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: noise.append(message.text))
+        tab.on("pageerror", lambda error: noise.append(str(error)))
+        tab.on("request", lambda request: asked.append(request.url))
+        opened.append(f"file://{file}")
+        tab.goto(f"file://{file}{fragment}")
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert noise == []
+    assert asked == opened
+
+
+def draw_all(tab):
+    """Every picture, also those far below."""
+    tab.evaluate("document.querySelectorAll('.drawing').forEach((element) => element.startDrawing())")
+    expect(tab.locator(".drawing:not(:has(canvas))")).to_have_count(0)
+
+
+def shown(value, unit):
+    return list(units.human(value, unit))
+
+
+def by_id(campaign):
+    return {item["id"]: item for item in campaign}
+
+
+def usable(item):
+    return item["verified"] and not item["reasons"]
+
+
+def test_all_sections_are_there_and_nothing_hostile_ran(visit, report):
+    tab = visit(report)
+    for name in SECTIONS:
+        expect(tab.locator(f"section#{name} h2")).to_be_visible()
+    draw_all(tab)
+    assert tab.evaluate("window.broken") is None
+    assert tab.locator("img").count() == 0
+    expect(tab.locator("#left-out")).to_contain_text(reports.HOSTILE.replace("\u2028", " ")[:40])
+    expect(tab.locator("#left-out")).to_contain_text("no two cores share a core")
+    expect(tab.locator("#left-out")).to_contain_text("a.jsonl:3: truncated")
+    expect(tab.locator("#left-out")).to_contain_text("3 older records of the campaign, 2 of them not valid")
+
+
+def test_the_policy_holds_against_code_and_network(browser, report):
+    """The guard, broken on purpose: what would run or send is stopped, and the browser says so."""
+    tab = browser.new_page()
+    tab.goto(f"file://{report}")
+    stopped = tab.evaluate("""async () => {
+        const seen = [];
+        document.addEventListener('securitypolicyviolation', (event) => seen.push(event.effectiveDirective));
+        const script = document.createElement('script');
+        script.textContent = 'window.broken = 3';
+        const image = document.createElement('img');
+        image.src = 'http://127.0.0.1:9/x.png';
+        document.body.append(script, image);
+        await fetch('http://127.0.0.1:9/').catch(() => null);
+        await new Promise((done) => setTimeout(done, 100));
+        return [seen.sort(), window.broken ?? null];
+    }""")
+    tab.close()
+    assert stopped == [["connect-src", "img-src", "script-src-elem"], None]
+
+
+def test_overview_shows_the_figures_of_the_records(visit, report, campaign):
+    tab = visit(report)
+    tab.locator("#overview").get_by_label("every figure").check()
+    cells = tab.locator("#variants td.median").evaluate_all(
+        """cells => cells.map((cell) => [cell.dataset.record, cell.dataset.figure, cell.dataset.value,
+                                   cell.textContent, cell.nextSibling.textContent])"""
+    )
+    expected = [
+        [item["id"], figure["name"], figure["value"], *shown(figure["value"], figure["unit"])]
+        for item in campaign
+        if usable(item)
+        for figure in item["figures"]
+    ]
+    found = [[name, figure, float(value), *text] for name, figure, value, *text in cells]
+    assert sorted(found) == sorted(expected)
+    first = [row.split("\n")[0].strip() for row in tab.locator("#variants tbody tr").all_inner_texts()[:5]]
+    assert [text.split("\t")[0].split()[-1] for text in first] == ["invalid", "invalid", "invalid", "below", "above"]
+
+
+def test_tiles_count_what_there_is(visit, report, campaign):
+    tab = visit(report)
+    tiles = dict(tile.split("\n")[::-1] for tile in tab.locator(".tile").all_inner_texts())
+    launches = [one for item in campaign for one in item["launches"]]
+    assert int(tiles["variants"]) == len(campaign)
+    assert int(tiles["launches"]) == len(launches)
+    assert int(tiles["disturbed"]) == sum(one["disturbed"] for one in launches)
+    assert tiles["invalid"].endswith("3")
+
+
+def test_numbers_are_rounded_as_elsewhere(visit, tmp_path):
+    """Half way between two numbers goes to the even one, in the page as in the terminal."""
+    values = (0.0625, 0.1875, 12.125, 12.375, 100.25, 100.75, 2500.5, 2501.5, 80.5, 1e-9, 999.96, 123456.789)
+    items = []
+    for number, value in enumerate(values):
+        item = record(id=f"{number:012x}")
+        item["figures"][0] |= {"value": value, "unit": "us", "samples": [value] * 3}
+        items.append(item)
+    tab = visit(render(tmp_path, items))
+    cells = tab.locator("#variants td.median")
+    texts = cells.evaluate_all("all => all.map((cell) => [cell.dataset.value, cell.textContent])")
+    assert {float(value): text for value, text in texts} == {value: units.human(value, "us")[0] for value in values}
+
+
+def test_search_and_filters(visit, report, campaign):
+    tab = visit(report)
+    rows = tab.locator("#variants tbody tr")
+    expect(rows).to_have_count(len(campaign))
+    tab.get_by_label("Search").first.fill("pingpong xsocket mpich")
+    expect(rows).to_have_count(1)
+    tab.get_by_label("Search").first.fill("")
+    tab.get_by_role("button", name="below 1").click()
+    expect(rows).to_have_count(1)
+    tab.get_by_role("button", name="invalid 3").click()
+    expect(rows).to_have_count(4)
+    tab.get_by_role("button", name="below 1").click()
+    tab.get_by_role("button", name="invalid 3").click()
+    tab.get_by_label("Test").select_option("pairs")
+    expect(rows).to_have_count(1)
+    expect(tab.locator(".count")).to_have_text(f"1 of {len(campaign)} variants shown")
+
+
+def test_sorting_by_a_column_of_numbers(visit, report):
+    tab = visit(report)
+    head = tab.locator("#variants th", has_text="median")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    values = [
+        float(value)
+        for value in tab.locator("#variants td.median").evaluate_all("cells => cells.map((cell) => cell.dataset.value)")
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+def test_stream_matrix_shows_the_records(visit, report, campaign):
+    tab = visit(report)
+    cells = tab.locator("#stream td.heat").evaluate_all(
+        """cells => cells.map((cell) => [cell.dataset.record, cell.dataset.value,
+                                   cell.querySelector('button').textContent,
+                                   cell.querySelector('small').textContent])"""
+    )
+    records = by_id(campaign)
+    expected = [item for item in campaign if item["variant"]["test"] == "stream_numa"]
+    assert {cell[0] for cell in cells} == {item["id"] for item in expected}
+    for name, value, text, share in cells:
+        figure = records[name]["figures"][0]
+        assert float(value) == figure["value"]
+        assert text == shown(figure["value"], "MB/s")[0]
+        assert share == f"{figure['limit']['percent']:.0f} %"
+
+
+def test_curves_have_the_medians_of_the_launches(visit, report, campaign):
+    tab = visit(report)
+    draw_all(tab)
+    drawn = tab.locator("#curves .drawing").evaluate_all(
+        f"""all => all.map((element) => {SERIES}.map((line) => line.data.map(
+            (point) => [point.curve.of.id, point.curve.metric, point.size, point.value[1]])))"""
+    )
+    points = {(name, metric, size): value for chart in drawn for line in chart for name, metric, size, value in line}
+    expected = {}
+    for item in campaign:
+        if item["variant"]["test"] == "imb_pair":
+            for place, row in enumerate(item["launches"][0]["measurements"]):
+                middle = statistics.median(one["measurements"][place]["value"] for one in item["launches"])
+                scale = 1000 if row["unit"] == "MB/s" else 1
+                expected[item["id"], row["metric"], row["params"]["bytes"]] = middle / scale
+    assert points == pytest.approx(expected)
+    assert len(points) == 3 * 4 * (24 + 23)
+
+
+def test_the_median_of_an_even_number_of_launches(visit, tmp_path):
+    launches = [
+        launch(
+            order, 1.0, measurements=[reports.measured("latency", value, "us", "lower", bytes=size) for size in (1, 2)]
+        )
+        for order, value in enumerate((10.0, 1.0, 3.0, 2.0))
+    ]
+    tab = visit(render(tmp_path, [record(launches=launches)]))
+    draw_all(tab)
+    points = tab.locator("#curves .drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value)")
+    assert points == [[1, 2.5], [2, 2.5]]
+
+
+def test_curves_as_a_table_and_on_hover(visit, report, campaign):
+    tab = visit(report)
+    tab.locator("#curves").scroll_into_view_if_needed()
+    figure = tab.locator("#curves figure").first
+    figure.get_by_text("Values as a table").click()
+    expect(figure.locator("tr")).to_have_count(25)
+    head, *rows = figure.locator("tr").evaluate_all(
+        "rows => rows.map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    assert head[1] == "intelmpi, pair:l3 1x2 local us"
+    item = next(item for item in campaign if item["variant"]["test"] == "imb_pair")
+    times = {}
+    for one in item["launches"]:
+        for row in one["measurements"]:
+            if row["metric"] == "latency":
+                times.setdefault(row["params"]["bytes"], []).append(row["value"])
+    assert [row[1] for row in rows] == [shown(statistics.median(values), "us")[0] for values in times.values()]
+    assert [row[0] for row in rows][:1] + [row[0] for row in rows][-1:] == ["0 B", "4 MiB"]
+    draw_all(tab)
+    box = figure.locator(".drawing").bounding_box()
+    tab.mouse.move(box["x"] + 300, box["y"] + 120)
+    expect(tab.locator(".hover").first).to_contain_text("intelmpi, pair:l3 1x2 local")
+    expect(tab.locator(".hover").first).to_contain_text(" us (")
+
+
+def test_the_heat_map_has_every_pair(visit, report, campaign):
+    tab = visit(report)
+    draw_all(tab)
+    item = next(item for item in campaign if item["variant"]["test"] == "pairs")
+    expected = {}
+    for place, row in enumerate(item["launches"][0]["measurements"]):
+        if row["metric"] == "latency":
+            ends = (row["params"]["first"], row["params"]["second"])
+            value = statistics.median(one["measurements"][place]["value"] for one in item["launches"])
+            expected[ends] = expected[ends[::-1]] = value
+    points = tab.locator("#pairs .drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value)")
+    assert {(x, y): value for x, y, value in points} == pytest.approx(expected)
+    tab.locator("#pairs").get_by_text("Values as a table").click()
+    expect(tab.locator("#pairs figure tbody tr").first).to_have_text(re.compile("^0, 2l3"))  # ranks 0, 1 are CPUs 0, 2
+    groups = {}
+    for row in item["launches"][0]["measurements"]:
+        if row["metric"] == "latency":
+            groups.setdefault(row["params"]["class"], []).append(
+                expected[row["params"]["first"], row["params"]["second"]]
+            )
+    assert [len(values) for values in groups.values()] == [24, 32, 64]
+    classes = tab.locator("#pairs > div > .scroll tbody tr").all_inner_texts()
+    assert [row.split("\t") for row in classes] == [
+        [kind, str(len(values)), *(shown(end(values), "us")[0] for end in (min, statistics.median, max))]
+        for kind, values in groups.items()
+    ]
+
+
+def test_every_launch_has_its_dot(visit, report, campaign):
+    tab = visit(report)
+    draw_all(tab)
+    dots = tab.locator("#launches .drawing").evaluate_all(
+        f"""all => all.flatMap((element) => {SERIES}[0].data.map(
+            (point) => [point.row.entry.id, point.sample, point.value[0]]))"""
+    )
+    expected = [
+        [item["id"], value, 100 * (value / item["figures"][0]["value"] - 1)]
+        for item in campaign
+        if usable(item)
+        for value in item["figures"][0]["samples"]
+    ]
+    assert sorted(dots) == sorted(expected)
+
+
+def test_history_shows_points_and_the_change(visit, report):
+    tab = visit(report)
+    draw_all(tab)
+    past = reports.history()
+    points, marks = tab.locator("#history .drawing").evaluate(
+        f"""element => {{
+            const [dots] = {SERIES};
+            return [dots.data.map((point) => [point.id, point.raw]), dots.markLine.data.map((line) => line.xAxis)];
+        }}"""
+    )
+    assert points[: len(past)] == [[item["id"], item["figures"][0]["value"]] for item in past]
+    assert marks == [25]
+    expect(tab.locator("#history tbody tr").first).to_contain_text(f"worse at {past[25]['id']}")
+
+
+def test_no_picture_is_blank(visit, report):
+    tab = visit(report)
+    draw_all(tab)
+    for number, drawing in enumerate(tab.locator(".drawing").all()):
+        count, colours = drawing.evaluate(INK)
+        assert count > 1000, number
+        assert colours > 10, number
+
+
+def test_hiding_every_stack_empties_the_curves(visit, report):
+    """The test above sees a picture that shows nothing."""
+    tab = visit(report)
+    draw_all(tab)
+    drawing = tab.locator("#curves .drawing").first
+    before = drawing.evaluate(INK)[1]
+    for name in reports.STACKS:
+        tab.locator("#curves").get_by_role("button", name=name).click()
+    assert drawing.evaluate(INK)[1] < before / 2
+
+
+def test_the_drawer_tells_all_about_a_record(visit, report, campaign):
+    tab = visit(report)
+    item = next(item for item in campaign if item["verdict"] == "below")
+    tab.locator("#variants tr", has_text="below").get_by_role("button").click()
+    drawer = tab.get_by_role("dialog")
+    text = drawer.inner_text()
+    figure = item["figures"][0]
+    for words in (
+        " ".join(shown(figure["value"], "MB/s")),
+        "90.00 GB/s",
+        "calibrated, local/references/stream.yaml",
+        f"{figure['limit']['percent']:.1f} % of 76.80 GB/s ({figure['limit']['method']})",
+        "disturbed: steal 2.0 % of the time",
+        *(str(value) for value in figure["samples"]),
+        f"plumb reproduce {item['id']}",
+        "PLUMB_SEED=1 \\\nmpirun -n 1",
+        "performance",
+        item["stack"]["sha256"][:12],
+        "memory bound to node 0",
+    ):
+        assert words in text or words.replace(" ", "\t") in text, words
+    draw_all(tab)
+    assert drawer.locator(".drawing").evaluate(INK)[0] > 500
+    assert tab.url.endswith(f"#record-{item['id']}")
+
+
+def test_the_drawer_of_a_record_that_is_not_verified(visit, report, campaign):
+    item = next(item for item in campaign if not item["verified"])
+    tab = visit(report, fragment=f"#record-{item['id']}")
+    drawer = tab.get_by_role("dialog")
+    expect(drawer).to_contain_text("launch 0: rank 1 on node1 left no witness")
+    expect(drawer).to_contain_text("failed, exit status 1")
+    drawer.get_by_text("End of the output of launch 0").click()
+    expect(drawer).to_contain_text("stream: out of memory")
+
+
+def test_the_command_is_copied(visit, report, campaign):
+    item = next(item for item in campaign if item["verdict"] == "below")
+    tab = visit(report, fragment=f"#record-{item['id']}", permissions=["clipboard-read", "clipboard-write"])
+    tab.get_by_role("button", name="Copy: plumb reproduce").click()
+    expect(tab.get_by_role("button", name="Copy: plumb reproduce")).to_have_text("Copied")
+    assert tab.evaluate("navigator.clipboard.readText()") == f"plumb reproduce {item['id']}"
+
+
+def test_the_keyboard_is_enough(visit, report):
+    tab = visit(report)
+    tab.keyboard.press("Tab")
+    expect(tab.get_by_text("Skip to the content")).to_be_focused()
+    opener = tab.locator("#variants .opener").nth(3)
+    opener.focus()
+    tab.keyboard.press("Tab")
+    expect(tab.locator("#variants .opener").nth(4)).to_be_focused()
+    outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    tab.keyboard.press("Enter")
+    drawer = tab.get_by_role("dialog")
+    expect(drawer).to_be_visible()
+    assert drawer.evaluate("dialog => dialog.contains(document.activeElement)")
+    for _ in range(12):  # the page behind cannot be reached
+        tab.keyboard.press("Tab")
+        assert tab.evaluate(
+            "document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
+        )
+    tab.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(tab.locator("#variants .opener").nth(4)).to_be_focused()
+    toggle = tab.get_by_role("button", name="below 1")
+    toggle.focus()
+    tab.keyboard.press("Space")
+    expect(toggle).to_have_attribute("aria-pressed", "true")
+    expect(tab.locator("#variants tbody tr")).to_have_count(1)
+
+
+def test_only_what_scrolls_stops_the_keyboard(visit, report):
+    for width in (1280, 360):
+        tab = visit(report, width=width)
+        tab.wait_for_function(
+            """[...document.querySelectorAll('.scroll')].every(
+                (one) => (one.tabIndex === 0) === (one.scrollWidth > one.clientWidth))"""
+        )
+    assert tab.locator(".scroll[tabindex]").count() > 0
+
+
+def test_what_is_pressed_or_seen_has_a_name(visit, report):
+    tab = visit(report)
+    nameless = tab.evaluate("""() => {
+        const named = (element) => element.getAttribute('aria-label') || element.closest('label')
+            || (element.tagName === 'TABLE' && element.querySelector('caption'))
+            || (!['SELECT', 'TABLE'].includes(element.tagName) && element.textContent.trim());
+        return [...document.querySelectorAll('button, select, input, a, table, [role=img], [role=region]')]
+            .filter((element) => !named(element)).map((element) => element.outerHTML.slice(0, 100));
+    }""")
+    assert nameless == []
+    assert tab.evaluate("document.querySelectorAll('.drawing:not([aria-label])').length") == 0
+    assert tab.locator("figure").count() == tab.locator("figure summary", has_text="Values as a table").count()
+
+
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_a_phone_never_scrolls_sideways(visit, report, width):
+    tab = visit(report, width=width)
+    draw_all(tab)
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
+    tab.locator("#variants .opener").nth(3).click()
+    assert tab.locator(".drawer").evaluate("drawer => drawer.scrollWidth <= drawer.clientWidth")
+    assert tab.get_by_role("dialog").evaluate("dialog => dialog.getBoundingClientRect().width") <= width
+
+
+def brightness(tab, name):
+    text = tab.evaluate(f"getComputedStyle(document.body).{name}")
+    return sum(int(part) for part in text.partition("(")[2].rstrip(")").split(",")[:3]) / 3
+
+
+@pytest.mark.parametrize(("scheme", "other"), [("dark", "light"), ("light", "dark")])
+def test_dark_and_light(visit, report, scheme, other):
+    tab = visit(report, color_scheme=scheme)
+    draw_all(tab)
+
+    def is_dark():
+        return brightness(tab, "backgroundColor") < 60 and brightness(tab, "color") > 180
+
+    assert is_dark() == (scheme == "dark")
+    canvas = tab.locator("#curves .drawing canvas").first
+    before = canvas.evaluate("canvas => canvas.toDataURL()")
+    button = tab.get_by_role("button", name="Theme")
+    while button.inner_text() != f"Theme: {other}":
+        button.click()
+    assert is_dark() == (other == "dark")
+    assert canvas.evaluate("canvas => canvas.toDataURL()") != before
+
+
+def contrast(tab, selector):
+    """Of an element's colour against the page, by WCAG 2."""
+    colours = tab.evaluate(
+        """selector => {
+            const ink = getComputedStyle(document.querySelector(selector)).color;
+            const paper = getComputedStyle(document.body).backgroundColor;
+            return [ink, paper].map((text) => text.match(/[0-9.]+/g).slice(0, 3).map(Number));
+        }""",
+        selector,
+    )
+    linear = [
+        [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb] for rgb in colours
+    ]
+    bright, dim = sorted((0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_words_are_readable(visit, report, scheme):
+    tab = visit(report, color_scheme=scheme)
+    for selector in (".about", ".opener", ".badge.invalid", ".badge.above", ".badge.unreferenced", "thead th", ".why"):
+        assert contrast(tab, selector) >= 4.5, selector
+
+
+def test_a_campaign_without_anything_valid(visit, tmp_path):
+    bad = record(verified=False, verdict="invalid", figures=[], launches=[], reasons=["no launch finished"])
+    tab = visit(render(tmp_path, [bad]))
+    expect(tab.locator("#left-out")).to_contain_text("no launch finished")
+    for name in ("stream", "curves", "pairs"):
+        expect(tab.locator(f"section#{name}")).to_contain_text("This gives it: reframe -c reframe-tests -r")
+    expect(tab.locator("#history")).to_contain_text("No figure was measured in two sessions yet")
+
+
+def test_numbers_that_are_none(visit, tmp_path):
+    item = record(verdict="invalid", reasons=["triad is not a finite number"])
+    item["figures"][0] |= {"value": math.nan, "samples": [math.nan, math.inf, 1.0]}
+    item["figures"][0]["limit"] = {"value": 1.0, "unit": "MB/s", "method": "m", "percent": math.nan}
+    tab = visit(render(tmp_path, [item, record(id="f" * 12, launches=[launch(0, 1.0)])]))
+    tab.locator("#variants .opener").first.click()
+    expect(tab.get_by_role("dialog")).to_contain_text("nan")
+
+
+def test_data_is_what_the_page_holds(visit, report):
+    """What is embedded is what the browser parses."""
+    tab = visit(report)
+    parsed = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    text = report.read_text(encoding="utf-8")
+    assert parsed == json.loads(text.partition('id="data">')[2].partition("</script>")[0])

@@ -1,0 +1,320 @@
+"""The report's file: its numbers are the records', it needs nothing else, and nothing in a record can become markup."""
+
+import base64
+import copy
+import hashlib
+import json
+import math
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+import reports
+from samples import launch, record
+
+from plumbline.records.rows import of_record
+from plumbline.report import data, history, page
+from plumbline.report.curves import curves
+from plumbline.report.matrices import matrices
+from plumbline.views.ranks import rank_map
+
+
+class Page(HTMLParser):
+    """Collects elements with their attributes, and the texts of scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.texts, self.inside = [], {"script": [], "style": [], "title": []}, None
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag in self.texts:
+            self.inside = tag
+            self.texts[tag].append("")
+
+    def handle_endtag(self, tag):
+        if tag == self.inside:
+            self.inside = None
+
+    def handle_data(self, text):
+        if self.inside:
+            self.texts[self.inside][-1] += text
+
+    @property
+    def data(self):
+        return json.loads(self.texts["script"][0], parse_constant=pytest.fail)
+
+
+def document(records, past=(), outcome=None, damages=()):
+    scope = data.Scope("local", reports.CAMPAIGN, outcome, damages)
+    return data.document(scope, records, [of_record(item) for item in past])
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return reports.campaign()
+
+
+@pytest.fixture(scope="module")
+def whole(campaign):
+    return page.render(document(campaign, reports.history()))
+
+
+@pytest.fixture(scope="module")
+def seen(whole):
+    return Page(whole)
+
+
+def test_every_figure_launch_and_verdict_is_that_of_its_record(campaign, seen):
+    entries = {entry["id"]: entry for entry in seen.data["entries"]}
+    assert len(entries) == len(campaign)
+    for item in campaign:
+        entry = entries[item["id"]]
+        assert entry["verdict"] == item["verdict"]
+        assert entry["reasons"] == item["reasons"]
+        assert [(figure["value"], figure["unit"], figure["samples"]) for figure in entry["figures"]] == [
+            (figure["value"], figure["unit"], figure["samples"]) for figure in item["figures"]
+        ]
+        assert [one["order"] for one in entry["launches"]] == [one["order"] for one in item["launches"]]
+        assert [one["disturbed"] for one in entry["launches"]] == [one["disturbed"] for one in item["launches"]]
+        assert entry["repeat"] == f"plumb reproduce {item['id']}"
+
+
+def test_the_worst_stand_first(campaign):
+    verdicts = [entry["verdict"] for entry in document(campaign)["entries"]]
+    order = [data.SEVERITY.index(verdict) for verdict in verdicts]
+    assert order == sorted(order)
+    assert verdicts[0] == "invalid"
+
+
+def test_a_curve_has_the_value_of_every_launch(campaign):
+    item = next(item for item in campaign if item["variant"]["test"] == "imb_pair")
+    found = {curve["metric"]: curve for curve in curves(item, 7)}
+    assert found["latency"]["entry"] == 7
+    assert found["latency"]["benchmark"] == "IMB PingPong"
+    assert found["latency"]["x"][:3] == [0, 1, 2]
+    assert found["bandwidth"]["x"][0] == 1
+    for metric, curve in found.items():
+        for size, values in zip(curve["x"], curve["y"], strict=True):
+            assert values == [
+                next(
+                    row["value"]
+                    for row in one["measurements"]
+                    if row["metric"] == metric and row["params"] == {"bytes": size}
+                )
+                for one in item["launches"]
+            ]
+
+
+def test_curves_of_two_modes_are_not_mixed():
+    rows = [
+        reports.measured("latency", size + shift, "us", "lower", bytes=size, mode=mode)
+        for size in (1, 2)
+        for mode, shift in (("aggregate", 0.1), ("non-aggregate", 0.5))
+    ]
+    found = curves(record(launches=[launch(0, 1.0, measurements=rows)]), 0)
+    assert {curve["mode"]: curve["y"] for curve in found} == {
+        "aggregate": [[1.1], [2.1]],
+        "non-aggregate": [[1.5], [2.5]],
+    }
+
+
+def test_a_matrix_has_every_pair_and_its_class(campaign):
+    item = next(item for item in campaign if item["variant"]["test"] == "pairs")
+    latency, bandwidth = matrices(item, 0)
+    assert (latency["metric"], bandwidth["metric"]) == ("latency", "bandwidth")
+    assert latency["ends"] == [[rank, reports.cpu_of(rank), "node1"] for rank in range(reports.CORES)]
+    assert latency["mode"] == "serial"
+    assert len(latency["cells"]) == reports.CORES * (reports.CORES - 1) // 2
+    measured = {
+        (row["params"]["first"], row["params"]["second"]): row["params"]["class"]
+        for row in item["launches"][0]["measurements"]
+        if "first" in row["params"]
+    }
+    for first, second, kind, *values in latency["cells"]:
+        assert latency["classes"][kind] == measured[first, second]
+        assert len(values) == 3
+
+
+def test_a_pair_that_names_its_ranks_only():
+    rows = [reports.measured("latency", 0.3, "us", "lower", first=0, second=1, **{"class": "unbound"})]
+    found = matrices(record(launches=[launch(0, 1.0, measurements=rows)]), 0)
+    assert [(matrix["ends"], matrix["cells"]) for matrix in found] == [
+        ([[0, None, None], [1, None, None]], [[0, 1, 0, 0.3]])
+    ]
+
+
+def test_what_is_not_valid_gives_no_picture(campaign):
+    item = copy.deepcopy(next(item for item in campaign if item["variant"]["test"] == "imb_pair"))
+    assert document([item])["curves"]
+    for change in ({"verified": False}, {"verdict": "invalid"}, {"reasons": ["why"]}, {"state": "interrupted"}):
+        assert document([{**item, **change}])["curves"] == []
+    item["launches"][1]["verified"] = False
+    assert all(values[1] is None for values in curves(item, 0)[0]["y"])
+
+
+def test_a_launch_that_was_measured_again_counts_nowhere(campaign):
+    item = copy.deepcopy(next(item for item in campaign if item["variant"]["test"] == "imb_pair"))
+    item["launches"][0]["superseded"] = True
+    item["figures"][0]["samples"] = item["figures"][0]["samples"][1:]
+    entry = document([item])["entries"][0]
+    assert entry["figures"][0]["samples"] == [None, *item["figures"][0]["samples"]]
+    assert entry["launches"][0]["superseded"]
+    assert all(len(values) == 2 for values in curves(item, 0)[0]["y"])
+
+
+def test_hostile_words_stay_words(campaign, seen):
+    assert [tag for tag, _ in seen.elements].count("script") == 3
+    assert not [tag for tag, _ in seen.elements if tag in ("img", "iframe", "object", "embed", "base", "form")]
+    assert not [name for _, attributes in seen.elements for name in attributes if name.startswith("on")]
+    assert not re.search("[<>&]", seen.texts["script"][0])  # parsers differ in what ends a script: none of it is there
+    hostile = next(item for item in campaign if item["nodes"] == [reports.HOSTILE])
+    entry = next(entry for entry in seen.data["entries"] if entry["id"] == hostile["id"])
+    assert entry["reasons"] == [reports.HOSTILE]
+    assert entry["nodes"] == [reports.HOSTILE]
+
+
+def test_an_unescaped_embedding_would_be_seen():
+    """The test above finds what it looks for."""
+    text = '<script type="application/json">' + json.dumps({"a": reports.HOSTILE}) + "</script>"
+    assert [tag for tag, _ in Page(text).elements].count("script") == 2
+
+
+def test_the_title_is_escaped():
+    seen = Page(page.render(data.document(data.Scope("</title><b>", "<i>"), [record()])))
+    assert seen.texts["title"] == ["Plumbline report: </title><b> <i>"]
+
+
+def test_the_policy_admits_exactly_what_is_in_the_page(seen):
+    policy = next(a["content"] for tag, a in seen.elements if a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+
+    def admitted(text):
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    assert rules["default-src"] == "'none'"
+    assert "connect-src" not in rules
+    assert rules["script-src"].split() == [admitted(text) for text in seen.texts["script"][1:]]
+    assert rules["style-src"].split() == [admitted(text) for text in seen.texts["style"]]
+    assert "unsafe" not in policy
+    order = [a.get("http-equiv") for tag, a in seen.elements if tag in ("meta", "script", "style", "link")]
+    assert order.index("Content-Security-Policy") == 1  # before everything that it rules; only the charset precedes
+
+
+def test_nothing_is_loaded_from_elsewhere(seen):
+    links = [a[name] for _, a in seen.elements for name in ("src", "href", "srcset", "action") if name in a]
+    assert set(links) == {"data:,", "#main"}
+    own = (page.ASSETS / "style.css").read_text() + "".join(
+        (page.ASSETS / "js" / f"{name}.js").read_text() for name in page.SCRIPTS
+    )
+    assert not re.search(r"https?:|@import|url\(|fetch\(|XMLHttpRequest|WebSocket|import\(", own)
+
+
+def test_scripts_never_parse_markup():
+    for name in page.SCRIPTS:
+        text = (page.ASSETS / "js" / f"{name}.js").read_text()
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\('style", text
+        )
+
+
+def test_every_script_is_in_the_page():
+    assert {file.stem for file in (page.ASSETS / "js").glob("*.js")} == set(page.SCRIPTS)
+
+
+def test_the_library_is_the_one_that_was_vendored():
+    folder = page.LIBRARY.parent
+    total, name = (folder / "SHA256SUMS").read_text().split()
+    assert name == page.LIBRARY.name
+    assert hashlib.sha256(page.LIBRARY.read_bytes()).hexdigest() == total
+    library, version = (folder / "VERSION").read_text().split()
+    assert f'version="{version}"' in page.LIBRARY.read_text() or f'"{version}"' in page.LIBRARY.read_text()
+    assert f"npm pack {library}@{version}" in (folder / "README.md").read_text()
+    assert "Apache License" in (folder / "LICENSE-echarts").read_text()
+
+
+@pytest.mark.parametrize("text", ["a = '</script>'", "a = '</SCRIPT >'", "if (a <!--b) c()"])
+def test_a_script_that_would_end_its_element_is_refused(text):
+    with pytest.raises(ValueError, match="script"):
+        page._script_text(text)
+
+
+def test_the_same_records_give_the_same_page(campaign, whole):
+    shuffled = list(reports.campaign())
+    random.Random(3).shuffle(shuffled)  # noqa: S311
+    assert page.render(document(shuffled, reports.history())) == whole
+    assert page.render(document(campaign[1:], reports.history())) != whole
+
+
+def test_a_campaign_is_small(whole):
+    assert len(whole.encode()) < 5_000_000
+
+
+def test_numbers_that_are_none_become_words():
+    item = record(verdict="invalid", reasons=["triad is not a finite number"])
+    item["figures"][0] |= {"value": math.nan, "samples": [math.nan, math.inf, 1.0]}
+    item["launches"][0]["measurements"][0]["value"] = math.nan
+    figure = Page(page.render(document([item]))).data["entries"][0]["figures"][0]
+    assert figure["value"] == "nan"
+    assert figure["samples"] == ["nan", "inf", 1.0]
+
+
+def test_history_finds_the_change():
+    found = history.history(of_record(item) for item in reports.history())
+    series = found["series"][0]
+    past = reports.history()
+    assert [id for _, _, id in series["points"]] == [item["id"] for item in past]
+    assert [value for _, value, _ in series["points"]] == [item["figures"][0]["value"] for item in past]
+    assert [(alarm["direction"], alarm["index"]) for alarm in series["alarms"]] == [("worse", past[25]["id"])]
+
+
+def test_history_is_bounded_and_says_so(monkeypatch):
+    rows = [of_record(item) for item in reports.history()]
+    other = [
+        of_record({**item, "id": f"{number:012x}", "partition": "other"})
+        for number, item in enumerate(reports.history()[:5])
+    ]
+    monkeypatch.setattr(history, "MAX_POINTS", 30)
+    monkeypatch.setattr(history, "MAX_SERIES", 1)
+    found = history.history([*rows, *other])
+    assert found["left_out"] == 1
+    assert [len(series["points"]) for series in found["series"]] == [30]
+    assert found["series"][0]["older"] == 10
+    assert found["series"][0]["points"][-1][2] == rows[-1].id
+    assert history.history(other[:1]) == {"series": [], "left_out": 0, "single": 1}
+
+
+def test_the_rank_map_is_planned_against_seen():
+    item = record()
+    assert rank_map(item) == [{"rank": 0, "host": None, "planned": "0-1", "seen": None, "threads": [], "memory": {}}]
+    seen = {
+        "host": "node1", "rank": 0, "local_rank": 0, "threads": [{"affinity": [0]}, {"affinity": [1]}],
+        "memory": {"page_bytes": 4096, "nodes": {"0": 1000}, "freed_nodes": {"0": 1000, "1": 500}},
+    }  # fmt: skip
+    item["launches"][1]["ranks"] = [seen]
+    assert rank_map(item) == [
+        {"rank": 0, "host": "node1", "planned": "0-1", "seen": "0-1", "threads": ["0", "1"], "memory": {"0": 8, "1": 2}}
+    ]
+
+
+def test_what_records_share_is_in_the_page_once(campaign):
+    found = document(campaign)
+    assert len(found["shared"]["stack"]) == len(reports.STACKS)
+    for item in campaign:
+        entry = next(entry for entry in found["entries"] if entry["id"] == item["id"])
+        assert found["shared"]["stack"][entry["stack"]] == item["stack"]
+        assert found["shared"]["plan"][entry["plan"]] == item["plan"]
+
+
+def test_skipped_cases_are_grouped_by_reason():
+    cases = [{"state": "SKIP", "case": f"a {n}", "reason": "no two cores"} for n in range(3)]
+    cases += [{"state": "FAIL", "case": "b", "reason": None}, {"state": "OK", "case": "c", "reason": None}]
+    found = document([record()], outcome={"profile": "quick", "cases": cases})["outcome"]
+    assert found["ran"] == 5
+    assert found["groups"] == [
+        {"state": "FAIL", "reason": "no reason given", "cases": ["b"]},
+        {"state": "SKIP", "reason": "no two cores", "cases": ["a 0", "a 1", "a 2"]},
+    ]

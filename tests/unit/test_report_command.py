@@ -1,0 +1,146 @@
+"""``plumb report``: which records it takes, where it writes, and what it says when it cannot."""
+
+import argparse
+import json
+
+import pytest
+import reports
+from samples import record
+
+from plumbline.errors import PlumbError
+from plumbline.report import command, outcome
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def put(results, *records, site="local", name="20260101T000000Z-node1-abcdef"):
+    (results / site).mkdir(parents=True, exist_ok=True)
+    lines = [item if isinstance(item, str) else json.dumps(item) for item in records]
+    (results / site / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+
+def report(*arguments):
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    return command.run(parser.parse_args(arguments))
+
+
+def shown(file):
+    text = file.read_text(encoding="utf-8")
+    return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+
+def numbered(number, **changes):
+    """A record of the month ``number``."""
+    return record(id=f"{number:012x}", time=f"2026-{number:02d}-01T00:00:00.000Z", **changes)
+
+
+def test_the_newest_campaign_goes_beside_the_records(results, capsys):
+    put(results, numbered(1, campaign="A"), numbered(2, campaign="B"), numbered(3))
+    assert report() == 0
+    file = results / "local" / "report.html"
+    assert shown(file)["campaign"] == "B"
+    assert [entry["id"] for entry in shown(file)["entries"]] == [f"{2:012x}"]
+    assert [id for _, _, id in shown(file)["history"]["series"][0]["points"]] == [f"{n:012x}" for n in (1, 2, 3)]
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"report: {file} (")
+
+
+def test_a_page_holds_so_many_records_and_says_what_it_leaves_out(results, monkeypatch, capsys):
+    bad = {"verified": False, "verdict": "invalid", "figures": [], "reasons": ["why"]}
+    put(results, *(numbered(n, campaign="A", **(bad if n == 2 else {})) for n in range(1, 7)))
+    monkeypatch.setattr(command, "MAX_RECORDS", 4)
+    assert report() == 0
+    found = shown(results / "local" / "report.html")
+    assert sorted(entry["id"] for entry in found["entries"]) == [f"{n:012x}" for n in (3, 4, 5, 6)]
+    assert found["left_out"] == {"records": 2, "invalid": 1}
+    assert "the 2 oldest records of the campaign are left out: a page holds 4" in capsys.readouterr().out
+
+
+def test_another_campaign_output_and_since(results, tmp_path):
+    put(results, numbered(1, campaign="A-1"), numbered(2, campaign="A-1"), numbered(3, campaign="B"))
+    target = tmp_path / "out" / "a.html"
+    assert report("--campaign", "A", "--output", str(target), "--since", "2026-02") == 0
+    assert [entry["id"] for entry in shown(target)["entries"]] == [f"{n:012x}" for n in (1, 2)]
+    assert [id for _, _, id in shown(target)["history"]["series"][0]["points"]] == [f"{n:012x}" for n in (2, 3)]
+
+
+def test_records_of_no_campaign_are_shown_where_there_is_none(results):
+    put(results, numbered(1))
+    assert report() == 0
+    assert shown(results / "local" / "report.html")["campaign"] is None
+
+
+def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
+    put(results, numbered(1, campaign="A"), '{"half": ')
+    assert report() == 1
+    assert "plumb: damaged record: " in capsys.readouterr().err
+    found = shown(results / "local" / "report.html")
+    assert len(found["entries"]) == 1
+    assert [line.split(": ")[0] for line in found["damages"]] == ["20260101T000000Z-node1-abcdef.jsonl:2"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--campaign", "C"], "no campaign 'C'"),
+        (["--campaign", "A"], "'A' begins 2 campaigns"),
+        (["--site", "elsewhere"], "site elsewhere has no records"),
+        (["--since", "yesterday"], "'yesterday' is no date"),
+    ],
+)
+def test_wrong_choices_are_one_line(results, arguments, what):
+    put(results, numbered(1, campaign="A1"), numbered(2, campaign="A2"))
+    with pytest.raises(PlumbError, match=what) as error:
+        report(*arguments)
+    assert error.value.cure
+    assert not (results / "local" / "report.html").exists()
+
+
+def test_no_records_and_two_sites(results):
+    with pytest.raises(PlumbError, match="no records yet"):
+        report()
+    put(results, numbered(1))
+    put(results, numbered(2, site="other"), site="other")
+    with pytest.raises(PlumbError, match="which site"):
+        report()
+    assert report("--site", "other") == 0
+
+
+def test_an_output_that_cannot_be_written(results, tmp_path):
+    put(results, numbered(1))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlumbError, match="cannot write the report"):
+        report("--output", str(tmp_path / "file" / "report.html"))
+
+
+def test_skips_of_the_campaign_are_kept_and_shown(results):
+    reports.write(results)
+    assert report() == 0
+    found = shown(results / "local" / "report.html")["outcome"]
+    assert [(len(group["cases"]), group["reason"]) for group in found["groups"]] == [
+        (4, "no two cores share a core"),
+        (1, "stack openmpi has no imb-mpi1"),
+    ]
+
+
+def test_a_damaged_outcome_is_an_error(results):
+    put(results, numbered(1, campaign="A"))
+    outcome.write("local", "A", "quick", [])
+    assert report() == 0
+    outcome.file("local", "A").write_text('{"cases": [{"state": "SKIP"}]}')
+    with pytest.raises(PlumbError, match="damaged outcome"):
+        report()
+
+
+def test_an_outcome_is_of_this_site_only(results):
+    outcome.write("local", "A", "quick", [])
+    assert outcome.read("local", "A") == {"profile": "quick", "cases": []}
+    assert outcome.read("local", "../local/A") is None
+    assert outcome.read("local", None) is None
+    outcome.file("local", "B").mkdir(parents=True)
+    with pytest.raises(PlumbError, match="cannot write the outcome"):
+        outcome.write("local", "B", "quick", [])
