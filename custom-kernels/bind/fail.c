@@ -32,14 +32,3 @@ void *allocate(size_t count, size_t size) {
         fail("out of memory");
     return memory;
 }
-
-char *text(const char *format, ...) {
-    char *result = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vasprintf(&result, format, arguments);
-    va_end(arguments);
-    if (length < 0)
-        fail("out of memory");
-    return result;
-}

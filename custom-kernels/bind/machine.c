@@ -112,7 +112,7 @@ static char *describe(const struct machine *machine, bool narrowed) {
     return where;
 }
 
-struct machine load_machine(const char *description, const char *allowed, bool distances) {
+struct machine load_whole_machine(const char *description, bool distances) {
     struct machine machine = {.topology = new_topology(false)};
     leave_out_what_nobody_needs(machine.topology, distances);
     if (description)
@@ -120,14 +120,21 @@ struct machine load_machine(const char *description, const char *allowed, bool d
     load(machine.topology, description);
     machine.is_this_host = hwloc_topology_is_thissystem(machine.topology) != 0;
     machine.name = text("%s", description ? description : "this host");
+    machine.where = text("%s", machine.name);
     machine.allowed = hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(machine.topology));
     hwloc_bitmap_and(machine.allowed, machine.allowed, hwloc_topology_get_topology_cpuset(machine.topology));
+    return machine;
+}
+
+struct machine load_machine(const char *description, const char *allowed, bool distances) {
+    struct machine machine = load_whole_machine(description, distances);
     if (machine.is_this_host)
         narrow_to_entry_affinity(&machine);
     if (allowed)
         narrow_to_list(&machine, allowed);
     bool narrowed =
         !hwloc_bitmap_isequal(machine.allowed, hwloc_topology_get_topology_cpuset(machine.topology));
+    free(machine.where);
     machine.where = describe(&machine, narrowed);
     return machine;
 }

@@ -19,6 +19,9 @@ struct machine {
  * narrows too. Fails if the topology cannot be loaded or the list has a CPU that the machine has not. */
 struct machine load_machine(const char *description, const char *allowed, bool distances);
 
+/* The same without narrowing: every CPU that the control group leaves, whatever this process is bound to. */
+struct machine load_whole_machine(const char *description, bool distances);
+
 void free_machine(struct machine *machine);
 
 /* Write the whole topology, I/O devices included, as hwloc XML to `file` ("-": standard output). */

@@ -1,29 +1,24 @@
-/* Two ranks at a chosen distance. */
+/* Two threads at a chosen distance: of two ranks, or of one rank. */
+#include "distance.h"
 #include "layout.h"
 #include "placement.h"
 
-static void two_ranks(const struct request *request) {
+/* A pair holds two threads in all: two ranks of one, or with --threads 2 one rank of two. */
+static unsigned ranks_of_pair(const struct request *request) {
+    if (request->threads > 2)
+        cannot(request, "%u threads a rank asked, a pair holds two in all", request->threads);
+    if (request->threads == 2 && request->ranks > 1)
+        cannot(request, "%u ranks of 2 threads asked, a pair holds two threads in all", request->ranks);
+    if (request->threads == 2)
+        return 1;
     bool too_few = request->ranks_known && request->ranks == 1;
     if (too_few || request->ranks > 2)
         cannot(request, "%u rank%s asked, a pair has two", request->ranks, too_few ? "" : "s");
-    single_thread(request);
+    return 2;
 }
 
-/* The level of the smallest object that both CPUs are in. Equal objects count as the smaller level. Across
- * packages it is the machine, whatever else spans them (one NUMA node on a machine with uniform memory). */
-static enum level smallest_common(const struct cpu *a, const struct cpu *b) {
-    if (a->object[LEVEL_PACKAGE] != b->object[LEVEL_PACKAGE])
-        return LEVEL_MACHINE;
-    enum level best = LEVEL_PACKAGE;
-    for (enum level level = LEVEL_PACKAGE; level-- > LEVEL_CORE;)
-        if (a->object[level] != NO_OBJECT && a->object[level] == b->object[level] &&
-            a->weight[level] <= a->weight[best])
-            best = level;
-    return best;
-}
-
-static struct layout pair_of(unsigned first, unsigned second) {
-    struct layout layout = new_layout(2, 1);
+static struct layout pair_of(unsigned ranks, unsigned first, unsigned second) {
+    struct layout layout = new_layout(ranks, 2 / ranks);
     layout.cpu[0] = first;
     layout.cpu[1] = second;
     return layout;
@@ -41,23 +36,23 @@ static _Noreturn void no_such_pair(const struct request *request) {
 }
 
 struct layout lay_out_pair_class(const struct request *request) {
-    two_ranks(request);
+    unsigned ranks = ranks_of_pair(request);
     enum level level = request->placement->level;
     const struct cpu_list *list = level == LEVEL_CORE ? &request->table->threads : &request->table->cores;
     for (size_t i = 0; i < list->count; i++)
         for (size_t j = i + 1; j < list->count; j++)
-            if (smallest_common(&list->cpu[i], &list->cpu[j]) == level)
-                return pair_of(list->cpu[i].os, list->cpu[j].os);
+            if (smallest_common_level(&list->cpu[i], &list->cpu[j]) == level)
+                return pair_of(ranks, list->cpu[i].os, list->cpu[j].os);
     no_such_pair(request);
 }
 
 struct layout lay_out_pair_cpus(const struct request *request) {
-    two_ranks(request);
+    unsigned ranks = ranks_of_pair(request);
     const unsigned wanted[] = {request->placement->first, request->placement->second};
     for (int i = 0; i < 2; i++)
         if (!find_cpu(&request->table->threads, wanted[i]))
             cannot(request, "CPU %u may not be used or does not exist", wanted[i]);
-    return pair_of(wanted[0], wanted[1]);
+    return pair_of(ranks, wanted[0], wanted[1]);
 }
 
 struct layout lay_out_pair_node(const struct request *request) {

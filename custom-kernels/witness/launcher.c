@@ -46,6 +46,10 @@ void launcher_start(void) {
     errno = saved;
 }
 
+long launcher_rank(void) {
+    return rank;
+}
+
 void launcher_write(struct json *out) {
     json_int(out, "rank", rank);
     json_int(out, "local_rank", local_rank);

@@ -104,7 +104,8 @@ static bool read_stat(const char *tid, struct thread *thread) {
 }
 
 /* A thread that ends while it is being looked at is left out. */
-static void add_thread(struct table *table, const char *tid) {
+static void add_thread(const char *tid, void *context) {
+    struct table *table = context;
     if (table->count == table->capacity) {
         return;
     }
@@ -124,21 +125,29 @@ struct directory_entry {
     char name[];
 };
 
-static void add_entries(struct table *table, char *buffer, long size) {
+static void visit_entries(char *buffer, long size, thread_visitor visit, void *context) {
     for (long at = 0; at < size;) {
         struct directory_entry *entry = (struct directory_entry *)(void *)(buffer + at);
         if (entry->name[0] != '.') {
-            add_thread(table, entry->name);
+            visit(entry->name, context);
         }
         at += entry->length;
     }
 }
 
-static void list_threads(struct table *table, int directory) {
+static void visit_directory(int directory, thread_visitor visit, void *context) {
     _Alignas(uint64_t) char buffer[4096];
     long size;
     while ((size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
-        add_entries(table, buffer, size);
+        visit_entries(buffer, size, visit, context);
+    }
+}
+
+void threads_visit(thread_visitor visit, void *context) {
+    int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        visit_directory(directory, visit, context);
+        close(directory);
     }
 }
 
@@ -160,7 +169,7 @@ static bool capture(struct table *table) {
     table->capacity = threads + SPARE_THREADS;
     table->rooms = witness_room(table->capacity * stride());
     if (table->rooms != NULL && directory >= 0) {
-        list_threads(table, directory);
+        visit_directory(directory, add_thread, table);
     }
     if (directory >= 0) {
         close(directory);

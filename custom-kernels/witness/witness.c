@@ -94,6 +94,7 @@ static __attribute__((constructor)) void start(void) {
         launcher_start();
         threads_start();
         usage_start();
+        waiting_start(directory, host.nodename, owner);
         if (hooks_resolve()) {
             freed_start();
         }

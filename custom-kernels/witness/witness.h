@@ -57,6 +57,8 @@ void usage_start(void);
 void usage_write(struct json *out);
 void launcher_start(void);
 void launcher_write(struct json *out);
+/* -1: no launcher told it. */
+long launcher_rank(void);
 
 /* threads.c */
 
@@ -65,6 +67,17 @@ void threads_write_start(struct json *out);
 /* Remembers the threads of this moment: MPI libraries end their helper threads in MPI_Finalize. */
 void threads_remember(void);
 void threads_write(struct json *out);
+typedef void (*thread_visitor)(const char *tid, void *context);
+/* Calls `visit` for every thread of this process. */
+void threads_visit(thread_visitor visit, void *context);
+
+/* waiting.c */
+
+/* The signal that asks a process where it waits: a real-time one, which programs and MPI libraries leave
+ * alone (plumbline/launch/waiting.py sends it). */
+#define WITNESS_ASK (SIGRTMIN + 12)
+/* From now on the question, and SIGTERM, are answered in DIRECTORY/HOST.PID.waiting. */
+void waiting_start(const char *directory, const char *host, pid_t pid);
 
 /* witness.c */
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plumbline.launch import waiting
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 #: seconds between the polite and the final signal
@@ -31,7 +33,7 @@ class Interrupted(Exception):
 
 @dataclass
 class Ended:
-    """How a launch ended. ``waiting`` tells, for one ended by its time limit, what each of its processes waited for."""
+    """How a launch ended. ``waiting`` tells, for one ended by its time limit, where its ranks and processes waited."""
 
     status: str  # ok, failed, timeout
     exit_code: int | None
@@ -64,16 +66,16 @@ def run(
             start_new_session=True,
             preexec_fn=_die_with_parent,
         )
-        waiting: list[str] = []
+        processes: list[str] = []
         try:
             status = _wait(child, time_limit_s, wakeup)
             if status == "timeout":
-                waiting = _describe(_descendants(os.getpid()))
+                processes = waiting.ask(_descendants(os.getpid()), folder)
         finally:
             _end_tree(child)
     wall = time.monotonic() - begin
     if status == "timeout":
-        return Ended("timeout", None, wall, waiting)
+        return Ended("timeout", None, wall, waiting.calls(folder) + processes)
     return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall)
 
 
@@ -152,22 +154,3 @@ def _descendants(parent: int) -> list[int]:
         found += below
         queue += below
     return found
-
-
-def _describe(pids: list[int]) -> list[str]:
-    """What each process waits for, as the kernel tells: ``pid 42 IMB-MPI1 (rank 1): sleeping in futex_wait``."""
-    states = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
-    lines = []
-    for pid in pids:
-        folder = Path(f"/proc/{pid}")
-        with contextlib.suppress(OSError):
-            name = (folder / "comm").read_text().strip()
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            channel = (folder / "wchan").read_text().strip("\0\n 0")
-            environment = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-            rank = next(
-                (v.partition("=")[2] for v in environment if v.startswith(("OMPI_COMM_WORLD_RANK=", "PMI_RANK="))), None
-            )
-            who = f"pid {pid} {name}" + (f" (rank {rank})" if rank is not None else "")
-            lines.append(f"{who}: {states.get(state, state)}" + (f" in {channel}" if channel else ""))
-    return lines

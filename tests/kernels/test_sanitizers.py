@@ -22,6 +22,10 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "heat1d": (3, 2, ["--repetitions", "2"]),
     "rank_ring": (3, 1, ["--bytes", "1K", "--repetitions", "1", "--iterations", "2"]),
     "rank_map": (4, 1, ["--cells", "3", "--repetitions", "2", "--ranks-per-node", "2"]),
+    "threaded_pingpong": (2, 2, ["--bytes", "2K", "--messages", "4", "--repetitions", "2"]),
+    "overlap": (2, 2, ["--bytes", "8", "--repetitions", "1"]),
+    "pairs": (3, 1, ["--bandwidth-bytes", "4K", "--batches", "2", "--latency-trips", "2", "--bandwidth-trips", "1"]),
+    "deadlock": (3, 1, ["--repetitions", "2"]),
 }
 ARCHER = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libarcher.so"))), None)
 #: sanitizer -> CMake options and environment. ThreadSanitizer knows what OpenMP orders through LLVM's Archer alone:
@@ -45,7 +49,6 @@ def build(folder: Path, *options: str) -> Path:
     document = manifest.load(STACK)
     base = ["cmake", "-S", str(paths.root() / "custom-kernels" / "kernels"), "-B", str(folder)]
     base += [
-        "-DPLUMB_GROUPS=basics",
         f"-DMPI_C_COMPILER={kernels.wrapper(document)}",
         f"-DPLUMB_BLAS_PREFIX={kernels.blas()}",
         *options,

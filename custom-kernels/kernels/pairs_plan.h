@@ -1,0 +1,28 @@
+/* Who meets whom in which round, so that every pair of ranks meets exactly once. */
+#ifndef PLUMB_PAIRS_PLAN_H
+#define PLUMB_PAIRS_PLAN_H
+
+enum { NOBODY = -1 };
+
+/* Rounds of a tournament of `ranks` ranks: one less than the ranks, or as many if they are odd. */
+int tournament_rounds(int ranks);
+
+/* Whom `rank` meets in `round`: NOBODY if the number of ranks is odd and it is this rank's turn to sit out.
+ *
+ * The circle method: all but the last player stand in a circle that turns by one place each round. Written as
+ * arithmetic (players a and b meet in round (a + b) mod (n - 1)), so that a rank needs no table: a plan for
+ * 10,000 ranks takes each of them 9,999 additions. Source: Anderson, Combinatorial Designs and Tournaments,
+ * 1997, chapter 2. */
+int tournament_partner(int ranks, int round, int rank);
+
+/* A plan counted out. */
+struct plan_count {
+    long long rounds, meetings, byes;
+    long long operations; /* calls of tournament_partner */
+    long long faults;     /* pairs that do not meet exactly once, and meetings that only one side knows of */
+};
+
+/* Play the whole tournament of `ranks` ranks on paper. */
+struct plan_count count_tournament(int ranks);
+
+#endif

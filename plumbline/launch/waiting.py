@@ -1,0 +1,123 @@
+"""What the processes of a launch wait for: the MPI call of every rank, and what the kernel says of every process.
+
+A measured process is asked by a signal; the witness library in it answers with the MPI function that each of its
+threads is in (``custom-kernels/witness/waiting.c``). Ranks on other hosts cannot be asked: they answer when their
+launcher ends them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.witness.text import counted
+
+#: WITNESS_ASK of custom-kernels/witness/witness.h
+ASK = signal.SIGRTMIN + 12
+#: seconds that the processes together have for their answers
+PATIENCE_S = 1.0
+#: variables that name the rank, as in custom-kernels/witness/launcher.c
+RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+STATES = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
+
+
+@dataclass
+class Process:
+    """One process of the launch on this host. ``answer``: the file that its witness answers in, if it has one."""
+
+    pid: int
+    name: str
+    state: str
+    channel: str
+    threads: int
+    rank: int | None
+    answer: Path | None
+
+    @classmethod
+    def read(cls, pid: int, folder: Path) -> Process:
+        """What /proc says of ``pid``, whose launch runs in ``folder``; raises OSError for one that has ended."""
+        proc = Path(f"/proc/{pid}")
+        name = (proc / "comm").read_text(encoding="utf-8", errors="replace").strip()
+        state = (proc / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+        channel = (proc / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
+        threads = len(list((proc / "task").iterdir()))
+        items = (proc / "environ").read_bytes().decode(errors="replace").split("\0")
+        environment = dict(item.split("=", 1) for item in items if "=" in item)
+        rank = next((environment[n] for n in RANK_NAMES if environment.get(n, "").isdigit()), None)
+        answer = None
+        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(proc):
+            answer = folder / environment.get("PLUMB_WITNESS_DIR", "") / f"{os.uname().nodename}.{pid}.waiting"
+        return cls(pid, name, state, channel, threads, None if rank is None else int(rank), answer)
+
+    def ask(self) -> None:
+        """Ask the witness inside for its calls; one that has ended meanwhile has nothing to say."""
+        if self.answer is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, ASK)
+
+    def answered(self) -> bool:
+        """Whether every thread has."""
+        if self.answer is None:
+            return True
+        try:
+            return len(_lines(self.answer)) >= self.threads
+        except FileNotFoundError:
+            return False
+
+    def __str__(self) -> str:
+        rank = "" if self.rank is None else f" (rank {self.rank})"
+        where = f" in {self.channel}" if self.channel else ""
+        return f"pid {self.pid} {self.name}{rank}: {STATES.get(self.state, self.state)}{where}"
+
+
+def ask(pids: list[int], folder: Path) -> list[str]:
+    """Make the witnesses of ``pids`` answer, and describe each process in a line.
+
+    ``folder`` is the launch's, which a relative witness folder is meant from.
+    """
+    processes = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            processes.append(Process.read(pid, folder))
+    for process in processes:
+        process.ask()
+    _wait_until(lambda: all(process.answered() for process in processes))
+    return [str(process) for process in processes]
+
+
+def calls(folder: Path) -> list[str]:
+    """Which ranks are in which MPI call (``ranks 0-1 in MPI_Ssend``), of all witnesses below ``folder`` that answered.
+
+    Threads of a rank may wait in different calls: there is one line for each set of them.
+    """
+    ranks: dict[str, list[int]] = {}
+    for file in sorted(folder.rglob("*.waiting")):
+        lines = [line.split(" ", 2) for line in _lines(file)]
+        where = " and ".join(sorted({call for _, _, call in lines if call != "-"})) or "no MPI call"
+        if lines and lines[0][0] != "-":
+            ranks.setdefault(where, []).append(int(lines[0][0]))
+    return [f"{counted('rank', found)} in {where}" for where, found in sorted(ranks.items(), key=lambda i: min(i[1]))]
+
+
+def _lines(answer: Path) -> list[str]:
+    """The whole lines ``RANK THREAD CALL`` of an answer."""
+    return answer.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def _answers(proc: Path) -> bool:
+    """Whether the process catches the signal: one that does not would be ended by it."""
+    for line in (proc / "status").read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (ASK - 1) & 1)
+    return False
+
+
+def _wait_until(fulfilled: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not fulfilled() and time.monotonic() < deadline:
+        time.sleep(0.01)

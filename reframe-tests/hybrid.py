@@ -1,0 +1,89 @@
+"""MPI from hybrid programs: calls from threads, and messages behind work.
+
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from plumbline.rfm import PAIRS, QUICK_PAIRS, KernelTest
+
+#: of the larger messages: 400000 words, 80 MiB
+WORDS, LARGE = 3200000, 80 << 20
+
+
+#: for two ranks with threads: beside each other in a node, or filling a node each (``node``)
+PLACES = ["compact", "l3", "numa", "socket", "node"]
+
+
+def spread(test):
+    """One node and two ranks, or two nodes and one rank on each."""
+    test.nodes, test.ranks_per_node = (2, 1) if test.placement == "node" else (1, 2)
+
+
+@rfm.simple_test
+class pingpong_threads(KernelTest):
+    """One large against 16 small messages, from serial and parallel regions, by thread level (experiment T5)."""
+
+    kernel = "threaded_pingpong"
+    placement = parameter(PLACES)
+    min_ranks = 2
+    #: the thread level
+    operation = parameter(["funneled", "serialized", "multiple"])
+    quick_placements = ("compact",)
+    quick_operations = ("multiple",)
+
+    @run_after("init")
+    def choose_figures(self):
+        """Of the modes that the level allows; of several thread counts the best one is shown."""
+        spread(self)
+        self.arguments = ["--bytes", str(WORDS), "--level", self.operation]
+        modes = {"funneled": ("serial", "one"), "serialized": ("ordered",), "multiple": ("concurrent",)}[self.operation]
+        small = {"operation": "pingpong", "bytes": WORDS, "messages": 16}
+        large = {**small, "messages": 1, "mode": "serial"}
+        self.figures = [("time_large", "time", large), ("cold_time_large", "cold_time", large)]
+        for mode in modes:
+            self.figures.append((f"time_16_{mode}", "time", {**small, "mode": mode}))
+            self.figures.append((f"cold_time_16_{mode}", "cold_time", {**small, "mode": mode}))
+
+
+class OverlapTest(KernelTest):
+    """Overlap of 80 MiB and of 1 MiB with as much work, for sending and for receiving."""
+
+    kernel = "overlap"
+    min_ranks = 2
+
+    @run_after("init")
+    def choose_figures(self):
+        """One method in both directions."""
+        self.arguments = ["--mode", self.mode, "--bytes", f"1M,{LARGE}", "--repetitions", "5"]
+        self.figures = [
+            (f"overlap_{direction}_{name}", "overlap", {"direction": direction, "bytes": size})
+            for direction in ("isend", "irecv")
+            for name, size in (("80MiB", LARGE), ("1MiB", 1 << 20))
+        ]
+
+
+@rfm.simple_test
+class overlap_fraction(OverlapTest):
+    """What a library hides by itself, or when it is asked now and then, by distance (experiment R5)."""
+
+    mode = parameter(["none", "test"])
+    placement = parameter(PAIRS)
+    quick_placements = QUICK_PAIRS
+
+
+@rfm.simple_test
+class overlap_helped(OverlapTest):
+    """What is hidden with a thread for the messages: one that only looks, or task mode (experiment R5)."""
+
+    mode = parameter(["thread", "task"])
+    placement = parameter(PLACES)
+    quick_placements = ()
+
+    @run_after("init")
+    def second_thread(self):
+        """Neighbouring cores have room for the two threads that are needed; other placements fill their object."""
+        spread(self)
+        if self.placement == "compact":
+            self.threads = 2

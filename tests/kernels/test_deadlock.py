@@ -1,0 +1,115 @@
+"""``deadlock``: three exchanges that end, and one that the harness ends, naming ranks and call (experiment D4)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+from samples import variant
+
+from plumbline import paths, schemas
+from plumbline.launch import driver
+from plumbline.stacks import manifest
+
+
+@pytest.mark.parametrize("mode", ["ring", "fixed", "nonblocking"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_the_others_end_with_the_right_values(
+    kernel_stack: KernelStack, json_of: JsonOf, mode: str, ranks: int
+) -> None:
+    document = json_of(kernel_stack.mpirun(ranks, "deadlock", "--mode", mode, "--repetitions", "3", "--json"))
+    assert document["passed"]
+    (found,) = document["measurements"]
+    assert found["params"] == {"mode": mode, "ranks": ranks}
+
+
+def test_a_value_of_another_rank_fails_the_check(one_stack: KernelStack, tmp_path: Path) -> None:
+    program = broken_kernel.build(
+        tmp_path, one_stack, "deadlock", file="deadlock.c",
+        old="wrong += got != value_of(left, exchange);", new="wrong += got != value_of(right, exchange);",
+    )  # fmt: skip
+    done = one_stack.mpirun(3, str(program), "--repetitions", "3")
+    assert done.returncode == 1
+    assert "the answer is wrong: values that are not the left neighbour's" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "line"),
+    [(1, [], "2 ranks needed, 1 given"), (2, ["--mode", "hope"], "--mode: 'hope' is not one of blocking ring fixed")],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "deadlock", *arguments)
+    said = [text for text in done.stderr.splitlines() if text.startswith("deadlock: ")]
+    assert (done.returncode, len(said)) == (2, 1), done.stderr
+    assert line in said[0]
+
+
+def launch(stack: KernelStack, folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str, limit_s: float) -> dict:
+    """The record of one launch of two ranks, from a stack that has nothing but this kernel."""
+    program = stack.programs / "deadlock"
+    document = dict(stack.document)
+    document["benchmarks"] = {
+        "deadlock": {
+            "suite": "kernels", "version": "test", "command": [str(program)], "file": str(program),
+            "sha256": manifest.sha256(program), "built": "for a test",
+        }
+    }  # fmt: skip
+    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
+    (folder / "stacks" / stack.name).mkdir(parents=True)
+    monkeypatch.setenv("PLUMB_SITES", str(folder / "sites"))
+    monkeypatch.setenv("PLUMB_RESULTS", str(folder / "results"))
+    monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
+    manifest.save(document)
+    wanted = variant(
+        stack=stack.name, benchmark="deadlock", parser="kernel", context={"kernel": "deadlock"}, placement="core",
+        threads=1, ranks_per_node=2, launches=1, time_limit_s=limit_s, name="deadlock", test="deadlock",
+        arguments=["--mode", mode, "--repetitions", "3", "--json"],
+        figures=[{"name": "time", "metric": "time", "where": {}}],
+    )  # fmt: skip
+    _, records = driver.run([wanted], folder / "work")
+    schemas.check("record", records[0], "record")
+    return dict(records[0])
+
+
+@pytest.mark.e2e
+def test_the_record_of_a_hung_job_names_ranks_and_call(
+    kernel_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("two cores are needed")
+    record = launch(kernel_stack, tmp_path, monkeypatch, "blocking", 4)
+    (hung,) = record["launches"]
+    assert hung["status"] == "timeout"
+    assert hung["waiting"][0] == "ranks 0-1 in MPI_Ssend"
+    assert any(
+        "ended by its time limit of 4 s; waiting: ranks 0-1 in MPI_Ssend" in reason for reason in record["reasons"]
+    )
+    assert record["figures"] == []
+    left = [cwd for cwd in Path("/proc").glob("[0-9]*/cwd") if str(tmp_path) in folder_of(cwd)]
+    assert left == []
+
+
+def folder_of(cwd: Path) -> str:
+    """The working folder of a process; nothing if it has ended."""
+    try:
+        return str(cwd.readlink())
+    except OSError:
+        return ""
+
+
+@pytest.mark.e2e
+def test_the_fixed_exchange_is_a_verified_record(
+    one_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("two cores are needed")
+    record = launch(one_stack, tmp_path, monkeypatch, "fixed", 30)
+    assert record["reasons"] == []
+    assert record["verified"] is True
+    assert record["figures"][0]["value"] > 0
+    assert json.dumps(record).count("MPI_Ssend") == 0

@@ -1,0 +1,91 @@
+"""``overlap``: the methods, the bounds of the figure, and the checks of message and work (experiment R5)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+SMALL = ("--bytes", "8,64K", "--work", "50,100", "--repetitions", "3", "--json")
+TINY = ("--bytes", "8K", "--repetitions", "1", "--json")
+METHODS = {"none", "test", "thread", "task"}
+
+
+def overlaps(document: dict) -> list[dict]:
+    return [item for item in document["measurements"] if item["metric"] == "overlap"]
+
+
+def test_all_methods_in_both_directions(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(kernel_stack.mpirun(2, "overlap", *TINY, env={"OMP_NUM_THREADS": "2"}))
+    assert document["passed"], document["checks"]
+    assert document["mpi"]["thread_level"] == "multiple"
+    found = overlaps(document)
+    assert {(item["params"]["mode"], item["params"]["direction"]) for item in found} == {
+        (mode, direction) for mode in METHODS for direction in ("isend", "irecv")
+    }
+    assert all(0 <= item["value"] <= item["limit"] == 100 for item in found)
+
+
+def test_the_figure_is_what_its_definition_makes_of_the_times(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(2, "overlap", *SMALL, "--mode", "test"))
+    assert {(item["params"]["bytes"], item["params"]["work"]) for item in overlaps(document)} == {
+        (size, work) for size in (8, 65536) for work in (50, 100)
+    }
+    times: dict[str, dict[str, float]] = {}
+    for item in document["measurements"]:
+        times.setdefault(str(item["params"]), {})[item["metric"]] = item["value"]
+    for row in times.values():
+        hidden = row["communication"] + row["computation"] - row["total"]
+        expected = 100 * hidden / min(row["communication"], row["computation"])
+        assert math.isclose(row["overlap"], min(100.0, max(0.0, expected)), abs_tol=1e-6)
+
+
+def test_one_thread_leaves_out_what_needs_two(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(2, "overlap", *TINY))
+    assert {item["params"]["mode"] for item in overlaps(document)} == {"none", "test"}
+    assert any("thread and task left out" in note for note in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "line"),
+    [
+        (1, [], "2 ranks needed, 1 given"),
+        (3, [], "2 ranks needed, 3 given"),
+        (2, ["--mode", "task"], "--mode task: 2 threads needed, 1 given"),
+        (2, ["--mode", "thread"], "--mode thread: 2 threads needed, 1 given"),
+        (2, ["--bytes", "12"], "--bytes: 12 is not a multiple of 8"),
+        (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
+        (2, ["--work", "0"], "--work: '0' is not sizes"),
+        (2, ["--bytes", "15G", "--repetitions", "1"], "GiB needed on a node"),
+    ],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "overlap", *arguments)
+    said = [text for text in done.stderr.splitlines() if text.startswith("overlap: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1, done.stderr
+    assert line in said[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "line"),
+    [
+        (
+            "overlap_transfer.c",
+            "MPI_Isend(transfer->buffer, count,",
+            "MPI_Isend(transfer->buffer, count - 1,",
+            "messages that did not arrive as sent",
+        ),
+        ("overlap_work.c", "step < steps;", "step + 1 < steps;", "works with a wrong result"),
+    ],
+)
+def test_faults_fail_the_checks(
+    one_stack: KernelStack, tmp_path: Path, file: str, old: str, new: str, line: str
+) -> None:
+    program = broken_kernel.build(tmp_path, one_stack, "overlap", file=file, old=old, new=new)
+    done = one_stack.mpirun(2, str(program), "--bytes", "8", "--repetitions", "2", "--mode", "none")
+    assert done.returncode == 1, done.stderr
+    assert f"the answer is wrong: {line}" in done.stderr

@@ -1,0 +1,106 @@
+"""``threaded_pingpong``: where the calls may be made, what the table holds, and what is refused (experiment T5)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+SMALL = ("--bytes", "2K", "--repetitions", "3", "--messages", "4", "--json")
+#: mode -> the thread level that it needs
+NEEDS = {"serial": "funneled", "one": "funneled", "ordered": "serialized", "concurrent": "multiple"}
+
+
+def rows(document: dict, operation: str) -> list[dict]:
+    return [item["params"] for item in document["measurements"] if item["params"]["operation"] == operation]
+
+
+def test_all_modes_run_and_every_message_arrives(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(kernel_stack.mpirun(2, "threaded_pingpong", *SMALL, env={"OMP_NUM_THREADS": "2"}))
+    assert document["passed"], document["checks"]
+    partitioned = int(document["mpi"]["standard"].split(".")[0]) >= 4
+    expected = {*NEEDS, *(["partitioned"] if partitioned else [])}
+    assert {row["mode"] for row in rows(document, "pingpong")} == expected
+    assert any("partitioned left out" in note for note in document["notes"]) is not partitioned
+    assert {(row["mode"], row["threads"]) for row in rows(document, "broadcast")} == {
+        ("serial", 1), ("one", 1), ("one", 2)
+    }  # fmt: skip
+    times = rows(document, "message")  # two figures for each message
+    assert len(times) == 2 * 4 * (1 + 2 + 2 + 2)
+    assert {row["message"] for row in times} == {0, 1, 2, 3}
+
+
+def test_open_mpi_3_1_refuses_partitioned_in_one_line(kernel_stack: KernelStack) -> None:
+    done = kernel_stack.mpirun(2, "threaded_pingpong", *SMALL, "--mode", "partitioned")
+    if kernel_stack.document["mpi"]["family"] == "openmpi":
+        assert done.returncode == 2
+        said = [line for line in done.stderr.splitlines() if line.startswith("threaded_pingpong: ")]
+        assert said == [
+            "threaded_pingpong: --mode partitioned: this MPI library has no partitioned communication (MPI 4.0)"
+        ]
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("level", ["funneled", "serialized"])
+def test_a_level_leaves_out_the_modes_that_need_more(one_stack: KernelStack, json_of: JsonOf, level: str) -> None:
+    document = json_of(one_stack.mpirun(2, "threaded_pingpong", *SMALL, "--level", level))
+    assert document["mpi"]["thread_level"] in (level, "serialized", "multiple")  # a library may give more
+    allowed = {"funneled": {"serial", "one"}, "serialized": {"serial", "one", "ordered"}}[level]
+    assert {row["mode"] for row in rows(document, "pingpong")} == allowed
+    assert any(f"concurrent left out: it needs thread level {NEEDS['concurrent']}" in n for n in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "line"),
+    [
+        (2, ["--level", "funneled", "--mode", "ordered"], "--mode ordered needs thread level serialized"),
+        (2, ["--level", "serialized", "--mode", "concurrent"], "--mode concurrent needs thread level multiple"),
+        (3, [], "2 ranks needed, 3 given"),
+        (1, [], "2 ranks needed, 1 given"),
+        (2, ["--threads", "0"], "--threads: '0' is not sizes"),
+        (2, ["--threads", "3"], "--threads: 3 wanted, 2 available"),
+        (2, ["--bytes", "1000"], "--bytes: 1000 is not a multiple of 128"),
+    ],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "threaded_pingpong", *arguments, env={"OMP_NUM_THREADS": "2"})
+    said = [text for text in done.stderr.splitlines() if text.startswith("threaded_pingpong: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1, done.stderr
+    assert line in said[0]
+
+
+#: An MPI library that gives no more than FUNNELED, made of one that gives more.
+LESS = """
+int PMPI_Init_thread(int *, char ***, int, int *);
+int MPI_Init_thread(int *count, char ***words, int wanted, int *given) {
+    int status = PMPI_Init_thread(count, words, wanted, given);
+    *given = 1;
+    return status;
+}
+"""
+
+
+def test_a_library_that_gives_a_lower_level_is_refused(one_stack: KernelStack, tmp_path: Path) -> None:
+    (tmp_path / "less.c").write_text(LESS)
+    library = tmp_path / "less.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, tmp_path / "less.c"], check=True)
+    done = one_stack.mpirun(2, "threaded_pingpong", *SMALL, env={"LD_PRELOAD": str(library)})
+    said = [line for line in done.stderr.splitlines() if line.startswith("threaded_pingpong: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1
+    assert "the MPI library gives thread level 'funneled', 'multiple' is needed" in said[0]
+
+
+def test_a_word_that_is_not_sent_fails_the_check(one_stack: KernelStack, tmp_path: Path) -> None:
+    program = broken_kernel.build(
+        tmp_path, one_stack, "threaded_pingpong", file="threaded_messages.c",
+        old="MPI_Send(out, count, MPI_DOUBLE, 1,", new="MPI_Send(out, count - 1, MPI_DOUBLE, 1,",
+    )  # fmt: skip
+    done = one_stack.mpirun(2, str(program), *SMALL)
+    assert done.returncode == 1, done.stderr
+    assert "the answer is wrong: messages that did not arrive as sent" in done.stderr

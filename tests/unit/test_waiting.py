@@ -1,0 +1,135 @@
+"""What a launch waited for: the witness is asked by a signal and names the MPI call of every thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from witness_helper import compile_c, cpus, rank_plan, start
+
+from plumbline.launch import waiting
+
+#: An MPI library in which two calls never return.
+FAKE_MPI = r"""
+#include <unistd.h>
+static __attribute__((noinline)) void hidden(void) { for (;;) pause(); }
+int PMPI_Recv(void) { hidden(); return 0; }
+int MPI_Recv(void) __attribute__((weak, alias("PMPI_Recv")));
+int mpi_wait_(void) { hidden(); return 1; }
+"""
+MAIN = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int MPI_Recv(void);
+int mpi_wait_(void);
+static void *in_wait(void *unused) { (void)unused; mpi_wait_(); return NULL; }
+int main(int argc, char **argv) {
+    pthread_t thread;
+    (void)argc;
+    if (strstr(argv[1], "deaf")) signal(SIGRTMIN + 12, SIG_DFL);
+    if (strstr(argv[1], "thread")) pthread_create(&thread, NULL, in_wait, NULL);
+    puts("ready"), fflush(stdout);
+    if (strstr(argv[1], "recv")) MPI_Recv();
+    for (;;) pause();
+}
+"""
+
+
+@pytest.fixture
+def described(tmp_path):
+    """The description of a witnessed rank 0 that hangs in the way given; it is ended afterwards."""
+    running = []
+
+    def describe(way: str) -> list[str]:
+        running.append(hang(tmp_path, way))
+        lines = waiting.ask([running[-1].pid], tmp_path)
+        return waiting.calls(tmp_path) + lines
+
+    yield describe
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("way", "line"),
+    [
+        ("recv", "rank 0 in MPI_Recv"),
+        ("recv-thread", "rank 0 in MPI_Recv and mpi_wait_"),
+        ("thread", "rank 0 in mpi_wait_"),
+        ("elsewhere", "rank 0 in no MPI call"),
+    ],
+)
+def test_the_call_of_every_thread_is_named(described, way, line):
+    first, second = described(way)
+    assert first == line
+    assert "main (rank 0): sleeping" in second
+
+
+def test_a_process_that_does_not_listen_is_not_asked(described):
+    """The signal would end it before anyone saw how it hung."""
+    (only,) = described("deaf-recv")
+    assert "main (rank 0): sleeping" in only
+
+
+def hang(tmp_path, way):
+    """The program of ``described``, started and hanging."""
+    compile_c(tmp_path, FAKE_MPI, "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, MAIN, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", "-pthread", name="main")
+    process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [program, way])
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)  # into the call
+    return process
+
+
+def test_a_rank_that_its_launcher_ends_says_where_it_was(tmp_path):
+    """As on another host, which nobody here can ask; it ends by the signal all the same."""
+    process = hang(tmp_path, "recv-thread")
+    process.terminate()
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGTERM
+    assert waiting.calls(tmp_path) == ["rank 0 in MPI_Recv and mpi_wait_"]
+
+
+def test_asked_and_then_ended_is_one_answer(tmp_path):
+    process = hang(tmp_path, "recv")
+    waiting.ask([process.pid], tmp_path)
+    process.terminate()
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGTERM
+    (file,) = (tmp_path / "w").glob("*.waiting")
+    assert len(file.read_text().splitlines()) == 1
+
+
+def test_a_process_without_a_witness_is_described_and_lives(tmp_path):
+    with subprocess.Popen(["sleep", "60"]) as process:
+        time.sleep(0.1)
+        (line,) = waiting.ask([process.pid, 2**22 - 1], tmp_path)
+        assert process.poll() is None
+        process.kill()
+    assert line.startswith(f"pid {process.pid} sleep: sleeping")
+
+
+def test_a_fork_of_a_rank_does_not_answer_in_its_name(tmp_path):
+    code = "import os, time; pid = os.fork(); print(pid, flush=True) if pid else None; time.sleep(60)"
+    process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [os.path.realpath(sys.executable), "-c", code])
+    child = int(process.stdout.readline())
+    try:
+        os.kill(child, waiting.ASK)
+        time.sleep(0.3)
+        assert list((tmp_path / "w").glob("*.waiting")) == []
+        assert Path(f"/proc/{child}").exists()
+        waiting.ask([process.pid, child], tmp_path)
+        assert len(list((tmp_path / "w").glob("*.waiting"))) == 1
+    finally:
+        for pid in (child, process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
