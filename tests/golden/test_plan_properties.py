@@ -158,6 +158,18 @@ def test_pair_classes_are_strict(path: Path) -> None:
                 assert common[other] > common[level], f"{pair} also shares a smaller {other}"
 
 
+@pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
+def test_a_pair_is_the_same_for_two_ranks_and_two_threads(path: Path) -> None:
+    for pair in PAIRS:
+        ranks, threads = (try_resolve(pair, topology=path, threads=count) for count in (1, 2))
+        assert (ranks is None) == (threads is None)
+        if ranks is None or threads is None:
+            continue
+        (only,) = threads["ranks"]
+        assert only["places"] == [rank["places"][0] for rank in ranks["ranks"]]
+        assert only["cpus"] == sorted(cpu for rank in ranks["ranks"] for cpu in rank["cpus"])
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_part_of_a_machine_keeps_the_rules(data: st.DataObject) -> None:

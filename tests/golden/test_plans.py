@@ -40,6 +40,7 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("roundrobin", {"ranks": 2}),
     *((f"ways:{ways}", {}) for ways in (1, 2, 3, 4, 6, 8)),
     *((f"pair:{kind}", {}) for kind in ("smt", "l3", "numa", "socket", "xsocket", "node", "0,2")),
+    *((f"pair:{kind}", {"threads": 2}) for kind in ("smt", "l3", "xsocket", "0,2")),
     ("socket", {"threads": 1, "memory": "interleave"}),
     ("socket", {"threads": 1, "memory": "remote"}),
     ("socket", {"threads": 1, "memory": "node:1"}),
@@ -107,31 +108,3 @@ def test_plans_are_as_written_down(name: str, allowed: str | None, monkeypatch: 
 
 def test_no_golden_file_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.json")} == {f"{n}{'-narrowed' * bool(a)}" for n, a in MACHINES}
-
-
-def tacc_affinity(ways: int, rank: int) -> set[int]:
-    """The sockets of Ranger's tacc_affinity script, line by line."""
-    if ways == 1:
-        return {0, 1, 2, 3}
-    if ways == 2:
-        return {2 * rank, 2 * rank + 1}
-    if ways < 4:
-        return {rank + 1}
-    if ways < 13 or ways == 16:
-        return {rank // (ways // 4)}
-    return {(rank + 1) // 4}
-
-
-@pytest.mark.parametrize("ways", [*range(1, 13), 16])
-def test_ways_on_ranger_are_those_of_tacc_affinity(ways: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(paths.root())
-    plan = resolve(f"ways:{ways}", topology=TOPOLOGIES / "ranger-4x4.xml")
-    assert len(plan["ranks"]) == ways
-    compared = 0
-    for rank in plan["ranks"]:
-        wanted = tacc_affinity(ways, rank["local_rank"])
-        if wanted <= {0, 1, 2, 3}:  # with 5, 9, ... ways the script names sockets that do not exist
-            assert {cpu // 4 for cpu in rank["cpus"]} == wanted
-            assert set(rank["mem"]["nodes"]) == wanted
-            compared += 1
-    assert compared >= min(ways, 4)

@@ -129,6 +129,18 @@ def test_unknown_placement_lists_the_known_ones(name: str, hint: str) -> None:
         (ONE, "pair:xsocket", [], f"placement pair:xsocket: no second socket with allowed CPUs on {ONE}"),
         (RANGER, "pair:l3", ["--ranks", "3"], f"placement pair:l3: 3 ranks asked, a pair has two on {RANGER}"),
         (RANGER, "pair:l3", ["--ranks", "1"], f"placement pair:l3: 1 rank asked, a pair has two on {RANGER}"),
+        (
+            RANGER,
+            "pair:l3",
+            ["--threads", "3"],
+            f"placement pair:l3: 3 threads a rank asked, a pair holds two in all on {RANGER}",
+        ),
+        (
+            RANGER,
+            "pair:0,1",
+            ["--threads", "2", "--ranks", "2"],
+            f"placement pair:0,1: 2 ranks of 2 threads asked, a pair holds two threads in all on {RANGER}",
+        ),
         (RANGER, "pair:3,16", [], f"placement pair:3,16: CPU 16 may not be used or does not exist on {RANGER}"),
         (
             RANGER,

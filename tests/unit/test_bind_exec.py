@@ -70,6 +70,15 @@ def test_each_rank_gets_its_own_core() -> None:
         assert json.loads(found["env"]["PLUMB_PLAN"]) == plan["ranks"][number]
 
 
+@needs_two
+def test_a_pair_of_threads_is_one_rank_on_both_cpus() -> None:
+    last, first = CPUS[1], CPUS[0]
+    found = start("--placement", f"pair:{last},{first}", "--threads", "2")
+    assert found["affinity"] == [first, last]
+    assert found["env"]["OMP_NUM_THREADS"] == "2"
+    assert found["env"]["OMP_PLACES"] == f"{{{last}}},{{{first}}}"
+
+
 def test_memory_policy_is_inherited_by_the_program() -> None:
     def policies(*memory: str) -> set[str]:
         lines = start("--placement", "core", *memory)["maps"].splitlines()

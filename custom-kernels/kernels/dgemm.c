@@ -1,0 +1,153 @@
+/* C = A B by the BLAS on all threads, beside the peak that a register-only loop reaches at the same clock. */
+#include "blas.h"
+#include "dgemm_check.h"
+#include "fail.h"
+#include "fma_peak.h"
+#include "memory.h"
+#include "program.h"
+#include "result.h"
+#include "share.h"
+#include "simd.h"
+#include "timer.h"
+
+#include <math.h>
+#include <omp.h>
+
+enum { SIZE_OF_ONE = 1536, ROUNDING = 64, TRIAL_LOOPS = 100000 };
+
+static size_t size;
+static long repetitions = 5;
+
+static const struct argument arguments[] = {
+    {"--size", ARGUMENT_SIZE, &size, 0, 1e6, NULL,
+     "rows and columns of the matrices of each rank; 0: 1536 x the root of its threads"},
+    {"--repetitions", ARGUMENT_INTEGER, &repetitions, 1, 1e6, NULL, "timed repetitions; the best one counts"},
+    {.name = NULL},
+};
+
+static const struct program program = {
+    .name = "dgemm",
+    .summary = "matrix product by the BLAS of the stack, and the percentage of the peak that it reaches",
+    .method = "Every rank multiplies matrices of its own. Its threads take a block of C each and call DGEMM\n"
+              "with one BLAS thread, so that the threads stay where they were placed.\n"
+              "rate: 2 n^3 flops of every rank / the best repetition, which begins behind a barrier of all\n"
+              "ranks and ends with the slowest.\n"
+              "peak: fused multiply-adds between registers on all threads at once, timed in turn with the\n"
+              "products, in the same way and for as long, so that both see the same clock. efficiency: rate\n"
+              "/ peak. A build without vector multiply-adds has no efficiency.\n"
+              "Model: the peak. A product of large matrices does not wait for memory.\n"
+              "Check (Freivalds): C x against A (B x) for a random x; every row within (4 n + 4) u |A| |B|\n"
+              "|x|, which is what rounding alone may add up to (u = 2^-53; Higham, Accuracy and Stability,\n"
+              "3.5).",
+    .arguments = arguments,
+};
+
+/* Threads as a grid over C: as square as their number allows. */
+struct grid {
+    int rows, columns;
+};
+
+static struct grid grid_of(int threads) {
+    int rows = (int)sqrt((double)threads);
+    while (threads % rows != 0)
+        rows--;
+    return (struct grid){rows, threads / rows};
+}
+
+/* The block of C that is the calling thread's. */
+static void own_block(const struct matrices *all) {
+    struct grid grid = grid_of(omp_get_num_threads());
+    int thread = omp_get_thread_num();
+    struct share row = share_of(all->n, 8, thread % grid.rows, grid.rows);
+    struct share column = share_of(all->n, 8, thread / grid.rows, grid.columns);
+    const int m = (int)(row.end - row.begin), n = (int)(column.end - column.begin), k = (int)all->n;
+    const double one = 1.0, zero = 0.0;
+    if (m == 0 || n == 0)
+        return;
+    BLAS(dgemm_)
+    ("N", "N", &m, &n, &k, &one, all->a + row.begin, &k, all->b + column.begin * all->n, &k, &zero,
+     all->c + column.begin * all->n + row.begin, &k, 1, 1);
+}
+
+static double longest_of_all(double seconds) {
+    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return seconds;
+}
+
+/* One product of every rank, in s. */
+static double multiply(const struct matrices *all) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    uint64_t begin = ticks();
+#pragma omp parallel
+    own_block(all);
+    return longest_of_all(ticks_s(ticks() - begin));
+}
+
+/* The loop on every thread of every rank, in s; `flops` receives what this rank did. */
+static double peak(long loops, double *flops) {
+    double done = 0.0, sink = 0.0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    uint64_t begin = ticks();
+#pragma omp parallel reduction(+ : done, sink)
+    done += fma_work(loops, &sink);
+    double seconds = longest_of_all(ticks_s(ticks() - begin));
+    *flops = isfinite(sink) ? done : NAN;
+    return seconds;
+}
+
+/* Loops that take as long as a product does: what disturbs the machine then hits both alike. */
+static long loops_like(double product) {
+    double flops, trial = peak(TRIAL_LOOPS, &flops);
+    trial = fmin(trial, peak(TRIAL_LOOPS, &flops));
+    return (long)(TRIAL_LOOPS * fmax(1.0, product / trial));
+}
+
+static void one_blas_thread(void) {
+    if (BLAS(openblas_set_num_threads))
+        BLAS(openblas_set_num_threads)(1);
+    if (MKL_Set_Num_Threads)
+        MKL_Set_Num_Threads(1);
+    if (bli_thread_set_num_threads)
+        bli_thread_set_num_threads(1);
+}
+
+static void notes(struct result *result) {
+    result_model(result, "the peak that fused multiply-adds between registers reach on the same threads");
+    if (BLAS(openblas_get_config) && BLAS(openblas_get_corename))
+        result_note(result, "BLAS: %s; kernels for %s", BLAS(openblas_get_config)(),
+                    BLAS(openblas_get_corename)());
+    result_note(result, "peak measured with %s%s", SIMD_NAME,
+                SIMD_FMA ? ""
+                         : ": not the processor's peak, so there is no efficiency; build with -march=native");
+}
+
+int main(int argc, char **argv) {
+    program_start(&program, argc, argv);
+    size_t rounded = (size_t)(SIZE_OF_ONE * sqrt((double)program_threads()) / ROUNDING) * ROUNDING;
+    size_t n = size ? size : rounded;
+    memory_need(3 * n * n * sizeof(double));
+    one_blas_thread();
+    struct matrices all = matrices_take(n);
+    double fastest = INFINITY, peak_time = INFINITY, peak_flops = 0.0;
+    multiply(&all);
+    long loops = loops_like(multiply(&all));
+    for (long repetition = 0; repetition < repetitions; repetition++) {
+        peak_time = fmin(peak_time, peak(loops, &peak_flops));
+        fastest = fmin(fastest, multiply(&all));
+    }
+    double ranks = (double)program_ranks(), limit = ranks * peak_flops / peak_time * 1e-9;
+    double rate = 2.0 * ranks * (double)n * (double)n * (double)n / fastest * 1e-9;
+    struct result *result = result_new();
+    struct row *row = result_row(result);
+    row_integer(row, "size", (long long)n);
+    row_figure(row, "rate", "GFlop/s", HIGHER_IS_BETTER, rate, repetitions);
+    if (SIMD_FMA)
+        row_limit(row, limit);
+    row_figure(row, "peak", "GFlop/s", HIGHER_IS_BETTER, limit, repetitions);
+    if (SIMD_FMA)
+        row_figure(row, "efficiency", "%", HIGHER_IS_BETTER, 100.0 * rate / limit, repetitions);
+    notes(result);
+    matrices_check(result, &all);
+    matrices_give_back(&all);
+    return result_finish(result);
+}

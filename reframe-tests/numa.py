@@ -1,0 +1,92 @@
+"""Memory on NUMA machines: who touches it, where it lies, how it is streamed.
+
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter, run_after
+
+from plumbline.rfm import KernelTest, machines
+from plumbline.topology import counts
+
+
+@rfm.simple_test
+class daxpy_numa(KernelTest):
+    """A serial daxpy on every CPU node under every memory policy (experiment T1: local best, far worst)."""
+
+    kernel = "daxpy"
+    cpu_node = parameter(counts.cpu_nodes(machines()))
+    memory = parameter(["local", "interleave", "remote"])
+    threads = 1
+    arguments = ["--touch", "thread"]
+    figures = [("daxpy", "bandwidth", {})]
+    quick_placements = ()
+
+    @run_after("init")
+    def place(self):
+        """One thread on the node."""
+        self.placement = f"numa:{self.cpu_node}"
+
+
+@rfm.simple_test
+class daxpy_touch(KernelTest):
+    """Arrays touched by the master thread against each thread (experiment T2: the ratio is the loss)."""
+
+    kernel = "daxpy"
+    placement = parameter(["node", "numa:0"])
+    memory = "firsttouch"
+    ranks_per_node = 1
+    arguments = ["--repetitions", "5"]
+    figures = [
+        ("thread", "bandwidth", {"touch": "thread"}),
+        ("master", "bandwidth", {"touch": "master"}),
+        ("first_touch_ratio", "first_touch_ratio", {"touch": "thread"}),
+    ]
+    quick_placements = ("node",)
+
+
+@rfm.simple_test
+class daxpy_ranks(KernelTest):
+    """Ranks x threads by placement and memory policy (experiment T3: spread over sockets wins)."""
+
+    kernel = "daxpy"
+    placement = parameter(["none", "compact", "scatter", "ways:4", "l3", "numa", "socket"])
+    memory = parameter(["firsttouch", "local", "interleave"])
+    arguments = ["--touch", "thread"]
+    figures = [("daxpy", "bandwidth", {})]
+    quick_placements = ()
+
+
+@rfm.simple_test
+class membw_numa(KernelTest):
+    """Nine kernels, stores through the cache and past it, by CPU node and memory node (experiment U1)."""
+
+    kernel = "membw"
+    cpu_node = parameter(counts.cpu_nodes(machines()))
+    memory_node = parameter(counts.memory_nodes(machines()))
+    threads = parameter(counts.numa_threads(machines()))
+    figures = [
+        *((name, "bandwidth", {"kernel": name}) for name in ("triad", "copy", "scale", "add", "daxpy", "triad5")),
+        *((name, "bandwidth", {"kernel": name}) for name in ("store", "load", "sum")),
+        ("triad_regular", "bandwidth", {"kernel": "triad", "mode": "regular"}),
+    ]
+    quick_placements = ()
+
+    @run_after("init")
+    def place(self):
+        """A thread count on one CPU node, the pages on one memory node."""
+        self.placement, self.memory = f"numa:{self.cpu_node}", f"node:{self.memory_node}"
+
+
+@rfm.simple_test
+class membw_triad(KernelTest):
+    """Triad of all ranks together, by placement; ``triad_regular`` without streaming stores."""
+
+    kernel = "membw"
+    placement = parameter(["none", "node", "core", "numa", "socket"])
+    arguments = ["--kernels", "triad", "--repetitions", "10"]
+    figures = [
+        ("triad", "bandwidth", {"kernel": "triad"}),
+        ("triad_regular", "bandwidth", {"kernel": "triad", "mode": "regular"}),
+    ]
+    quick_placements = ("node",)

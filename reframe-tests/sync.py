@@ -1,0 +1,59 @@
+"""What threads of a rank pay for waiting on each other, and for sharing cache lines.
+
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
+"""
+
+import reframe as rfm
+from reframe.core.builtins import parameter
+
+from plumbline.rfm import KernelTest, machines
+from plumbline.topology import counts
+
+#: two threads of one rank, at every distance that a node has
+THREAD_PAIRS = ["pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket"]
+KINDS = ("spin", "openmp", "pthread", "dissemination", "hierarchical")
+
+
+class BarrierTest(KernelTest):
+    """What the barrier tests share: the kinds."""
+
+    kernel = "barrier"
+    ranks_per_node = 1
+    figures = [(kind, "time", {"kernel": kind}) for kind in KINDS]
+    quick_placements = ()
+
+
+@rfm.simple_test
+class barrier_pair(BarrierTest):
+    """Two threads by their distance (experiment R7: where they sit decides, and the kind of barrier)."""
+
+    placement = parameter(THREAD_PAIRS)
+    threads = 2
+    arguments = ["--threads", "2"]
+    quick_placements = tuple(THREAD_PAIRS[1:])
+
+
+@rfm.simple_test
+class barrier_threads(BarrierTest):
+    """More and more threads, close together and far apart."""
+
+    placement = parameter(["compact", "scatter"])
+    threads = parameter([count for count in counts.node_threads(machines()) if count > 1])
+    arguments = ["--samples", "50"]
+
+
+@rfm.simple_test
+class false_sharing_pair(KernelTest):
+    """Counters of two threads on one cache line against lines of their own, by distance (experiment D3)."""
+
+    kernel = "false_sharing"
+    placement = parameter(THREAD_PAIRS)
+    threads = 2
+    ranks_per_node = 1
+    figures = [
+        ("shared", "time", {"mode": "atomic", "padding": 8}),
+        ("padded", "time", {"mode": "atomic", "padding": 256}),
+        ("ratio", "ratio", {"mode": "atomic", "padding": 8}),
+        ("ratio_plain", "ratio", {"mode": "plain", "padding": 8}),
+    ]
+    quick_placements = tuple(THREAD_PAIRS[1:])

@@ -1,0 +1,71 @@
+"""``barrier``: every kind lets nobody through before all have come (experiment R7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+KINDS = {"pthread", "openmp", "spin", "dissemination", "hierarchical"}
+FEW = ("--samples", "3", "--iterations", "3", "--json")
+
+
+def test_every_kind_and_thread_count(one_stack: KernelStack, json_of: JsonOf) -> None:
+    """More threads than CPUs, too: then those that wait must yield."""
+    document = json_of(one_stack.mpirun(1, "barrier", *FEW, "--threads", "2,3,7", "--spins", "50"))
+    assert document["passed"], document["checks"]
+    rows = {(item["params"]["kernel"], item["params"]["threads"]) for item in document["measurements"]}
+    assert rows == {(kind, threads) for kind in KINDS for threads in (2, 3, 7)}
+    assert len(document["checks"]) == len(rows)
+    assert all(item["value"] > 0 for item in document["measurements"])
+
+
+def test_cycles_are_ticks_of_the_counter(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(kernel_stack.mpirun(1, "barrier", *FEW, "--kernel", "spin", env={"OMP_NUM_THREADS": "2"}))
+    figures = {item["metric"]: item for item in document["measurements"]}
+    assert figures["time"]["params"]["threads"] == 2
+    if document["timer"]["source"] != "tsc":
+        pytest.skip(f"the counter here is {document['timer']['source']}: no cycles")
+    assert figures["time"]["value"] == pytest.approx(figures["cycles"]["value"] * document["timer"]["ns_per_tick"])
+
+
+def test_all_threads_of_the_rank_are_the_last_count(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(2, "barrier", *FEW, "--kernel", "openmp", env={"OMP_NUM_THREADS": "5"}))
+    assert [item["params"]["threads"] for item in document["measurements"] if item["metric"] == "time"] == [2, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "line"),
+    [
+        ([], {"OMP_NUM_THREADS": "1"}, "a barrier needs two"),
+        (["--threads", "1"], {}, "--threads: '1' is not sizes"),
+        (["--threads", "4"], {"OMP_THREAD_LIMIT": "2"}, "4 threads asked, the OpenMP library gives 2"),
+    ],
+)
+def test_bad_input_is_one_line(
+    kernel_stack: KernelStack, options: list[str], environment: dict[str, str], line: str
+) -> None:
+    done = kernel_stack.mpirun(2, "barrier", *options, env=environment)
+    assert done.returncode == 2, done
+    assert done.stderr.count("barrier: ") == 1
+    assert line in done.stderr
+
+
+FAULTS = {
+    "spin": ("memory_order_acq_rel) + 1 < members)", "memory_order_acq_rel) + 2 < members)"),
+    "hierarchical": ("if (!arrive(near, team->members[own->group])) {", "if (!arrive(near, 1)) {"),
+    "dissemination": ("(int round = 0; round < team->rounds;", "(int round = 1; round < team->rounds;"),
+    "pthread": ("pthread_barrier_wait(&team->pthread);", ""),
+    "openmp": ("#pragma omp barrier\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_barrier_that_opens_early_is_found(one_stack: KernelStack, tmp_path: Path, kind: str) -> None:
+    old, new = FAULTS[kind]
+    program = broken_kernel.build(tmp_path, one_stack, "barrier", file="barrier_kinds.c", old=old, new=new)
+    done = one_stack.mpirun(1, str(program), *FEW, "--kernel", kind, "--threads", "3", "--spins", "50")
+    assert done.returncode == 1, done.stderr
+    assert f"barrier: the answer is wrong: {kind}, 3 threads: passed before all had come" in done.stderr

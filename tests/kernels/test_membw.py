@@ -1,0 +1,104 @@
+"""``membw``: its rows, what it counts, and the checks of STREAM's rule (items U1, STREAM)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+TINY = ("--size", "64K", "--repetitions", "3", "--json")
+#: bytes per element that STREAM counts, and those that a regular store moves more
+COUNTED = {
+    "copy": (16, 8),
+    "scale": (16, 8),
+    "add": (24, 8),
+    "triad": (24, 8),
+    "daxpy": (24, 0),
+    "triad5": (40, 8),
+    "store": (8, 8),
+    "load": (8, 0),
+    "sum": (8, 0),
+}
+
+
+def rows(document: dict) -> dict[tuple[str, str], dict[str, float]]:
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for item in document["measurements"]:
+        place = item["params"]["kernel"], item["params"]["mode"]
+        found.setdefault(place, {})[item["metric"]] = item["value"]
+    return found
+
+
+def test_every_kernel_with_every_store(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(kernel_stack.mpirun(2, "membw", *TINY, env={"OMP_NUM_THREADS": "2"}))
+    assert document["passed"], document["checks"]
+    found = rows(document)
+    modes = {mode for _, mode in found} - {"loads"}
+    assert modes in ({"regular"}, {"regular", "streaming"})
+    writing = [kernel for kernel in COUNTED if kernel not in ("load", "sum")]
+    assert set(found) == {(k, m) for k in writing for m in modes} | {("load", "loads"), ("sum", "loads")}
+    for (kernel, mode), row in found.items():
+        counted, more = COUNTED[kernel]
+        moved = counted + (more if mode == "regular" else 0)
+        assert row["traffic"] == pytest.approx(row["bandwidth"] * moved / counted)
+        assert row["bandwidth"] >= row["bandwidth_mean"] > 0
+    fastest = max(row["bandwidth"] for row in found.values())
+    limits = {item["limit"] for item in document["measurements"] if item["metric"] == "bandwidth"}
+    assert limits == {fastest}
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(1, 1), (1, 3), (3, 2), (5, 1)])
+def test_any_division_of_odd_sizes_is_right(one_stack: KernelStack, json_of: JsonOf, ranks: int, threads: int) -> None:
+    options = ("--size", "12345", "--repetitions", "2", "--json")
+    document = json_of(one_stack.mpirun(ranks, "membw", *options, env={"OMP_NUM_THREADS": str(threads)}))
+    assert document["passed"], document["checks"]
+    sweeps = {item["params"]["kernel"]: item["params"]["working_set"] for item in document["measurements"]}
+    elements = 25 * 512 * ranks  # whole pages
+    assert sweeps["triad"] == 24 * elements
+    assert sweeps["daxpy"] == 16 * elements
+
+
+def test_one_kernel_alone_takes_three_arrays(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(1, "membw", *TINY, "--kernels", "triad", "--stores", "regular"))
+    assert list(rows(document)) == [("triad", "regular")]
+    assert len(document["checks"]) == 3
+    assert all(item["limit"] is None for item in document["measurements"])
+
+
+def test_small_arrays_are_not_called_memory(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(1, "membw", *TINY))
+    assert any("smaller than 4 x the last-level caches" in note for note in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--size", "900G"], "GiB needed on a node"),
+        (["--repetitions", "1"], "--repetitions: '1' is not a whole number from 2 to 1000"),
+        (["--kernels", "quad"], "--kernels: 'quad' is not one of all stream copy"),
+    ],
+)
+def test_bad_input_is_one_line(kernel_stack: KernelStack, options: list[str], line: str) -> None:
+    done = kernel_stack.mpirun(2, "membw", *options)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("membw: ") == 1
+    assert line in done.stderr
+
+
+FAULTS = {
+    "one element": ("membw_kernels.c", "vector_fma(s, vector_load(c + i), vector_load(b + i))", "vector_load(b + i)"),
+    "sum": ("membw_kernels.c", "i = begin; i < end; i += CHAINS", "i = begin + 64; i < end; i += CHAINS"),
+    "share": ("membw.c", "arrays, own.begin, own.end)", "arrays, own.begin, own.end - (own.end > 512 ? 512 : 0))"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found(one_stack: KernelStack, tmp_path: Path, fault: str) -> None:
+    file, old, new = FAULTS[fault]
+    program = broken_kernel.build(tmp_path, one_stack, "membw", file=file, old=old, new=new)
+    done = one_stack.mpirun(1, str(program), *TINY, env={"OMP_NUM_THREADS": "2"})
+    assert done.returncode == 1, done.stderr
+    assert "membw: the answer is wrong: " in done.stderr
