@@ -56,7 +56,7 @@ class OverlapTest(KernelTest):
     @run_after("init")
     def choose_figures(self):
         """One method in both directions."""
-        self.arguments = ["--mode", self.mode, "--bytes", f"1M,{LARGE}", "--repetitions", "5"]
+        self.arguments = ["--mode", self.operation, "--bytes", f"1M,{LARGE}", "--repetitions", "5"]
         self.figures = [
             (f"overlap_{direction}_{name}", "overlap", {"direction": direction, "bytes": size})
             for direction in ("isend", "irecv")
@@ -68,16 +68,17 @@ class OverlapTest(KernelTest):
 class overlap_fraction(OverlapTest):
     """What a library hides by itself, or when it is asked now and then, by distance (experiment R5)."""
 
-    mode = parameter(["none", "test"])
+    operation = parameter(["none", "test"])
     placement = parameter(PAIRS)
     quick_placements = QUICK_PAIRS
+    quick_operations = ("none",)
 
 
 @rfm.simple_test
 class overlap_helped(OverlapTest):
     """What is hidden with a thread for the messages: one that only looks, or task mode (experiment R5)."""
 
-    mode = parameter(["thread", "task"])
+    operation = parameter(["thread", "task"])
     placement = parameter(PLACES)
     quick_placements = ()
 

@@ -14,6 +14,7 @@ class dgemm_node(KernelTest):
     """Matrix product on all cores, in percent of the measured peak (experiment U4)."""
 
     kernel = "dgemm"
+    mpi_matters = False
     placement = parameter(["core", "numa", "socket", "node"])
     arguments = ["--repetitions", "3"]
     figures = [("rate", "rate", {}), ("efficiency", "efficiency", {}), ("peak", "peak", {})]

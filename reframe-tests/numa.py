@@ -15,6 +15,7 @@ class daxpy_numa(KernelTest):
     """A serial daxpy on every CPU node under every memory policy (experiment T1: local best, far worst)."""
 
     kernel = "daxpy"
+    mpi_matters = False
     cpu_node = parameter(counts.cpu_nodes(machines()))
     memory = parameter(["local", "interleave", "remote"])
     threads = 1
@@ -33,6 +34,7 @@ class daxpy_touch(KernelTest):
     """Arrays touched by the master thread against each thread (experiment T2: the ratio is the loss)."""
 
     kernel = "daxpy"
+    mpi_matters = False
     placement = parameter(["node", "numa:0"])
     memory = "firsttouch"
     ranks_per_node = 1
@@ -50,6 +52,7 @@ class daxpy_ranks(KernelTest):
     """Ranks x threads by placement and memory policy (experiment T3: spread over sockets wins)."""
 
     kernel = "daxpy"
+    mpi_matters = False
     placement = parameter(["none", "compact", "scatter", "ways:4", "l3", "numa", "socket"])
     memory = parameter(["firsttouch", "local", "interleave"])
     arguments = ["--touch", "thread"]
@@ -62,6 +65,7 @@ class membw_numa(KernelTest):
     """Nine kernels, stores through the cache and past it, by CPU node and memory node (experiment U1)."""
 
     kernel = "membw"
+    mpi_matters = False
     cpu_node = parameter(counts.cpu_nodes(machines()))
     memory_node = parameter(counts.memory_nodes(machines()))
     threads = parameter(counts.numa_threads(machines()))
@@ -83,6 +87,7 @@ class membw_triad(KernelTest):
     """Triad of all ranks together, by placement; ``triad_regular`` without streaming stores."""
 
     kernel = "membw"
+    mpi_matters = False
     placement = parameter(["none", "node", "core", "numa", "socket"])
     arguments = ["--kernels", "triad", "--repetitions", "10"]
     figures = [

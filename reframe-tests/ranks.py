@@ -53,6 +53,7 @@ class pi_sum(KernelTest):
     """Pi by ranks and threads: the simplest hybrid code, its answer known (experiment D1)."""
 
     kernel = "pi"
+    arguments = ["--intervals", "10M"]
     placement = parameter(GROUPS)
     build = parameter(["stack", "abi"])
     quick_placements = ("core",)

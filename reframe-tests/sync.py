@@ -18,6 +18,7 @@ class BarrierTest(KernelTest):
     """What the barrier tests share: the kinds."""
 
     kernel = "barrier"
+    mpi_matters = False
     ranks_per_node = 1
     figures = [(kind, "time", {"kernel": kind}) for kind in KINDS]
     quick_placements = ()
@@ -43,10 +44,11 @@ class barrier_threads(BarrierTest):
 
 
 @rfm.simple_test
-class false_sharing_pair(KernelTest):
+class sharing_pair(KernelTest):
     """Counters of two threads on one cache line against lines of their own, by distance (experiment D3)."""
 
     kernel = "false_sharing"
+    mpi_matters = False
     placement = parameter(THREAD_PAIRS)
     threads = 2
     ranks_per_node = 1

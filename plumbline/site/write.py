@@ -31,7 +31,7 @@ REFERENCES = """\
 # What {test} is expected to reach here. Empty: records of {test} are shown as `unreferenced`.
 # An entry comes from a calibration, which notes the records it was made from.
 schema: 1
-test: {test}
+test: "{test}"
 references: []
 """
 

@@ -27,6 +27,12 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "barrier": (2, 2, ["--samples", "2", "--iterations", "2", "--spins", "20"]),
     "false_sharing": (2, 2, ["--increments", "500", "--repetitions", "1"]),
     "dgemm": (2, 2, ["--size", "40", "--repetitions", "1"]),
+    "jacobi": (2, 2, ["--size", "9,10,11", "--sweeps", "3", "--repetitions", "1"]),
+    "jacobi_temporal": (
+        2,
+        2,
+        ["--size", "9,14,16", "--sweeps", "5", "--repetitions", "1", "--depth", "3", "--tile", "4,2"],
+    ),
     "threaded_pingpong": (2, 2, ["--bytes", "2K", "--messages", "4", "--repetitions", "2"]),
     "overlap": (2, 2, ["--bytes", "8", "--repetitions", "1"]),
     "pairs": (3, 1, ["--bandwidth-bytes", "4K", "--batches", "2", "--latency-trips", "2", "--bandwidth-trips", "1"]),

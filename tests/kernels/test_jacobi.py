@@ -1,0 +1,184 @@
+"""``jacobi``: its decomposition against brute force, the same bits in all modes, faults that its checks find (R8)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import broken_kernel
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jacobi_split import HIGH, LOW, Split, Triple
+from kernel_stack import JsonOf, KernelStack
+
+MODES = ["pure", "vector", "task-split", "task-tasks", "task-dynamic"]
+EXACT, BITS = "distance from the exact solution", "solutions that differ in a bit"
+SMALL = ("--size", "13,17,11", "--sweeps", "3", "--repetitions", "1")
+
+
+def hybrid(threads: int) -> dict[str, str]:
+    """Environment of ranks with more threads than there may be cores: those that wait sleep."""
+    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+
+
+def outcome(document: dict[str, Any]) -> str:
+    """The note with residual and checksum."""
+    (note,) = [note for note in document["notes"] if "checksum" in note]
+    return note
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory: pytest.TempPathFactory) -> Split:
+    return Split(tmp_path_factory.mktemp("split"))
+
+
+def surface(points: Triple, parts: Triple) -> int:
+    """Points that the largest part sends, counted one by one over its faces."""
+    size = [math.ceil(n / p) for n, p in zip(points, parts, strict=True)]
+    faces = [size[1] * size[2], size[0] * size[2], size[0] * size[1]]
+    return sum(2 * face for face, p in zip(faces, parts, strict=True) if p > 1)
+
+
+def candidates(points: Triple, ranks: int, least: int) -> list[Triple]:
+    """All ways to deal the ranks that leave every part its points."""
+    return [
+        (x, y, z)
+        for x, y, z in itertools.product(range(1, ranks + 1), repeat=3)
+        if x * y * z == ranks and all(n // p >= (least if p > 1 else 1) for n, p in zip(points, (x, y, z), strict=True))
+    ]
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    points=st.tuples(*[st.integers(1, 40)] * 3),
+    ranks=st.one_of(st.integers(1, 24), st.sampled_from([29, 31])),
+    least=st.integers(1, 8),
+)
+def test_parts_have_the_smallest_surface_of_all(split: Split, points: Triple, ranks: int, least: int) -> None:
+    found = split.ranks(points, ranks, least)
+    possible = candidates(points, ranks, least)
+    if not possible:
+        assert found is None
+        return
+    assert found in possible
+    best = min(surface(points, parts) for parts in possible)
+    ties = [parts for parts in possible if surface(points, parts) == best]
+    assert found == max(ties, key=lambda parts: (parts[2], parts[1]))
+
+
+@settings(deadline=None, max_examples=100)
+@given(points=st.integers(1, 200), parts=st.integers(1, 40))
+def test_ranges_are_even_and_cover_everything_once(split: Split, points: int, parts: int) -> None:
+    ranges = [split.part(points, parts, part) for part in range(parts)]
+    assert [point for item in ranges for point in item] == list(range(points))
+    assert max(map(len, ranges)) - min(map(len, ranges)) <= 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(parts=st.tuples(*[st.integers(1, 4)] * 3), periodic=st.booleans())
+def test_neighbours_know_each_other(split: Split, parts: Triple, periodic: bool) -> None:
+    places = {split.place(parts, rank): rank for rank in range(math.prod(parts))}
+    assert set(places) == set(itertools.product(*map(range, parts)))
+    for (place, rank), d in itertools.product(places.items(), range(3)):
+        moved = list(place)
+        moved[d] += 1
+        inside = moved[d] < parts[d]
+        moved[d] %= parts[d]
+        expected = places[moved[0], moved[1], moved[2]] if inside or periodic else -1
+        assert split.neighbour(parts, place, d, HIGH, periodic) == expected
+        if expected >= 0:
+            assert split.neighbour(parts, split.place(parts, expected), d, LOW, periodic) == rank
+
+
+@pytest.mark.parametrize(
+    ("boundary", "cases"), [("periodic", [(1, 3), (2, 2), (4, 1), (5, 2)]), ("fixed", [(1, 1), (3, 3), (5, 1)])]
+)
+def test_all_modes_ranks_and_threads_have_the_same_bits(
+    one_stack: KernelStack, json_of: JsonOf, boundary: str, cases: list[tuple[int, int]]
+) -> None:
+    outcomes = set()
+    for ranks, threads in cases:
+        options = ["--boundary", boundary, "--halos", "both", "--json"]
+        document = json_of(one_stack.mpirun(ranks, "jacobi", *SMALL, *options, env=hybrid(threads)))
+        assert document["passed"], document["checks"]
+        assert [check["what"] for check in document["checks"]][-1] == "same bits as the serial solver"
+        rows = {
+            (item["params"]["mode"], item["params"]["halos"], item["params"]["threads"])
+            for item in document["measurements"]
+        }
+        assert rows == {
+            (mode, halos, 1 if mode == "pure" else threads) for mode in MODES for halos in ("blocking", "nonblocking")
+        }
+        outcomes.add(outcome(document))
+    assert len(outcomes) == 1
+
+
+def test_every_stack_computes_the_same(kernel_stack: KernelStack, one_stack: KernelStack, json_of: JsonOf) -> None:
+    here = json_of(kernel_stack.mpirun(3, "jacobi", *SMALL, "--json", env=hybrid(2)))
+    there = json_of(one_stack.mpirun(1, "jacobi", *SMALL, "--mode", "pure", "--json"))
+    assert here["passed"], here["checks"]
+    assert outcome(here) == outcome(there)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options"),
+    [
+        (4, ["--size", "19,23,29", "--stores", "regular", "--block", "3"]),
+        (4, ["--size", "70,9,2"]),  # x is split: rows begin and end inside cache lines
+        (2, ["--size", "1,1,7", "--boundary", "fixed"]),
+        (2, ["--size", "2,1,1"]),
+        (3, ["--size-per-rank", "6,5,4"]),
+    ],
+)
+def test_odd_shapes(one_stack: KernelStack, json_of: JsonOf, ranks: int, options: list[str]) -> None:
+    arguments = [*options, "--sweeps", "2", "--repetitions", "1", "--json"]
+    document = json_of(one_stack.mpirun(ranks, "jacobi", *arguments, env=hybrid(2)))
+    assert document["passed"], document["checks"]
+    if "--size-per-rank" in options:
+        assert document["measurements"][0]["params"]["size"] == "6x5x12"
+
+
+def test_the_model_is_the_bandwidth_over_the_bytes_of_an_update(one_stack: KernelStack, json_of: JsonOf) -> None:
+    for stores, size in (("streaming", 16), ("regular", 24)):
+        options = ["--size", "32", "--mode", "pure", "--stores", stores, "--json"]
+        found = {item["metric"]: item for item in json_of(one_stack.mpirun(1, "jacobi", *options))["measurements"]}
+        assert found["rate"]["limit"] == pytest.approx(found["bandwidth"]["value"] / size, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "line"),
+    [
+        (5, ["--size", "4,1,1"], "a grid of 4x1x1 points is smaller than its halo: 1 layers on 5 ranks"),
+        (1, ["--size", "4,4"], "--size: 2 sizes given, it takes one or three"),
+        (2, ["--size", "0"], "--size: '0' is not sizes"),
+        (2, ["--size", "4000"], "GiB needed on a node"),
+        (2, ["--size", "900000"], "does not fit any memory"),
+        (2, ["--mode", "serial"], "--mode: 'serial' is not one of pure vector"),
+    ],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, options: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "jacobi", *options)
+    said = [text for text in done.stderr.splitlines() if text.startswith("jacobi: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1, done.stderr
+    assert line in said[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "line"),
+    [
+        ("jacobi_row.h", "one_sixth = 1.0 / 6.0", "one_sixth = 1.0 / 6.000000001", EXACT),
+        ("jacobi_halo.c", "if (halo->faces[d][side].in)\n                copy", "if (d && false)\n copy", EXACT),
+        ("jacobi_modes.c", "#pragma omp task\n        communicate", "if (!threads)\n communicate", BITS),
+    ],
+)  # fmt: skip
+def test_faults_fail_the_checks(
+    one_stack: KernelStack, tmp_path: Path, file: str, old: str, new: str, line: str
+) -> None:
+    program = broken_kernel.build(tmp_path, one_stack, "jacobi", file=file, old=old, new=new)
+    done = one_stack.mpirun(2, str(program), *SMALL, env=hybrid(2))
+    assert done.returncode == 1, done.stderr
+    assert f"check: {line}: WRONG" in done.stdout

@@ -1,0 +1,131 @@
+"""``jacobi_temporal``: the same bits as ``jacobi`` for all schemes, depths, ranks and threads (experiment R9)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import broken_kernel
+import pytest
+from jacobi_split import Split
+from kernel_stack import JsonOf, KernelStack
+
+SIZE = "19,26,31"
+SMALL = ("--size", SIZE, "--sweeps", "7", "--repetitions", "1")
+
+
+def hybrid(threads: int) -> dict[str, str]:
+    """Environment of ranks with more threads than there may be cores: those that wait sleep."""
+    return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+
+
+def outcome(document: dict[str, Any]) -> str:
+    """The note with residual and checksum."""
+    (note,) = [note for note in document["notes"] if "checksum" in note]
+    return note
+
+
+def rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Parameters of the rows."""
+    return [item["params"] for item in document["measurements"] if item["metric"] == "rate"]
+
+
+def plain_outcome(stack: KernelStack, json_of: JsonOf, boundary: str) -> str:
+    """What ``jacobi`` finds, on one rank."""
+    return outcome(json_of(stack.mpirun(1, "jacobi", *SMALL, "--boundary", boundary, "--mode", "pure", "--json")))
+
+
+@pytest.mark.parametrize(
+    ("boundary", "cases"),
+    [
+        ("periodic", [(1, 3, 8), (2, 2, 3), (4, 1, 2), (5, 3, 4)]),
+        ("fixed", [(1, 1, 8), (2, 3, 7), (3, 2, 5), (5, 1, 1)]),
+    ],
+)
+def test_same_bits_as_jacobi_for_all_ranks_threads_and_depths(
+    one_stack: KernelStack, json_of: JsonOf, boundary: str, cases: list[tuple[int, int, int]]
+) -> None:
+    expected = plain_outcome(one_stack, json_of, boundary)
+    for ranks, threads, depth in cases:
+        options = ["--boundary", boundary, "--depth", str(depth), "--tile", "5,2", "--json"]
+        document = json_of(one_stack.mpirun(ranks, "jacobi_temporal", *SMALL, *options, env=hybrid(threads)))
+        assert document["passed"], document["checks"]
+        assert [check["what"] for check in document["checks"]][-1] == "same bits as the serial solver"
+        kinds = [(row["mode"], row["sync"], row["lower"], row["upper"]) for row in rows(document)]
+        assert kinds[0] == ("plain", "none", 0, 0)
+        stages = {(mode, sync) for mode in ("wavefront", "pipelined") for sync in ("barrier", "relaxed")}
+        assert {kind[:2] for kind in kinds[1:]} == {*stages, ("columns", "relaxed")}
+        assert ("pipelined", "relaxed", 1, 4) in kinds
+        assert outcome(document) == expected
+
+
+def test_stages_have_all_levels_in_order(tmp_path: Path) -> None:
+    split = Split(tmp_path)
+    for levels, threads in itertools.product(range(1, 33), repeat=2):
+        stages = [split.levels(levels, threads, stage) for stage in range(threads)]
+        assert [level for stage in stages for level in stage] == list(range(1, levels + 1))
+        if levels >= threads > 1:
+            assert 1 <= len(stages[0]) <= min(map(len, stages[1:]))
+
+
+@pytest.mark.parametrize("depth", range(1, 9))
+def test_every_depth_of_halo(one_stack: KernelStack, json_of: JsonOf, depth: int) -> None:
+    options = ["--depth", str(depth), "--scheme", "pipelined", "--sync", "barrier", "--tile", "3,1", "--json"]
+    document = json_of(one_stack.mpirun(2, "jacobi_temporal", *SMALL, *options))
+    assert document["passed"], document["checks"]
+    assert {row["depth"] for row in rows(document)} == {1, depth}
+
+
+def test_every_stack_computes_the_same(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    options = ["--depth", "4", "--halos", "blocking", "--lower", "1,2,3,3", "--upper", "1,2,9,9", "--sync", "relaxed"]
+    document = json_of(kernel_stack.mpirun(2, "jacobi_temporal", *SMALL, *options, "--json", env=hybrid(2)))
+    assert document["passed"], document["checks"]
+    found = [(row["lower"], row["upper"]) for row in rows(document) if row["mode"] == "wavefront"]
+    assert found == [(1, 1), (2, 2), (3, 9)]  # each once
+    assert outcome(document) == plain_outcome(kernel_stack, json_of, "periodic")
+
+
+def test_the_speedup_is_the_ratio_of_the_rates(one_stack: KernelStack, json_of: JsonOf) -> None:
+    found = json_of(one_stack.mpirun(1, "jacobi_temporal", *SMALL, "--json"))["measurements"]
+    rates = [item["value"] for item in found if item["metric"] == "rate"]
+    speedups = [item["value"] for item in found if item["metric"] == "speedup"]
+    assert speedups == pytest.approx([rate / rates[0] for rate in rates], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "threads", "options", "line"),
+    [
+        (4, 1, ["--size", "7", "--depth", "4"], "a grid of 7x7x7 points is smaller than its halo: 4 layers on 4 ranks"),
+        (1, 1, ["--size", "9,9,3", "--depth", "4"], "smaller than its halo: 4 layers on 1 ranks"),
+        (2, 3, ["--size", "9", "--depth", "2"], "3 threads are more than the 2 sweeps of a pass"),
+        (2, 1, ["--lower", "3", "--upper", "2"], "--upper 2 is below --lower 3: the threads would wait"),
+        (2, 1, ["--lower", "3,4", "--upper", "5"], "--lower has 2 values and --upper 1"),
+        (2, 1, ["--scheme", "columns", "--sync", "barrier"], "--scheme columns has no --sync barrier"),
+        (2, 1, ["--lower", "0"], "--lower: '0' is not sizes"),
+        (2, 1, ["--tile", "8"], "--tile: 1 sizes given, it takes two: rows and planes"),
+        (2, 1, ["--depth", "0"], "--depth: '0' is not a whole number from 1 to 64"),
+    ],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, threads: int, options: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "jacobi_temporal", *options, env=hybrid(threads))
+    said = [text for text in done.stderr.splitlines() if text.startswith("jacobi_temporal: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1, done.stderr
+    assert line in said[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("jacobi_pipeline.c", "shift = level - 1;", "shift = 0;"),  # a level reads what is not done yet
+        ("jacobi_halo.c", "halo->ordered && other < d", "false && other < d"),  # no corners
+        ("jacobi_pipeline.c", "valid_box(pipeline->grid, levels - level)", "valid_box(pipeline->grid, 0)"),
+    ],
+)
+def test_faults_fail_the_checks(one_stack: KernelStack, tmp_path: Path, file: str, old: str, new: str) -> None:
+    program = broken_kernel.build(tmp_path, one_stack, "jacobi_temporal", file=file, old=old, new=new)
+    done = one_stack.mpirun(2, str(program), *SMALL, "--depth", "3")
+    assert done.returncode == 1, done.stderr
+    assert "check: distance from the exact solution: WRONG" in done.stdout
+    assert "check: solutions that differ in a bit: WRONG" in done.stdout
