@@ -97,6 +97,8 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     launches = variable(int, value=LAUNCHES[profile()])
     #: seconds after which one launch is ended
     launch_time_limit = variable(float, value=60.0)
+    #: whether the MPI library has a say in the figures; where not, the quick campaign runs the first stack's build only
+    mpi_matters = variable(bool, value=True)
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
 
@@ -151,6 +153,16 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         self.num_tasks_per_node = 1
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
         self.time_limit = f"{int(self.launches * self.launch_time_limit) + 60}s"
+
+    @run_after("setup")
+    def run_once_in_quick(self) -> None:
+        """Five minutes are for what can differ."""
+        offering = [e.name for e in self.current_partition.environs if self.benchmark in (e.extras["benchmarks"] or ())]
+        again = offering and self.current_environ.name != offering[0]
+        self.skip_if(
+            not self.mpi_matters and profile() == "quick" and again,
+            f"{self.benchmark} bound by plumb-bind is the same on every stack: quick takes one",
+        )
 
     @run_after("setup")
     def require_references(self) -> None:
@@ -241,8 +253,6 @@ class KernelTest(PlumbTest):
 
     #: program name; a test's ``arguments`` need not say ``--json``
     kernel = variable(str)
-    #: whether the MPI library has a say in the figures; where not, the quick campaign runs the first stack's build only
-    mpi_matters = variable(bool, value=True)
 
     parser = "kernel"
     tags = {"kernels", "full"}
@@ -252,16 +262,6 @@ class KernelTest(PlumbTest):
         """The manifest has the kernels under their own names, the ABI build with ``-abi``."""
         self.benchmark = f"{self.kernel}-abi" if self.optional("build") == "abi" else self.kernel
         self.context = {"kernel": self.kernel}
-
-    @run_after("setup")
-    def run_once_in_quick(self) -> None:
-        """Five minutes are for what can differ."""
-        offering = [e.name for e in self.current_partition.environs if self.benchmark in (e.extras["benchmarks"] or ())]
-        again = offering and self.current_environ.name != offering[0]
-        self.skip_if(
-            not self.mpi_matters and profile() == "quick" and again,
-            f"{self.kernel} is the same on every stack: once is enough in the quick campaign",
-        )
 
     @run_after("setup")
     def ask_for_json(self) -> None:

@@ -61,6 +61,7 @@ class imb_window(ImbTest):
     operation = parameter(["Uniband", "Biband"])
     placement = parameter(PAIRS)
     quick_placements = QUICK_PAIRS
+    quick_operations = ("Uniband",)
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
     largest = 1 << 18
     count = "50,2"

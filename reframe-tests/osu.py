@@ -47,6 +47,7 @@ class osu_multi_pair(OsuTest):
 
     operation = "multi_lat"
     placement = parameter(GROUPS)
+    quick_placements = ()
     threads = 1
     last_bytes = 1 << 22
     figures = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]

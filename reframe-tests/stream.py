@@ -30,7 +30,8 @@ class stream_threads(StreamTest):
 
     @run_after("init")
     def keep_quick_short(self):
-        """Quick: the largest thread count, unpinned and pinned; full: all of them."""
+        """Quick: the largest thread count, unpinned under every launcher and pinned; full: all of them."""
+        self.mpi_matters = self.placement == "none"
         if self.threads != max(counts.node_threads(machines())):
             self.tags -= {"quick"}
 
@@ -42,6 +43,7 @@ class stream_numa(StreamTest):
     cpu_node = parameter(counts.cpu_nodes(machines()))
     memory_node = parameter(counts.memory_nodes(machines()))
     threads = parameter(counts.numa_threads(machines()))
+    mpi_matters = False
     quick_placements = ()
 
     @run_after("init")
@@ -58,6 +60,7 @@ class stream_ranks(StreamTest):
 
     placement = parameter(["core", "l3", "numa", "socket", "node", "smt"])
     memory = parameter(["local", "interleave", "remote"])
+    mpi_matters = False
     quick_placements = ("numa", "core")
 
     @run_after("init")

