@@ -47,3 +47,12 @@ def label(kind: str, name: str) -> str:
     """What stack ``name`` of provider ``kind`` is called once installed: ``spack:openmpi`` is ``spack-openmpi``."""
     module = provider(kind)
     return str(module.stack(name)) if hasattr(module, "stack") else name
+
+
+def origin(spec: str) -> tuple[str, str]:
+    """Like :func:`split`, but the name of an installed stack leads to its provider too: ``spack-openmpi``."""
+    for kind in PROVIDERS if ":" not in spec else ():
+        for name in provider(kind).names():
+            if label(kind, name) == spec:
+                return kind, name
+    return split(spec)

@@ -41,7 +41,7 @@ def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentPa
     lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
     pack = actions.add_parser("pack", help="one archive of Spack stacks for a machine without network")
     pack.add_argument("file", metavar="FILE", type=Path)
-    pack.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    pack.add_argument("stacks", nargs="*", metavar="spack:NAME", help="default: all installed ones")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
     externals.add_argument("stacks", nargs="+", metavar="NAME")
     externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _install(args: argparse.Namespace) -> int:
-    wanted = [stacks.split(spec) for spec in args.stacks]
+    wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     if args.archive:
@@ -179,7 +179,12 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _pack(args: argparse.Namespace) -> int:
-    digest = archive.pack(_of_spack(args.stacks, "pack"), args.file)
+    names = _of_spack(args.stacks, "pack") or [
+        name for name in spack.names() if manifest.path(spack.stack(name)).exists()
+    ]
+    if not names:
+        raise PlumbError("no Spack stack is installed", str(paths.stacks()), "plumb stack install spack:openmpi")
+    digest = archive.pack(names, args.file)
     files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
     size = args.file.stat().st_size / 1e6
     print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")

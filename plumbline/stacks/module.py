@@ -1,0 +1,119 @@
+"""Provider ``module``: stacks that a site already has, described in ``site-configs/SITE/stacks.yaml``.
+
+A description names environment modules and programs; the programs are looked up with the modules loaded, and the
+manifest records where they are and their SHA-256. Nothing is built and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plumbline import paths, schemas
+from plumbline.errors import PlumbError
+from plumbline.stacks import manifest
+from plumbline.stacks.lock import alone
+
+FILE = "stacks.yaml"
+#: Loads the modules named by its arguments, then prints the search path; names are data here, never code.
+_LOAD = 'module load "$@" >&2 && printf "%s" "$PATH"'
+
+
+def names() -> tuple[str, ...]:
+    """The stacks that the sites of this checkout describe."""
+    return tuple(sorted(_descriptions()))
+
+
+def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
+    """Write the manifest of stack ``name`` from its description."""
+    known = _descriptions()
+    if name not in known:
+        cure = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+        raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
+    document = _manifest(name, *known[name])
+    present = manifest.path(name).exists()
+    if present and manifest.load(name)["provider"] != "module":
+        raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
+    if present and not force and manifest.load(name) == document:
+        print(f"{name}: up to date", flush=True)
+        return
+    if dry_run:
+        print(f"{name}: would be written from {known[name][0]}")
+        return
+    with alone(name):
+        manifest.path(name).parent.mkdir(parents=True, exist_ok=True)
+        manifest.check(document)
+        manifest.save(document)
+    print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
+
+
+def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Stack name -> the file that describes it and the description."""
+    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    for file in sorted(paths.sites().glob(f"*/{FILE}")):
+        try:
+            document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, yaml.YAMLError) as error:
+            raise PlumbError(f"cannot read the stacks of a site: {error}", str(file), "mend it") from None
+        schemas.check("module-stacks", document, str(file))
+        for name, entry in document["stacks"].items():
+            if name in found:
+                raise PlumbError(f"stack '{name}' is described twice", f"{found[name][0]} and {file}", "rename one")
+            found[name] = (file, entry)
+    return found
+
+
+def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
+    modules = list(entry.get("modules", []))
+    search = _search_path(name, modules)
+    command = _find(entry["launcher"]["command"], search, file)
+    family = entry["mpi"]["family"]
+    return {
+        "schema": 1,
+        "name": name,
+        "provider": "module",
+        "mpi": {**entry["mpi"], "abi": "openmpi" if family == "openmpi" else "mpich"},
+        "compiler": dict(entry["compiler"]),
+        "launcher": {"family": entry["launcher"]["family"], "command": str(command)},
+        "prefix": str(command.parent.parent),
+        "environment": dict(entry.get("environment", {})),
+        "modules": modules,
+        "benchmarks": {
+            ident: _benchmark(one, search, file, modules) for ident, one in sorted(entry["benchmarks"].items())
+        },
+        "sources": [],
+    }
+
+
+def _benchmark(one: dict[str, Any], search: str, file: Path, modules: list[str]) -> dict[str, Any]:
+    program = _find(one["program"], search, file)
+    how = one.get("built") or f"by the site, modules {' '.join(modules) or 'none'}"
+    found = {"suite": one["suite"], "version": one["version"], "command": [str(program)], "file": str(program)}
+    found |= {"sha256": manifest.sha256(program), "built": how}
+    return {**found, "facts": dict(one["facts"])} if "facts" in one else found
+
+
+def _find(program: str, search: str, file: Path) -> Path:
+    found = shutil.which(program, path=search)
+    if found is None:
+        raise PlumbError(f"there is no program '{program}'", str(file), "write its absolute path, or load its module")
+    return Path(found).absolute()
+
+
+def _search_path(name: str, modules: list[str]) -> str:
+    """PATH with the modules loaded, asked of a login shell, which knows the command ``module``."""
+    if not modules:
+        return os.environ.get("PATH", os.defpath)
+    command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not done.stdout:
+        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise PlumbError(
+            f"cannot load {' '.join(modules)}: {said[:200]}", f"stack {name}", "module avail shows what there is"
+        )
+    return done.stdout

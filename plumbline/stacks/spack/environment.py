@@ -1,0 +1,98 @@
+"""Environments and their locks: which files describe one, whether its lock is whole, and the folder Spack works in."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.stacks.spack import settings
+
+#: Prefixes that are the same on every machine of a site.
+SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/opt")
+
+
+def description(name: str) -> Path:
+    """``spack.yaml`` of environment ``name``: the site's own, or the common one."""
+    own = settings.site() / f"{name}.yaml"
+    return own if own.exists() else settings.folder() / "environments" / name / "spack.yaml"
+
+
+def lock(name: str) -> Path:
+    """The site's lock of environment ``name``."""
+    return settings.site() / f"{name}.lock"
+
+
+def roots(name: str) -> list[str]:
+    """The specs that environment ``name`` asks for."""
+    return list(yaml.safe_load(description(name).read_text(encoding="utf-8"))["spack"]["specs"])
+
+
+def read(name: str) -> dict[str, Any]:
+    """The lock of environment ``name``: complete for every root, and of the pinned Spack."""
+    file = lock(name)
+    cure = f"plumb stack lock spack:{name}"
+    try:
+        document = dict(json.loads(file.read_text(encoding="utf-8")))
+        pairs = [(root["spec"], root["hash"]) for root in document["roots"]]
+        specs, spack = document["concrete_specs"], document["spack"]
+    except FileNotFoundError:
+        raise PlumbError(f"environment '{name}' has no lock at site {settings.site().name}", str(file), cure) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlumbError(f"cannot read the lock: {error!r}", str(file), cure) from None
+    wanted = sorted(roots(name))
+    if sorted(spec for spec, _ in pairs) != wanted:
+        differing = sorted({spec for spec, _ in pairs} ^ set(wanted))
+        raise PlumbError(f"the lock does not match {description(name).name}: {', '.join(differing)}", str(file), cure)
+    absent = _absent(pairs, specs)
+    if absent:
+        raise PlumbError(f"the lock lacks {absent}", str(file), cure)
+    pinned = settings.versions()["spack"]["commit"]
+    if spack.get("commit", pinned) != pinned:
+        raise PlumbError(f"the lock was made by Spack {spack['commit'][:12]}, not {pinned[:12]}", str(file), cure)
+    return document
+
+
+def _absent(pairs: list[tuple[str, str]], specs: dict[str, Any]) -> str | None:
+    """The first package that something in the lock needs and the lock does not hold."""
+    for spec, digest in pairs:
+        if digest not in specs:
+            return f"{spec} (/{digest[:7]})"
+    for node in specs.values():
+        for needed in node.get("dependencies", ()):
+            if needed["hash"] not in specs:
+                return f"{needed['name']} (/{needed['hash'][:7]}), which {node['name']} needs"
+    return None
+
+
+def foreign_paths(document: Any) -> list[str]:
+    """Absolute paths in a lock that are not below a system prefix, sorted."""
+    texts = re.findall(r'"(/[^"]*)"', json.dumps(document))
+    inside = tuple(f"{prefix}/" for prefix in SYSTEM)
+    return sorted({text for text in texts if text not in SYSTEM and not text.startswith(inside)})
+
+
+def workplace(name: str, *, locked: bool = True) -> Path:
+    """The folder that Spack works in: copies of the description and, with ``locked``, of the lock."""
+    place = settings.home() / "environments" / settings.site().name / name
+    if not locked:
+        shutil.rmtree(place, ignore_errors=True)
+    files.replace(place / "spack.yaml", description(name).read_text(encoding="utf-8"))
+    if locked:
+        read(name)
+        files.replace(place / "spack.lock", lock(name).read_text(encoding="utf-8"))
+    return place
+
+
+def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
+    """Hash and element of ``package`` in a lock."""
+    for digest, element in document["concrete_specs"].items():
+        if element["name"] == package:
+            return digest, element
+    raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock makes it anew")

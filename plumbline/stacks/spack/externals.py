@@ -1,0 +1,73 @@
+"""An MPI that is already there, given to Spack as external, so that OSU and IMB in C are built on top of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.stacks import manifest
+from plumbline.stacks.spack import settings
+
+#: MPI family -> Spack's package and how an external of it is described.
+_SPECS = {
+    "openmpi": ("openmpi", "openmpi@{version}~fortran"),
+    "mpich": ("mpich", "mpich@{version}~fortran"),
+    "mvapich": ("mvapich", "mvapich@{version}"),
+    # Without environment variables of a full oneAPI installation, with wrappers called mpicc and mpicxx.
+    "intelmpi": ("intel-oneapi-mpi", "intel-oneapi-mpi@{version}+generic-names~envmods"),
+}
+
+
+def write(names: list[str], site: str) -> Path:
+    """Write ``packages.yaml`` of ``site``: the default site's, with the MPIs of the named stacks as externals.
+
+    An existing site keeps what it says about other packages. Returns the file.
+    """
+    file = settings.folder() / "sites" / site / "packages.yaml"
+    if site == settings.DEFAULT_SITE or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", site):
+        raise PlumbError(
+            f"'{site}' cannot be the name of a site with externals", str(file.parent), "choose another, such as local"
+        )
+    base = file if file.exists() else settings.folder() / "sites" / settings.DEFAULT_SITE / "packages.yaml"
+    packages = dict(yaml.safe_load(base.read_text(encoding="utf-8"))["packages"])
+    for name in names:
+        package, entry = describe(manifest.load(name))
+        packages.pop(package, None)
+        packages[f"{package}:"] = entry  # the colon replaces what spack-env/common says
+    text = "# Written by `plumb stack externals`; the compiler and the tools are those of the site it was begun from.\n"
+    files.replace(file, text + yaml.safe_dump({"packages": packages}, sort_keys=False))
+    return file
+
+
+def describe(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack manifest."""
+    mpi = document["mpi"]
+    package, spec = _SPECS[mpi["family"]]
+    prefix = Path(document["prefix"])
+    if not any((prefix / "bin" / wrapper).exists() for wrapper in ("mpicc", "mpigcc")):
+        raise PlumbError(
+            f"stack '{document['name']}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external"
+        )
+    if mpi["family"] == "intelmpi":
+        prefix = _oneapi(document, prefix)
+    external: dict[str, Any] = {"spec": spec.format(version=mpi["version"]), "prefix": str(prefix)}
+    if document["modules"]:
+        external["modules"] = list(document["modules"])
+    external["extra_attributes"] = {"plumb_stack": document["name"]}
+    return package, {"buildable": False, "externals": [external]}
+
+
+def _oneapi(document: dict[str, Any], prefix: Path) -> Path:
+    """Spack looks for oneAPI's MPI below ``mpi/MAJOR.MINOR``: a prefix with a link there."""
+    shim = settings.home() / "oneapi" / document["name"]
+    link = shim / "mpi" / ".".join(document["mpi"]["version"].split(".")[:2])
+    link.parent.mkdir(parents=True, exist_ok=True)
+    for old in link.parent.iterdir():
+        old.unlink()
+    link.symlink_to(prefix)
+    return shim

