@@ -10,12 +10,13 @@ import spack_site
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, spack, stream
-from plumbline.stacks.spack import archive, bootstrap, settings
+from plumbline.stacks.spack import archive, bootstrap, settings, target
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(target, "check", lambda *_: None)
     root = spack_site.make(tmp_path, monkeypatch)
 
     def pip(arguments, lock, owner):
@@ -132,3 +133,14 @@ def test_sources_that_are_missing_make_no_archive(root):
     assert not target.exists()
     assert not list(target.parent.glob(".all*"))
     assert not list(paths.stacks().glob("spack/plumb-pack-*"))
+
+
+def test_a_place_that_cannot_be_written_is_named(packed, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way\n")
+    monkeypatch.setenv("PLUMB_SPACK_HOME", str(tmp_path / "file"))
+    with pytest.raises(PlumbError, match=r"cannot write what the archive holds: .*/file.*it goes on"):
+        archive.unpack(packed[0])
+    with pytest.raises(PlumbError, match=r"cannot write the archive: .*/file"):
+        archive.pack(["openmpi"], tmp_path / "x.tar")
+    with pytest.raises(PlumbError, match=r"cannot write stack 'spack-openmpi': .*/file"):
+        spack.install("openmpi")

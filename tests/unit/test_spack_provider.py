@@ -13,7 +13,7 @@ import yaml
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks import command, manifest, spack, stream
-from plumbline.stacks.spack import bootstrap, environment, externals, runner, settings
+from plumbline.stacks.spack import bootstrap, environment, externals, runner, settings, target
 
 PLUMB = Path(sys.executable).parent / "plumb"
 
@@ -22,6 +22,7 @@ PLUMB = Path(sys.executable).parent / "plumb"
 def root(tmp_path, monkeypatch):
     """See :mod:`spack_site`; the machine's caches fit the arrays of the lock."""
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
+    monkeypatch.setattr(target, "check", lambda *_: None)
     return spack_site.make(tmp_path, monkeypatch)
 
 
@@ -105,6 +106,41 @@ def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state
     assert not (state / "calls").exists()
 
 
+V3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "missing"),
+    [
+        ("x86_64_v3", V3, None),
+        ("x86_64_v3", V3.replace(" avx2", "").replace(" fma", ""), "avx2, fma"),
+        ("x86_64_v4", V3, "avx512bw, avx512cd, avx512dq, avx512f, avx512vl"),
+        ("x86_64_v2", V3.replace("popcnt ", ""), "popcnt"),
+        ("neoverse_v2", "", None),
+    ],
+)
+def test_a_processor_below_the_target_is_told(tmp_path, name, flags, missing):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    node = {"arch": {"target": {"name": name} if name.startswith("x86") else name}}
+    if missing is None:
+        target.check(node, "here", tmp_path / "cpuinfo")
+    else:
+        with pytest.raises(PlumbError, match=rf"^the lock is for {name}, this processor has no {missing} \(here\)"):
+            target.check(node, "here", tmp_path / "cpuinfo")
+
+
+def test_the_target_is_looked_at_before_anything_is_built(tmp_path):
+    (tmp_path / "cpuinfo").write_text("flags : fpu\n")
+    with pytest.MonkeyPatch.context() as patch:
+        spack_site.make(tmp_path / "again", patch)
+        check = target.check
+        patch.setattr(target, "check", lambda node, where: check(node, where, tmp_path / "cpuinfo"))
+        patch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
+        with pytest.raises(PlumbError, match="this processor has no cx16"):
+            spack.install("openmpi")
+    assert not (tmp_path / "again" / "fake" / "calls").exists()
+
+
 @pytest.mark.parametrize("part", ["spack", "packages"])
 def test_a_wrong_commit_is_one_clear_line(root, part):
     spack_site.pin(root, part, "1" * 40)
@@ -184,8 +220,8 @@ def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, out
 
 def test_of_two_installs_at_once_one_waits(root, state):
     (state / "slow").write_text("2")
-    small = "stream.last_level_cache_bytes = lambda: 1"
-    code = f"from plumbline.stacks import spack, stream; {small}; spack.install('openmpi')"
+    any_machine = "stream.last_level_cache_bytes = lambda: 1; spack.target.check = lambda *_: None"
+    code = f"from plumbline.stacks import spack, stream; {any_machine}; spack.install('openmpi')"
     first, second = (
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
@@ -219,6 +255,9 @@ def test_the_lock_is_written_or_only_compared(root, state):
     (state / "fresh.lock").write_text(json.dumps(document))
     assert not spack.lock("openmpi", check=True)
     assert file.read_text() == before
+    assert not spack.lock("openmpi")
+    assert json.loads(file.read_text()) == document
+    file.write_text("not JSON")
     assert not spack.lock("openmpi")
     assert json.loads(file.read_text()) == document
 

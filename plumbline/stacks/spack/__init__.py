@@ -19,7 +19,8 @@ from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import kernels, manifest, stream
 from plumbline.stacks.lock import alone
-from plumbline.stacks.spack import bootstrap, environment, programs, settings
+from plumbline.stacks.spack import bootstrap, environment, programs, settings, target
+from plumbline.stacks.spack.disk import writing
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
@@ -42,29 +43,19 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     """Make the stack of environment ``name`` unless it is there already; with ``dry_run`` only say why."""
     if name not in settings.MPIS:
         raise PlumbError(f"no Spack stack is called '{name}'", "plumb stack install", f"one of: {', '.join(names())}")
-    environment.read(name)
-    _check_arrays(name)
+    _check_machine(name)
     label = stack(name)
     reason = "asked for" if force else stale(name)
     if reason is None or dry_run:
         print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
         return
-    try:
-        with alone(label) as waited:
-            reason = stale(name) if waited and not force else reason
-            if reason is None:
-                print(f"{label}: up to date", flush=True)
-                return
-            print(f"{label}: installing ({reason})", flush=True)
-            _install(name, label)
-    except BrokenPipeError:  # whoever read the progress has gone
-        raise
-    except OSError as error:
-        raise PlumbError(
-            f"cannot write stack '{label}': {error.strerror or error}",
-            str(error.filename or paths.stacks()),
-            "free space or mend the permissions, then install again: it goes on",
-        ) from None
+    with writing(f"stack '{label}'"), alone(label) as waited:
+        reason = stale(name) if waited and not force else reason
+        if reason is None:
+            print(f"{label}: up to date", flush=True)
+            return
+        print(f"{label}: installing ({reason})", flush=True)
+        _install(name, label)
 
 
 def stale(name: str) -> str | None:
@@ -95,9 +86,10 @@ def _kernel_sources() -> str:
     return kernels.fingerprint(paths.root() / kernels.FOLDER, {"mpi": "Spack"})
 
 
-def _check_arrays(name: str) -> None:
-    """STREAM's arrays are fixed by the lock: say so before an hour of building, not after."""
+def _check_machine(name: str) -> None:
+    """Target and STREAM's arrays are fixed by the lock: say so before an hour of building, not after."""
     _, node = environment.node(environment.read(name), "stream")
+    target.check(node, str(environment.lock(name)))
     elements = int(node["parameters"]["stream_array_size"])
     needed = stream.array_elements(stream.last_level_cache_bytes())
     if elements < needed:
@@ -218,19 +210,26 @@ def lock(name: str, *, check: bool = False) -> bool:
             f"no Spack environment '{name}'", "plumb stack lock", f"one of: {', '.join(settings.ENVIRONMENTS)}"
         )
     label = stack(name)
-    with alone(label):
+    with writing(f"the lock of '{name}'"), alone(label):
         base = bootstrap.prepare()
         place = environment.workplace(name, locked=False)
         Spack(base, place, label).run("concretize", "--force", "--fresh")
-        text = (place / "spack.lock").read_text(encoding="utf-8")
-    fresh = json.loads(text)
-    file = environment.lock(name)
-    same = file.exists() and _hashes(fresh) == _hashes(json.loads(file.read_text(encoding="utf-8")))
-    if not same and not check:
-        files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
-    shutil.rmtree(place)
+        fresh = json.loads((place / "spack.lock").read_text(encoding="utf-8"))
+        file = environment.lock(name)
+        same = _hashes(fresh) == _written(file)
+        if not same and not check:
+            files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
+        shutil.rmtree(place)
     return same
 
 
 def _hashes(document: dict[str, Any]) -> list[tuple[str, str]]:
     return sorted((root["spec"], root["hash"]) for root in document["roots"])
+
+
+def _written(file: Path) -> list[tuple[str, str]] | None:
+    """The roots of the lock that is there; None where there is none that can be read."""
+    try:
+        return _hashes(json.loads(file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None

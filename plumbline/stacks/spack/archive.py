@@ -22,6 +22,7 @@ from plumbline.stacks import fetch, manifest
 from plumbline.stacks.lock import alone
 from plumbline.stacks.spack import environment, programs, settings
 from plumbline.stacks.spack.bootstrap import AIRGAP, OWNER, Base, prepare
+from plumbline.stacks.spack.disk import writing
 from plumbline.stacks.spack.runner import Spack
 
 SUMS = "SHA256SUMS"
@@ -29,6 +30,11 @@ SUMS = "SHA256SUMS"
 
 def pack(names: list[str], target: Path) -> str:
     """Write the archive of the environments ``names`` to ``target``; its SHA-256."""
+    with writing("the archive"):
+        return _pack(names, target)
+
+
+def _pack(names: list[str], target: Path) -> str:
     base = prepare()
     with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=settings.home()) as scratch:
         folder = Path(scratch)
@@ -102,7 +108,7 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def unpack(source: Path, digest: str | None = None) -> None:
     """Check the archive and put it in place below ``stacks/spack``; from then on Spack takes everything from it."""
-    with alone(OWNER):
+    with writing("what the archive holds"), alone(OWNER):
         place = settings.home() / AIRGAP
         place.parent.mkdir(parents=True, exist_ok=True)
         fresh = place.with_name(f".{AIRGAP}.new")

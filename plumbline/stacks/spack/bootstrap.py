@@ -1,7 +1,7 @@
 """Brings exactly the pinned Spack, packages and solver below ``stacks/spack``; nothing outside it is touched.
 
 ``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES`` name checkouts that are there already, ``PLUMB_SPACK_WHEELS`` a folder with
-the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` Spack mirrors of sources and of
+the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` mirrors of sources and of
 binaries: for sites without network. Commits are checked like those of fresh clones.
 """
 
