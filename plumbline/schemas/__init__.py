@@ -11,7 +11,19 @@ import jsonschema
 
 from plumbline.errors import PlumbError
 
-NAMES = ("gate", "kernel", "manifest", "plan", "record", "references", "site", "variant", "witness")
+NAMES = (
+    "gate",
+    "kernel",
+    "manifest",
+    "module-stacks",
+    "plan",
+    "record",
+    "references",
+    "site",
+    "spack-versions",
+    "variant",
+    "witness",
+)
 
 
 @functools.cache

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
     init.add_argument("--nodes", type=int, help="how many nodes one test may use")
     init.add_argument("--stacks", help="comma separated; default: those that are installed")
+    init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
     init.add_argument("--recapture", action="store_true", help="capture the topology again")
     init.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
     actions.add_parser("list", help="configured sites and their partitions")
@@ -40,13 +41,13 @@ def _init(args: argparse.Namespace) -> int:
             raise PlumbError(
                 f"'{value}' cannot be a name", f"plumb site init {option}", "use letters, digits, '_' and '-'"
             )
-    chosen = args.stacks.split(",") if args.stacks else manifest.names()
     request = write.Request(
         name=args.name,
         partition=args.partition,
         scheduler=args.scheduler,
         description=args.description,
-        stacks=[stacks.split(spec.strip())[1] for spec in chosen if spec.strip()],
+        stacks=_names(args.stacks) if args.stacks else manifest.names(),
+        add_stacks=_names(args.add_stacks),
         access=args.access,
         nodes=args.nodes,
         recapture=args.recapture,
@@ -65,6 +66,11 @@ def _init(args: argparse.Namespace) -> int:
         for name in sorted(set(request.stacks) - set(part["stacks"])):
             print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
     return 0
+
+
+def _names(given: str | None) -> list[str]:
+    """What stacks given as ``openmpi,spack:mpich`` are called once installed."""
+    return [stacks.label(*stacks.split(spec.strip())) for spec in (given or "").split(",") if spec.strip()]
 
 
 def _list(_: argparse.Namespace) -> int:

@@ -45,6 +45,8 @@ class Request:
     scheduler: str = "local"
     description: str = ""
     stacks: list[str] = field(default_factory=list)
+    #: stacks that a partition gets even if it is there already and lacks them
+    add_stacks: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
     nodes: int | None = None
     recapture: bool = False
@@ -92,7 +94,7 @@ def site_text(file: Path, request: Request) -> str:
             document = _yaml().load(before)
         except YAMLError as error:
             raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "mend the file") from None
-        added = merge(document, wanted(request))
+        added = merge(document, wanted(request)) + offer(document, request)
         result = _dump(document) if added else before
     loaded = YAML(typ="safe", pure=True).load(result)
     check(loaded, str(file))
@@ -107,7 +109,7 @@ def wanted(request: Request) -> dict[str, Any]:
     if request.nodes:
         part["nodes"] = request.nodes
     part["topology"] = f"topology/{request.partition}.xml"
-    part["stacks"] = list(request.stacks)
+    part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
     known = facts.known()
     if known:
         part["facts"] = known
@@ -139,6 +141,14 @@ def merge(present: Any, new: dict[str, Any]) -> list[str]:
             present[key] = value
             added.append(key)
     return added
+
+
+def offer(present: Any, request: Request) -> list[str]:
+    """Add the stacks that are asked for beside those there; those that were missing are returned."""
+    part = next(part for part in present["partitions"] if part["name"] == request.partition)
+    missing = [name for name in request.add_stacks if name not in part["stacks"]]
+    part["stacks"] += missing
+    return missing
 
 
 def _complete(present: Any, new: dict[str, Any], path: str) -> list[str]:

@@ -54,8 +54,9 @@ def test_bad_input_is_one_line(
 
 
 FAULTS = {
-    "spin": ("memory_order_acq_rel) + 1 < members)", "memory_order_acq_rel) + 2 < members)"),
-    "hierarchical": ("if (!arrive(near, team->members[own->group])) {", "if (!arrive(near, 1)) {"),
+    # Those that come early do not wait: a wrong count could also leave one waiting for ever.
+    "spin": ("await(&team->all.sense, sense, team->spins);", ";"),
+    "hierarchical": ("await(&near->sense, sense, team->spins);", ""),
     "dissemination": ("(int round = 0; round < team->rounds;", "(int round = 1; round < team->rounds;"),
     "pthread": ("pthread_barrier_wait(&team->pthread);", ""),
     "openmp": ("#pragma omp barrier\n", ""),

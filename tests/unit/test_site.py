@@ -431,3 +431,17 @@ def test_a_family_that_has_no_reference_file_gets_one(local, capsys):
     file.unlink()
     assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
     assert yaml.safe_load(file.read_text()) == {"schema": 1, "test": "imb", "references": []}
+
+
+def test_a_stack_that_is_asked_for_is_added_to_what_a_person_left(sites):
+    """Without a name the list is the person's; with one the partition gets it, once."""
+    place = sites / "mine"
+    write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
+    file = place / "site.yaml"
+    file.write_text(file.read_text().replace("      - mpich\n", ""))
+    write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
+    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi"]
+    for _ in range(2):
+        asked = write.Request(name="mine", partition="default", scheduler="local", add_stacks=["spack-openmpi"])
+        write.init(asked)
+    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi", "spack-openmpi"]
