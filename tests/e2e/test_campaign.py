@@ -35,10 +35,10 @@ def test_it_succeeds(campaign):
     assert status == 0, output[-4000:]
 
 
-def test_three_suites_ran_on_three_stacks(campaign):
+def test_the_suites_ran_on_three_stacks(campaign):
     seen = {(record["benchmark"]["suite"], record["stack"]["name"]) for record in campaign[2]}
     stacks = {"openmpi", "mpich", "intelmpi"}
-    expected = {(suite, stack) for suite in ("stream", "osu") for stack in stacks}
+    expected = {(suite, stack) for suite in ("stream", "osu", "kernels") for stack in stacks}
     assert seen == expected | {("imb", "mpich"), ("imb", "intelmpi")}
 
 
@@ -50,7 +50,9 @@ def test_every_record_is_verified_complete_and_has_figures(campaign):
         assert record["state"] == "complete"
         assert len(record["launches"]) == 3
         assert record["figures"]
-        assert all(len(figure["samples"]) == 3 and figure["value"] > 0 for figure in record["figures"])
+        for figure in record["figures"]:
+            assert len(figure["samples"]) == 3
+            assert figure["value"] > 0 or figure["unit"] == "%"  # nothing overlapped is a figure too
 
 
 def test_placed_ranks_ran_where_the_plan_put_them(campaign):

@@ -147,8 +147,8 @@ def portable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kernel", TINY)
 def test_kernels_are_clean_under_valgrind(portable: Path, kernel: str) -> None:
-    ranks, _, options = TINY[kernel]
-    valgrind = ["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=no", "--num-callers=40"]
+    ranks, threads, options = TINY[kernel]
+    valgrind = ["valgrind", "--quiet", "--fair-sched=try", "--error-exitcode=99", "--leak-check=no", "--num-callers=40"]
     valgrind += [f"--suppressions={Path(__file__).parent / 'mpi.supp'}"]
-    done = run(["-n", str(ranks), *valgrind, str(portable / kernel), *options], 1, {})
+    done = run(["-n", str(ranks), *valgrind, str(portable / kernel), *options], threads, {})
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
