@@ -212,6 +212,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="copy the result to this file")
     args = parser.parse_args()
     try:
+        if min(args.gates, args.slowed) < 1:
+            raise PlumbError("nothing to measure", "--gates, --slowed", "each is at least 1")
         wanted = {"plain": args.gates, "slowed": args.slowed}
         result = run(args.folder, wanted, args.minutes, args.elements, args.cpu)
     except (PlumbError, subprocess.CalledProcessError) as error:
