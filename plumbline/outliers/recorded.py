@@ -14,15 +14,10 @@ from plumbline.history.series import ENVIRONMENT
 from plumbline.outliers.given import FEW
 from plumbline.outliers.matrix import BETWEEN, Matrix
 from plumbline.outliers.nodes import Nodes
+from plumbline.records.rows import is_valid, of_record
 
 #: parameters that say which link a measurement is of; all others are part of its class
 OF_LINK = ("first", "second")
-
-
-def usable(record: dict[str, Any]) -> bool:
-    """Whether the figures of ``record`` count: complete, verified and valid."""
-    good = record["verified"] and not record["reasons"]
-    return bool(good and record["state"] == "complete" and record["verdict"] != "invalid")
 
 
 def nodes(records: Iterable[dict[str, Any]], test: str | None = None, figure: str | None = None) -> list[Nodes]:
@@ -34,7 +29,11 @@ def nodes(records: Iterable[dict[str, Any]], test: str | None = None, figure: st
     found: dict[str, Nodes] = {}
     circumstances: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
-        if len(record["nodes"]) != 1 or not usable(record) or not record["variant"]["test"].startswith(test or ""):
+        if (
+            len(record["nodes"]) != 1
+            or not is_valid(of_record(record))
+            or not record["variant"]["test"].startswith(test or "")
+        ):
             continue
         for one in record["figures"]:
             if figure in (None, one["name"]) and all(0 < sample < math.inf for sample in one["samples"]):
@@ -52,7 +51,7 @@ def nodes(records: Iterable[dict[str, Any]], test: str | None = None, figure: st
 def matrices(record: dict[str, Any]) -> list[Matrix]:
     """The classes of links in the launches of one record; raises :class:`PlumbError` where there is no matrix."""
     where = f"record {record['id']}"
-    if not usable(record):
+    if not is_valid(of_record(record)):
         reason = (record["reasons"] or [f"it is {record['state']}"])[0]
         raise PlumbError(f"the record does not count: {reason}", where, "measure again")
     found: dict[str, Matrix] = {}

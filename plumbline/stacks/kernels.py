@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, manifest
+from plumbline.stacks import fetch, libraries, manifest
 from plumbline.stacks.lock import alone
 from plumbline.stacks.stream import Compiler
 
@@ -152,10 +151,8 @@ def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
     found = {}
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     for program in sorted((prefix / "bin").iterdir()):
-        loaded = re.findall(
-            r"(\S+) => (.*?)(?: \(0x|$)", fetch.call(["ldd", str(program)], "ldd", "abi", environment), re.M
-        )
-        if Path(dict(loaded).get(ABI_LIBRARY, "none")).resolve() != library.resolve():
+        text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", "abi", environment)
+        if libraries.found(text, f"{program.name}-abi", program).get(ABI_LIBRARY) != library.resolve():
             raise PlumbError(f"{program.name} does not get {library}", f"stack {document['name']}", "unset LD_PRELOAD")
         found[f"{program.name}-abi"] = _entry(program, document, source, " against the standard MPI ABI")
     return found

@@ -26,7 +26,7 @@ from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, kernels, manifest, stream
+from plumbline.stacks import fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.lock import alone
 
 #: Raised when the recipe changes in a way the locks do not show: installed stacks are then made again.
@@ -359,14 +359,9 @@ class _Installation:
     def linked(self, ident: str, program: Path, environment: dict[str, str]) -> None:
         """Every library of a compiled program is found, and its MPI library is this stack's."""
         text = self.call(["ldd", str(program)], f"cannot look into {program.name}", environment)
-        found = dict(re.findall(r"(\S+) => (.*?)(?: \(0x|$)", text, re.MULTILINE))
-        missing = [library for library, file in found.items() if file.strip() == "not found"]
-        if missing:
-            raise PlumbError(f"{ident} lacks {', '.join(missing)}", str(program), "install the package that has it")
-        if Path(found[self.recipe.library]).resolve() != self.library.resolve():
-            raise PlumbError(
-                f"{ident} gets another MPI library: {found[self.recipe.library]}", str(program), "unset LD_PRELOAD"
-            )
+        library = libraries.found(text, ident, program)[self.recipe.library]
+        if library != self.library.resolve():
+            raise PlumbError(f"{ident} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")
 
     def package(self, name: str, archive: Path | None = None) -> dict[str, str]:
         """The source entry of a package: the wheel that was installed, or the given archive."""

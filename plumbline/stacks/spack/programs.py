@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, manifest
+from plumbline.stacks import fetch, libraries, manifest
 
 #: Folders below the OSU package's prefix that hold its MPI programs.
 OSU = ("libexec/osu-micro-benchmarks/mpi",)
@@ -23,7 +23,6 @@ _LAUNCHERS = {
     "mvapich": ("bin/mpiexec.hydra", "bin/mpiexec"),
     "intelmpi": ("mpi/*/bin/mpiexec.hydra", "bin/mpiexec.hydra"),
 }
-_LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,12 +102,8 @@ def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, 
 def linked(program: Path, environment: dict[str, str]) -> Path | None:
     """The MPI library that a program gets, None for one without; every library it needs must be found."""
     text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", "spack", environment)
-    libraries = {name: file.strip() for name, file in _LINE.findall(text)}
-    missing = [name for name, file in libraries.items() if file == "not found"]
-    if missing:
-        raise PlumbError(f"{program.name} lacks {', '.join(missing)}", str(program), "install the package that has it")
-    found = next((file for name, file in libraries.items() if re.match(r"libmpi\.so", name)), None)
-    return Path(found).resolve() if found else None
+    needed = libraries.found(text, program.name, program)
+    return next((file for name, file in needed.items() if re.match(r"libmpi\.so", name)), None)
 
 
 def _stream_facts(package: Package) -> dict[str, Any]:
