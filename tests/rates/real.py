@@ -37,9 +37,11 @@ from plumbline.gate.validity import Series
 from plumbline.stacks import stream
 from plumbline.witness import disturbance
 
-#: each array is so many times the last-level caches: a triad runs through three of them, so that nothing of the one
-#: before is left there, and there is little memory to initialise
-CACHES = 1
+#: each array is so many times the last-level caches, which then no longer help either program
+CACHES = 2
+#: elements are a multiple of this, so that the arrays of N and of 1.05 N elements lie alike relative to one another:
+#: where one set of arrays begins at the same offset in a page and the other does not, 5 % more elements cost 10 %
+STEP = 20 * 4096
 #: executions of each kernel in a launch; STREAM leaves out the first, and the shortest of the others is the figure
 TIMES = 8
 SLOWER = 1.05
@@ -60,6 +62,11 @@ def build(folder: Path, elements: int) -> dict[str, Path]:
         command = [compiler.path, *options(count), "-o", str(programs[name]), str(sources[0])]
         subprocess.run(command, check=True)
     return programs
+
+
+def round_up(elements: int) -> int:
+    """The next multiple of :data:`STEP`."""
+    return -(-elements // STEP) * STEP
 
 
 def options(elements: int) -> list[str]:
@@ -165,7 +172,7 @@ def run(folder: Path, wanted: dict[str, int], minutes: float, elements: int | No
     """Measure until there are as many gates as ``wanted`` or the time is up, and return the result."""
     until = time.monotonic() + 60 * minutes
     folder.mkdir(parents=True, exist_ok=True)
-    count = elements or CACHES * (stream.last_level_cache_bytes() or 32 << 20) // 8
+    count = round_up(elements or CACHES * (stream.last_level_cache_bytes() or 32 << 20) // 8)
     setting = describe(count, cpu)
     key = hashlib.sha256(json.dumps(setting, sort_keys=True).encode()).hexdigest()[:12]
     log = folder / "gates.jsonl"
@@ -206,7 +213,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=45, help="no pair begins later (default 45)")
     parser.add_argument("--gates", type=int, default=200, help="A/A gates wanted (default 200)")
     parser.add_argument("--slowed", type=int, default=40, help="gates of the slowed program wanted (default 40)")
-    parser.add_argument("--elements", type=int, help="of an array (default: as large as the last-level caches)")
+    parser.add_argument("--elements", type=int, help=f"of an array, rounded up to a multiple of {STEP} (default: twice the last-level caches)")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="where the thread runs")
     parser.add_argument("--folder", type=Path, default=paths.build() / "rates")
     parser.add_argument("--json", type=Path, help="copy the result to this file")

@@ -73,3 +73,10 @@ def test_the_result_counts_and_bounds():
     assert found["A/A"]["FAIL at most"] == pytest.approx(1 - 0.05 ** (1 / 4), abs=1e-3)
     assert found["5 % slower"]["gates"] == 0
     json.dumps(found, allow_nan=False)
+
+
+def test_both_programs_have_arrays_that_lie_alike_in_their_pages():
+    for asked in (1, real.STEP, 4_194_304, 10_000_000):
+        count = real.round_up(asked)
+        assert asked <= count < asked + real.STEP
+        assert 8 * count % 4096 == 8 * round(count * real.SLOWER) % 4096 == 0
