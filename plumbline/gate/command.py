@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from plumbline import jobs
 from plumbline.errors import PlumbError
 from plumbline.gate import judge, page, pairs_file, records_source, report
 from plumbline.gate.sequential import Rule
@@ -107,9 +108,8 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
-    if args.resume:
-        outcome = live.resume(args.resume, args.minutes, say)
-    else:
+    folder = args.resume
+    if folder is None:
         wanted = live.Wanted(
             args.baseline,
             args.candidate,
@@ -124,10 +124,22 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
             args.minutes,
             _repeat(args),
         )
-        outcome = live.start(wanted, say)
+        folder = live.prepare(wanted, say)
+    if jobs.needed(live.partition(folder)):
+        return live.in_job(folder, _of_the_job(args), say)
+    outcome = live.resume(folder, args.minutes, say)
     _write_all(args, outcome.series, outcome.verdicts, rule, outcome.facts)
     print(f"\n{closing(outcome.verdicts)}", flush=True)
     return judge.EXIT[judge.worst(outcome.verdicts)]
+
+
+def _of_the_job(args: argparse.Namespace) -> list[str]:
+    """The options that the job of a gate gets: its time, and the files that it is to write."""
+    found = [] if args.minutes is None else ["--minutes", f"{args.minutes:g}"]
+    for name in ("json", "junit", "markdown", "html"):
+        file = getattr(args, name)
+        found += [] if file is None else [f"--{name}", str(file.absolute())]
+    return found
 
 
 def _repeat(args: argparse.Namespace) -> tuple[str, ...]:

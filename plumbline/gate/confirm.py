@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from plumbline import paths, site
+from plumbline import jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import live, rules, run, session, sides
 from plumbline.gate.judge import EXIT, Verdict
@@ -147,6 +147,10 @@ def measure_here(say: run.Say) -> Measure:
     """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
 
     def measure(both: tuple[Side, Side], couple: list[dict[str, Any]], rule: Rule) -> run.Outcome:
+        part = site.partition(site.load(couple[0]["site"]), couple[0]["partition"])
+        if jobs.needed(part):
+            what = f"partition {part['name']} is reached by jobs, and this is none"
+            raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
         name = driver.new_session()
         folder = paths.build() / "gate" / name
         repeat = ("plumb", "gate", "--baseline", both[0].measured, "--candidate", both[1].measured)

@@ -6,9 +6,9 @@ its series INVALID; a file that is no such table is an error.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
+from plumbline import csv_input
 from plumbline.errors import PlumbError
 from plumbline.gate.validity import Series, step_of
 from plumbline.units import Better
@@ -21,39 +21,23 @@ FEW = 24
 def read(file: Path, better: Better) -> list[Series]:
     """The series of ``file`` in the order of their first rows; raises :class:`PlumbError` with file and line."""
     found: dict[str, tuple[list[str], list[str], list[int]]] = {}
-    line = 1
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream, strict=True)
-            header = [name.strip() for name in next(rows, [])]
-            places = _places(header, file)
-            first, second, third = places
-            width = len(header)
-            for row in rows:
-                if len(row) != width:
-                    if not row:
-                        continue
-                    if len(row) > width:
-                        raise PlumbError(
-                            f"{len(row)} cells under {width} columns", f"{file}:{rows.line_num}", "mend the row"
-                        )
-                    row += [""] * (width - len(row))
-                name = row[first].strip()
-                if not name:
-                    raise PlumbError("a row without the name of its series", f"{file}:{rows.line_num}", "name it")
-                entry = found.get(name)
-                if entry is None:
-                    entry = found[name] = ([], [], [])
-                entry[0].append(row[second])
-                entry[1].append(row[third])
-                entry[2].append(rows.line_num)
-                line = rows.line_num
-    except OSError as error:
-        raise PlumbError(f"cannot read the pairs: {error.strerror}", str(file), "give a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise PlumbError("not a text file in UTF-8", f"{file}:{line}", "give a CSV file") from error
-    except csv.Error as error:
-        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "mend the line") from error
+    rows = csv_input.rows(file, "pairs")
+    header = csv_input.header(rows)
+    first, second, third = _places(header, file)
+    width = len(header)
+    for line, row in rows:
+        if len(row) > width:
+            raise PlumbError(f"{len(row)} cells under {width} columns", f"{file}:{line}", "mend the row")
+        row += [""] * (width - len(row))
+        name = row[first].strip()
+        if not name:
+            raise PlumbError("a row without the name of its series", f"{file}:{line}", "name it")
+        entry = found.get(name)
+        if entry is None:
+            entry = found[name] = ([], [], [])
+        entry[0].append(row[second])
+        entry[1].append(row[third])
+        entry[2].append(line)
     if not found:
         raise PlumbError("0 series: the table has no rows", f"{file}:1", "nothing measured is not a PASS")
     return [_series(name, *columns, file, better) for name, columns in found.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shlex
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths
+from plumbline import jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import judge, live, records_source, rules, session, sides, variants
 from plumbline.gate.progress import Progress, verdicts
@@ -55,8 +56,11 @@ class Outcome:
     facts: list[tuple[str, str]]
 
 
-def start(wanted: Wanted, say: Say, build: sides.Build | None = None, make: MakeBench | None = None) -> Outcome:
-    """Begin and measure a gate; raises :class:`PlumbError` when a side cannot be measured here."""
+def prepare(wanted: Wanted, say: Say, build: sides.Build | None = None) -> Path:
+    """Begin a gate and measure nothing; returns its folder, for :func:`resume` or :func:`in_job`.
+
+    Raises :class:`PlumbError` when a side cannot be measured here.
+    """
     both = (
         sides.resolve("baseline", wanted.baseline, wanted.stack),
         sides.resolve("candidate", wanted.candidate, wanted.stack),
@@ -71,10 +75,34 @@ def start(wanted: Wanted, say: Say, build: sides.Build | None = None, make: Make
             list(dict.fromkeys(side.stack for side in both)), wanted.tests, wanted.site, folder
         )
         couples, notes = pair_up(listing, both, manifests, wanted.common)
-        site = couples[0][0]["site"]
-        entries, where = rules.load(wanted.rules, site)
+        where_of = (couples[0][0]["site"], couples[0][0]["partition"])
+        entries, where = rules.load(wanted.rules, where_of[0])
         couples = [[rules.settle(variant, entries, where, wanted.default) for variant in couple] for couple in couples]
-        return begin(name, both, couples, notes, wanted, folder, say, make)
+        part = site.partition(site.load(where_of[0]), where_of[1])
+        _save(name, both, couples, notes, wanted, folder, elsewhere=jobs.needed(part))
+    return folder
+
+
+def partition(folder: Path) -> dict[str, Any]:
+    """The partition of ``site.yaml`` that the gate of ``folder`` is measured on."""
+    first = session.peek(folder).couples[0][0]
+    return site.partition(site.load(first["site"]), first["partition"])
+
+
+def in_job(folder: Path, options: list[str], say: Say) -> int:
+    """Measure the gate of ``folder`` in a job of its partition, which goes on with it; returns the gate's exit status.
+
+    ``options`` are those of ``plumb gate --resume``. A gate that has pairs gets the nodes that they were measured on.
+    """
+    begun = session.peek(folder)
+    nodes = max(couple[0]["nodes"] for couple in begun.couples)
+    program = str(Path(sys.executable).parent / "plumb")
+    command = [program, "gate", "--resume", str(folder), *options]
+    part = partition(folder)
+    nodelist = begun.circumstances["nodes"] if part["scheduler"] in ("slurm", "squeue") else None
+    job = jobs.Job(part, command, nodes, folder.resolve(), nodelist or "")
+    with live.interruptible():
+        return jobs.run(job, say)
 
 
 def begin(
@@ -88,7 +116,20 @@ def begin(
     make: MakeBench | None = None,
 ) -> Outcome:
     """Write the state of a gate of ``couples`` (baseline's and candidate's variant, with margins) and measure it."""
+    return _measure(_save(name, both, couples, notes, wanted, folder), folder, wanted.minutes, say, make)
+
+
+def _save(
+    name: str,
+    both: tuple[sides.Side, sides.Side],
+    couples: list[list[dict[str, Any]]],
+    notes: list[str],
+    wanted: Wanted,
+    folder: Path,
+    elsewhere: bool = False,
+) -> Session:
     measured = [side.measured for side in both]
+    known = session.circumstances(sorted(set(measured)))
     begun = Session(
         name=name,
         site=couples[0][0]["site"],
@@ -98,17 +139,15 @@ def begin(
         couples=couples,
         notes=notes,
         command=list(wanted.repeat),
-        circumstances=session.circumstances(sorted(set(measured))),
+        circumstances=session.before_a_job(known) if elsewhere else known,
     )
     session.save(folder, begun)
-    return _measure(begun, folder, wanted.minutes, say, make)
+    return begun
 
 
 def resume(folder: Path, minutes: float | None, say: Say, make: MakeBench | None = None) -> Outcome:
     """Go on with the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
     folder = folder.resolve()
-    if not folder.is_dir():
-        raise PlumbError("no such folder", str(folder), "give the folder that plumb gate named when it began")
     with session.locked(folder), live.interruptible():
         return _measure(session.load(folder), folder, minutes, say, make)
 

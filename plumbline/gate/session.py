@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,11 @@ def circumstances(stacks: list[str]) -> dict[str, Any]:
     }
 
 
+def before_a_job(known: dict[str, Any]) -> dict[str, Any]:
+    """Circumstances of a gate that is begun where it is not measured: the job's nodes are filled in by the job."""
+    return {**known, "nodes": None, "environment": None}
+
+
 def save(folder: Path, session: Session) -> None:
     """Write the state of a new gate."""
     refuse_used(folder)
@@ -64,9 +69,11 @@ def refuse_used(folder: Path) -> None:
         raise PlumbError("this folder holds a gate already", str(folder), f"plumb gate --resume {folder}, or another")
 
 
-def load(folder: Path) -> Session:
-    """The gate of ``folder``; raises :class:`PlumbError` if there is none or its circumstances are others now."""
+def peek(folder: Path) -> Session:
+    """The gate of ``folder``, whatever the circumstances now; raises :class:`PlumbError` if there is none."""
     file = folder / STATE
+    if not folder.is_dir():
+        raise PlumbError("no such folder", str(folder), "give the folder that plumb gate named when it began")
     try:
         session = Session(**json.loads(file.read_text(encoding="utf-8")))
     except OSError as error:
@@ -74,11 +81,20 @@ def load(folder: Path) -> Session:
         raise PlumbError(f"no gate to resume: {error.strerror}", str(file), cure) from error
     except (ValueError, TypeError) as error:
         raise PlumbError(f"not the state of a gate: {error}", str(file), "start a new gate") from error
+    return session
+
+
+def load(folder: Path) -> Session:
+    """The gate of ``folder``; raises :class:`PlumbError` if there is none or its circumstances are others now."""
+    session = peek(folder)
     now = circumstances(list(session.circumstances["stacks"]))
     for name, then in session.circumstances.items():
-        if now[name] != then:
+        if then is not None and now[name] != then:
             what = f"{name} changed since this gate began: {_short(then)}, now {_short(now[name])}"
             raise PlumbError(what, str(folder), "pairs from before and after cannot be mixed: start a new gate")
+    if None in session.circumstances.values():
+        session = replace(session, circumstances=now)
+        _replace(folder / STATE, json.dumps(asdict(session), indent=1) + "\n")
     return session
 
 

@@ -213,7 +213,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=45, help="no pair begins later (default 45)")
     parser.add_argument("--gates", type=int, default=200, help="A/A gates wanted (default 200)")
     parser.add_argument("--slowed", type=int, default=40, help="gates of the slowed program wanted (default 40)")
-    parser.add_argument("--elements", type=int, help=f"of an array, rounded up to a multiple of {STEP} (default: twice the last-level caches)")
+    parser.add_argument(
+        "--elements", type=int, help=f"of an array, made a multiple of {STEP} (default: twice the last-level caches)"
+    )
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="where the thread runs")
     parser.add_argument("--folder", type=Path, default=paths.build() / "rates")
     parser.add_argument("--json", type=Path, help="copy the result to this file")

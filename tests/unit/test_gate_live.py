@@ -299,6 +299,22 @@ def test_resume_refuses_when_something_changed(gate, monkeypatch, name):
         gate(resume=True)
 
 
+def test_a_gate_begun_before_its_job_takes_the_nodes_of_the_first_job_and_keeps_them(gate, monkeypatch, tmp_path):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    (state,) = tmp_path.glob("*/state.json")
+    begun = json.loads(state.read_text())
+    begun["circumstances"] = session.before_a_job(begun["circumstances"])
+    state.write_text(json.dumps(begun))
+    job = {**CIRCUMSTANCES, "nodes": "node[1-2]", "environment": "of a compute node"}
+    monkeypatch.setattr(session, "circumstances", lambda stacks: dict(job))
+    gate(resume=True)
+    assert json.loads(state.read_text())["circumstances"] == job
+    monkeypatch.setattr(session, "circumstances", lambda stacks: {**job, "nodes": "node[3-4]"})
+    with pytest.raises(PlumbError, match="nodes changed"):
+        gate(resume=True)
+
+
 def spoil_state(folder):
     (folder / "state.json").write_text("{")
 
