@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline import csv_input
 from plumbline.errors import PlumbError
 from plumbline.records.rows import Row, as_row, is_valid
 
@@ -43,34 +43,21 @@ def read(file: Path, better: str) -> list[Series]:
     Raises :class:`PlumbError` with file and line.
     """
     found: dict[str, Series] = {}
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream, strict=True)
-            places = _header(next(rows, None), file)
-            width = max(places) + 1
-            for row in rows:
-                if not row:
-                    continue
-                where = f"{file}:{rows.line_num}"
-                if len(row) < width:
-                    raise PlumbError(f"{len(row)} columns", where, f"give {', '.join(COLUMNS)}")
-                name, index, value = (row[place].strip() for place in places)
-                _append(found, name, index, value, better, where)
-    except OSError as error:
-        raise PlumbError(
-            f"cannot read the series: {error.strerror}", str(file), "give the path of a CSV file"
-        ) from None
-    except UnicodeDecodeError:
-        raise PlumbError("not text in UTF-8", str(file), "give a CSV file") from None
-    except csv.Error as error:
-        raise PlumbError(f"not CSV: {error}", f"{file}:{rows.line_num}", "mend that line") from None
+    rows = csv_input.rows(file, "series")
+    places = _places(csv_input.header(rows), file)
+    width = max(places) + 1
+    for line, row in rows:
+        where = f"{file}:{line}"
+        if len(row) < width:
+            raise PlumbError(f"{len(row)} columns", where, f"give {', '.join(COLUMNS)}")
+        name, index, value = (row[place].strip() for place in places)
+        _append(found, name, index, value, better, where)
     if not found:
         raise PlumbError("no series", str(file), "nothing was measured, so nothing can be said")
     return list(found.values())
 
 
-def _header(row: list[str] | None, file: Path) -> list[int]:
-    names = [name.strip() for name in row or []]
+def _places(names: list[str], file: Path) -> list[int]:
     for column in COLUMNS:
         if names.count(column) != 1:
             what = f"no column '{column}'" if column not in names else f"two columns '{column}'"
