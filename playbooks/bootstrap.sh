@@ -1,7 +1,9 @@
 #!/bin/bash
 # What has to be there before Ansible can do the rest: the virtual environment .venv with everything of a lock file.
 # Usage: playbooks/bootstrap.sh LOCK     (PYTHON=python3.12 chooses another interpreter)
+# Without network: PLUMB_ARCHIVE=FILE, made by plumb stack pack; PLUMB_ARCHIVE_SHA256=HEX is what its SHA-256 must be.
 set -euo pipefail
+archive=${PLUMB_ARCHIVE:+$(realpath -m -- "$PLUMB_ARCHIVE")}
 cd "$(dirname "$0")/.."
 lock=$1
 python=${PYTHON:-python3}
@@ -26,6 +28,16 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 "$python" -c 'import ensurepip, venv' 2>/dev/null || install python3-venv ||
     stop "'$python' cannot make virtual environments: as root, apt-get install python3-venv"
 
+# Where an archive is unpacked, now or earlier, the folder with its packages is printed, and no registry is asked.
+given=()
+[ -z "$archive" ] || given=("$archive" ${PLUMB_ARCHIVE_SHA256:+"$PLUMB_ARCHIVE_SHA256"})
+wheels=$("$python" -m plumbline.stacks.archive "$lock" "${given[@]}")
+source=()
+if [ -n "$wheels" ]; then
+    echo "venv: the packages are taken from $wheels"
+    source=(--no-index --find-links "$wheels")
+fi
+
 if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
     echo "venv: .venv is broken or of another Python, making it anew"
     rm -rf .venv
@@ -38,7 +50,7 @@ fi
 count=$(grep -c '==' "$lock")
 echo "venv: installing $lock ($count pinned packages)"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
-.venv/bin/python -m pip install --quiet --require-hashes --only-binary :all: --requirement "$lock"
+.venv/bin/python -m pip install --quiet --require-hashes --only-binary :all: "${source[@]}" --requirement "$lock"
 if ! said=$(.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable . 2>&1); then
     printf '%s\n' "$said" >&2
     stop "Plumbline itself cannot be installed into .venv (above)"

@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     from plumbline.ci import command as ci_command
     from plumbline.gate import command as gate_command
     from plumbline.history import command as history_command
+    from plumbline.nodes import command as nodes_command
     from plumbline.outliers import command as outliers_command
     from plumbline.records import command as records_command
     from plumbline.references import command as references_command
@@ -61,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     campaign = add("campaign", "run all tests of a profile and print the summary", _campaign)
     campaign.add_argument("--profile", choices=("quick", "full"), default="quick")
     campaign.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
-    add("doctor", "what is wrong with this host for benchmarking", _doctor)
+    doctor = add("doctor", "what is wrong with this host, or these nodes, for benchmarking", _doctor)
+    doctor.add_argument("--nodes", type=Path, metavar="DIR", help="all nodes whose facts plumb nodes facts put there")
     listing = add("list", "the records, oldest first", _list)
     listing.add_argument("--site")
     listing.add_argument("--test", help="only tests whose name begins so")
@@ -84,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         ("topology", topology_command, "draw a machine, with a plan's ranks and threads in their places"),
         ("stack", stack_command, "list, install, show, check and remove stacks"),
         ("site", site_command, "describe this machine as a site"),
+        ("nodes", nodes_command, "facts of the nodes of a partition, which of them differ, which can be used"),
         ("calibrate", references_command, "make references from the records of verified sessions"),
         ("lint", lint_command, "check every reference of every site"),
         ("gate", gate_command, "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
@@ -106,6 +109,8 @@ def _campaign(arguments: argparse.Namespace) -> int:
 def _doctor(arguments: argparse.Namespace) -> int:
     from plumbline import doctor, provenance
 
+    if arguments.nodes is not None:
+        return doctor.run_nodes(arguments.nodes)
     findings = doctor.examine(provenance.collect())
     print(doctor.report(findings))
     return 1 if any(finding.bad for finding in findings) else 0

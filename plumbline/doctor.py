@@ -6,9 +6,11 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from plumbline import paths
+from plumbline.nodes import compare, names, read
 from plumbline.views.table import table
 
 
@@ -36,14 +38,62 @@ TOOLS = {
 
 def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
     """All findings from the provenance ``host``, worst first."""
+    findings = _settings(host)
+    findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
+    findings += [_own(paths.binder()), _own(paths.witness_library())]
+    return sorted(findings, key=lambda finding: {True: 0, None: 1, False: 2}[finding.bad])
+
+
+def _settings(host: dict[str, Any]) -> list[Finding]:
     checks = (
         _governor, _turbo, _thp, _numa_balancing, _smt, _cgroup_cpu, _cgroup_memory, _load, _memlock, _virtual,
         _clocksource,
     )  # fmt: skip
-    findings = [check(host) for check in checks]
-    findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
-    findings += [_own(paths.binder()), _own(paths.witness_library())]
-    return sorted(findings, key=lambda finding: {True: 0, None: 1, False: 2}[finding.bad])
+    return [check(host) for check in checks]
+
+
+def examine_node(node: dict[str, Any]) -> list[Finding]:
+    """All findings from the facts of a node (``plumbline/schemas/node.json``); its tools are those the node has."""
+    knobs = node["knobs"]
+    locked = knobs["memlock_bytes"]
+    host = {**node, **knobs, "memlock_bytes": None if locked == "unlimited" else locked, "cpus": node["threads"]}
+    tools = node["tools"]
+
+    def which(name: str) -> str | None:
+        return str(tools[name]["path"]) if name in tools else None
+
+    return _settings(host) + [_tool(name, lost, which) for name, lost in TOOLS.items()]
+
+
+def run_nodes(folder: Path) -> int:
+    """Print one table over all nodes whose facts are in ``folder``; 1 if anything is wrong on any, else 0."""
+    facts = read.folder(folder)
+    findings = {name: examine_node(node) for name, node in facts.nodes.items()}
+    absent = [item.line() for item in compare.compare(facts).differences if not item.what]
+    print("\n".join([*absent, nodes_report(findings)]))
+    return 1 if absent or any(item.bad for found in findings.values() for item in found) else 0
+
+
+def nodes_report(findings: dict[str, list[Finding]]) -> str:
+    """A row per property and outcome with how many nodes and which; what few nodes have comes first, order last."""
+    cases: dict[tuple[str, bool | None], list[tuple[str, Finding]]] = {}
+    for node, found in findings.items():
+        for item in found:
+            cases.setdefault((item.name, item.bad), []).append((node, item))
+    rank = {True: 0, None: 1, False: 2}
+    marks = {True: "!!", None: "??", False: "ok"}
+    rows = []
+    for (name, bad), members in sorted(cases.items(), key=lambda case: (rank[case[0][1]], len(case[1]), case[0][0])):
+        first = members[0][1]
+        seen = sorted({item.seen for _, item in members})
+        rows.append((
+            marks[bad], name, "; ".join(seen[:3]) + ("; …" if len(seen) > 3 else ""), str(len(members)),
+            names.fold(node for node, _ in members), f"{first.effect}; {first.cure}" if bad else "",
+        ))  # fmt: skip
+    wrong = {node for node, found in findings.items() if any(item.bad for item in found)}
+    last = f"{len(wrong)} of {len(findings)} nodes have something to mend"
+    header = ("", "property", "seen", "nodes", "which", "effect; cure")
+    return table(header, rows, right=("nodes",)) + "\n\n" + last
 
 
 def report(findings: list[Finding]) -> str:
@@ -113,7 +163,7 @@ def _cgroup_memory(host: dict[str, Any]) -> Finding:
 
 
 def _load(host: dict[str, Any]) -> Finding:
-    load, cpus = host["load"], os.cpu_count() or 1
+    load, cpus = host["load"], host.get("cpus") or os.cpu_count() or 1
     bad = None if load is None else load[0] > 0.1 * cpus
     return Finding(
         "load", "not readable" if load is None else f"{load[0]:.2f} on {cpus} CPUs", bad,

@@ -22,7 +22,7 @@ from plumbline import paths, site
 from plumbline.errors import PlumbError
 from plumbline.records import store
 from plumbline.references.match import thresholds
-from plumbline.rfm_settings import FEATURE
+from plumbline.rfm_settings import FEATURE, nodes_offered
 from plumbline.topology import machine, plan
 from plumbline.topology.machine import Machine
 
@@ -58,6 +58,24 @@ def partitions() -> list[dict[str, Any]]:
     return site.load(runtime().system.name)["partitions"]
 
 
+def usable_nodes(offered: int) -> int:
+    """How many of a partition's nodes one test may use now: all that it offers, or PLUMB_NODES where that is less."""
+    text = os.environ.get("PLUMB_NODES", "")
+    if text and (not text.isascii() or not text.isdigit() or int(text) < 1):
+        raise PlumbError(f"'{text}' is no number of nodes", "PLUMB_NODES", "give a whole number from 1 on, or unset it")
+    return min(offered, int(text)) if text else offered
+
+
+def node_counts() -> list[int]:
+    """Counts of nodes for tests over several: powers of two up to what the largest partition offers, and all of it.
+
+    Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
+    """
+    most = max((nodes_offered(part) for part in partitions()), default=1)
+    powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
+    return sorted(powers | ({most} - {1})) or [2]
+
+
 @functools.cache
 def machines() -> tuple[Machine, ...]:
     """The machine of every partition, for parameters that depend on it; none if there is no site."""
@@ -81,11 +99,13 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     context = variable(dict, value={})
     #: figures of merit: (name, metric, parameters of the measurement); no parameters: the best of the curve
     figures = variable(list)
+    #: names of those that the benchmark reports on some machines only: absent there, and never gated
+    optional_figures = variable(tuple, value=())
     #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
     margins = variable(dict, value={})
     #: ranks on each node; 0: as many as the placement has room for
     ranks_per_node = variable(int, value=0)
-    #: nodes of the job; ``pair:node`` takes two
+    #: nodes of the job; ``pair:node`` takes two, and a test with a parameter ``node_count`` that many
     nodes = variable(int, value=1)
     #: ranks that the benchmark needs at least
     min_ranks = variable(int, value=1)
@@ -114,6 +134,7 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
         if self.optional("placement") == "pair:node":
             self.nodes = 2
+        self.nodes = self.optional("node_count") or self.nodes
         operation = self.optional("operation")
         chosen = not self.quick_operations or operation in self.quick_operations
         if chosen and self.optional("placement") in self.quick_placements:
@@ -131,8 +152,7 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
             self.skip_if(not self.is_dry_run(), f"stack {extras['stack']} is not installed in this checkout")
         else:
             self.skip_if(self.benchmark not in offered, f"stack {extras['stack']} has no {self.benchmark}")
-        available = self.current_partition.extras["nodes"]
-        self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}")
+        self.ask_for_nodes()
         try:
             resolved = plan.resolve(
                 self.placement,
@@ -150,9 +170,22 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         ranks = self.nodes * len(resolved["ranks"])
         self.skip_if(ranks < self.min_ranks, f"{self.placement}: {ranks} rank, {self.min_ranks} needed")
         self.num_tasks = self.nodes
-        self.num_tasks_per_node = 1
+        self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
         self.time_limit = f"{int(self.launches * self.launch_time_limit) + 60}s"
+
+    def ask_for_nodes(self) -> None:
+        """Skip what needs more nodes than there are, and let no job wait for them for ever."""
+        extras = self.current_partition.extras
+        available = usable_nodes(extras["nodes"])
+        lowered = "" if available == extras["nodes"] else " (PLUMB_NODES)"
+        self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
+        flux = self.current_partition.scheduler.registered_name == "flux"
+        self.skip_if(flux and self.nodes > 1, f"{self.nodes} nodes asked: ReFrame's jobs for Flux have one")
+        if self.optional("max_pending_time") is None:
+            self.max_pending_time = f"{extras['max_pending_s']}s"
+        if self.nodes > 1:  # part of each node would be other CPUs on each, and others' traffic on their links
+            self.exclusive_access = True
 
     @run_after("setup")
     def run_once_in_quick(self) -> None:
@@ -197,7 +230,13 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
             "parser": self.parser,
             "context": self.context,
             "figures": [
-                {"name": name, "metric": metric, "where": where, **self.margins.get(name, {})}
+                {
+                    "name": name,
+                    "metric": metric,
+                    "where": where,
+                    **({"optional": True} if name in self.optional_figures else {}),
+                    **self.margins.get(name, {}),
+                }
                 for name, metric, where in self.figures
             ],
             "launches": self.launches,
@@ -207,6 +246,11 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         }
         (Path(self.stagedir) / "variant.json").write_text(json.dumps(variant, indent=1), encoding="utf-8")
         self.executable_opts = ["launch", "variant.json", "--records", "records.jsonl"]
+        if self.current_partition.scheduler.registered_name == "ssh":
+            # ReFrame starts the job in a folder of that node alone, and brings it back only if the job ends with 0
+            stage = Path(self.stagedir)
+            self.executable_opts = ["launch", str(stage / "variant.json"), "--records", str(stage / "records.jsonl")]
+            self.executable_opts += ["--work", str(stage)]
 
     @sanity_function
     def verified(self) -> Any:
@@ -237,11 +281,17 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         """The record that ``plumb launch`` left in the stage folder."""
         items = list(store.read_file(Path(self.stagedir) / "records.jsonl"))
         if len(items) != 1 or isinstance(items[0], store.Damage):
-            why = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
-            raise SanityError(
-                f"no record was written: {items[0] if items else why[-1] if why else 'see the job output'}"
-            )
+            raise SanityError(f"no record was written: {items[0] if items else self.why_nothing()}")
         return items[0]
+
+    def why_nothing(self) -> str:
+        """The last line of the job's errors; a job without that file never started."""
+        try:
+            lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
+        except FileNotFoundError:
+            limit = self.current_partition.extras["max_pending_s"]
+            return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
+        return lines[-1] if lines else "see the job output"
 
 
 class KernelTest(PlumbTest):

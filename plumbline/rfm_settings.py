@@ -7,10 +7,13 @@ from typing import Any
 
 from plumbline import paths, site
 from plumbline.errors import PlumbError
+from plumbline.launch import launchers
 from plumbline.stacks import manifest as manifests
 
 #: the feature of every environment made from a stack manifest
 FEATURE = "plumb-stack"
+#: seconds that a job may wait for its nodes; longer is a failure
+MAX_PENDING_S = 3600
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
 
@@ -67,12 +70,17 @@ def _system(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    hosts = part.get("hosts", [])
+    ssh = {"sched_options": {"ssh_hosts": hosts}} if part["scheduler"] == "ssh" and hosts else {}
+    # plumb launch runs on the first host; https://reframe-hpc.readthedocs.io/ calls #host= a pseudo option of ssh
+    first = [f"#host={hosts[0]}", *launchers.SSH_OPTIONS] if ssh else []
     return {
+        **ssh,
         "name": part["name"],
         "descr": part.get("description", part["name"]),
         "scheduler": _SCHEDULERS[part["scheduler"]],
         "launcher": "local",  # plumb launch starts the ranks itself
-        "access": part.get("access", []),
+        "access": [*first, *part.get("access", [])],
         "environs": part["stacks"] or [NOTHING],
         # benchmarks beside one another measure one another
         "max_jobs": 1 if part["scheduler"] in ("local", "ssh") else 8,
@@ -80,10 +88,16 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "env_vars": [["PLUMB_ROOT", shlex.quote(str(paths.root()))]],
         "extras": {
             "archived": found.get("archived", False),
-            "nodes": part.get("nodes", 1),
+            "nodes": nodes_offered(part),
+            "max_pending_s": part.get("max_pending_s", MAX_PENDING_S),
             "topology": str(paths.sites() / found["name"] / part["topology"]),
         },
     }
+
+
+def nodes_offered(part: dict[str, Any]) -> int:
+    """How many nodes of a partition one test may use: ``nodes`` of site.yaml, else one, or all hosts that it names."""
+    return int(part.get("nodes", max(1, len(part.get("hosts", [])))))
 
 
 def _environment(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest
+from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest, node_counts
 
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
@@ -92,6 +92,19 @@ class imb_barrier(ImbTest):
     def no_sizes(self):
         """Barrier's table has no message sizes."""
         self.context = {"benchmark": self.operation}
+
+
+@rfm.simple_test
+class imb_nodes(ImbTest):
+    """Collectives over nodes, a rank a core or a node: time of 8 bytes and of the largest message (experiment D5)."""
+
+    operation = parameter(["Bcast", "Allreduce", "Alltoall"])
+    placement = parameter(["core", "node", "roundrobin"])
+    node_count = parameter(node_counts())
+    threads = 1
+    quick_placements = ()
+    largest = 1 << 20
+    figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]
 
 
 @rfm.simple_test

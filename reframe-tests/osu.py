@@ -7,7 +7,7 @@ The programs' own defaults for sizes and iterations are kept, so that the C suit
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest
+from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest, node_counts
 
 
 class OsuTest(PlumbTest):
@@ -61,6 +61,19 @@ class osu_collective(OsuTest):
     placement = parameter(GROUPS)
     quick_operations = ("bcast", "allgather", "alltoall")
     threads = 1
+    last_bytes = 1 << 20
+    figures = [("time_8B", "latency", {"bytes": 8}), ("time_1MiB", "latency", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class osu_nodes(OsuTest):
+    """Collectives over nodes, a rank a core or a node: time of 8 bytes and of the largest message (experiment D5)."""
+
+    operation = parameter(["bcast", "allgather", "alltoall"])
+    placement = parameter(["core", "node", "roundrobin"])
+    node_count = parameter(node_counts())
+    threads = 1
+    quick_placements = ()
     last_bytes = 1 << 20
     figures = [("time_8B", "latency", {"bytes": 8}), ("time_1MiB", "latency", {"bytes": 1 << 20})]
 

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, KernelTest
+from plumbline.rfm import GROUPS, KernelTest, node_counts
 
 
 class PairsTest(KernelTest):
@@ -43,14 +43,9 @@ class pairs_nodes(PairsTest):
     """Every pair of nodes, a rank on each (experiments U3, R6)."""
 
     operation = parameter(["tournament", "serial"])
-    node_count = parameter([2, 4, 8, 16, 32, 64])
+    node_count = parameter(node_counts())
     placement = "node"
     ranks_per_node = 1
-
-    @run_after("init")
-    def choose_nodes(self):
-        """More nodes than the partition offers are skipped."""
-        self.nodes = self.node_count
 
 
 @rfm.simple_test

@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, KernelTest
+from plumbline.rfm import GROUPS, KernelTest, node_counts
 
 
 @rfm.simple_test
@@ -32,6 +32,7 @@ class rank_map(KernelTest):
 
     kernel = "rank_map"
     placement = parameter(["compact", "roundrobin"])
+    node_count = parameter([1, *node_counts()])
     dimensions = parameter([2, 3])
     min_ranks = 2
     threads = 1

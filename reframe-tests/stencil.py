@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import KernelTest
+from plumbline.rfm import KernelTest, node_counts
 
 #: launches that move much memory take longer on large nodes
 MINUTES = 300.0
@@ -52,6 +52,23 @@ class jacobi_scaling(JacobiTest):
         self.ranks_per_node = self.ranks
         size = ["--size", "480"] if self.scaling == "strong" else ["--size-per-rank", "200"]
         self.arguments = ["--mode", "pure", *size]
+
+
+@rfm.simple_test
+class jacobi_nodes(JacobiTest):
+    """Strong and weak scaling over more and more nodes, a rank a core or its threads filling a node (experiment R8)."""
+
+    scaling = parameter(["strong", "weak"])
+    placement = parameter(["core", "node"])
+    node_count = parameter([1, *node_counts()])
+    quick_placements = ()
+
+    @run_after("init")
+    def choose_size(self):
+        """480^3 points as published, or 200^3 for each rank."""
+        mode = "pure" if self.placement == "core" else "vector"
+        size = ["--size", "480"] if self.scaling == "strong" else ["--size-per-rank", "200"]
+        self.arguments = ["--mode", mode, *size]
 
 
 class TemporalTest(KernelTest):

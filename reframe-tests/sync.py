@@ -4,7 +4,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``ker
 """
 
 import reframe as rfm
-from reframe.core.builtins import parameter
+from reframe.core.builtins import parameter, run_after
 
 from plumbline.rfm import KernelTest, machines
 from plumbline.topology import counts
@@ -15,22 +15,28 @@ KINDS = ("spin", "openmp", "pthread", "dissemination", "hierarchical")
 
 
 class BarrierTest(KernelTest):
-    """What the barrier tests share: the kinds."""
+    """What the barrier tests share: a time of each kind, and the same in cycles where the counter counts them."""
 
     kernel = "barrier"
     mpi_matters = False
     ranks_per_node = 1
-    figures = [(kind, "time", {"kernel": kind}) for kind in KINDS]
+    optional_figures = tuple(f"{kind}_cycles" for kind in KINDS)
     quick_placements = ()
+
+    @run_after("init")
+    def choose_team(self):
+        """All threads of the rank; without that, the kernel also times smaller teams."""
+        self.arguments = [*self.arguments, "--threads", str(self.threads)]
+        self.figures = [(kind, "time", {"kernel": kind}) for kind in KINDS]
+        self.figures += [(f"{kind}_cycles", "cycles", {"kernel": kind}) for kind in KINDS]
 
 
 @rfm.simple_test
 class barrier_pair(BarrierTest):
     """Two threads by their distance (experiment R7: where they sit decides, and the kind of barrier)."""
 
-    placement = parameter(THREAD_PAIRS)
+    placement = parameter([*THREAD_PAIRS, *counts.unshared_pairs(machines())])
     threads = 2
-    arguments = ["--threads", "2"]
     quick_placements = tuple(THREAD_PAIRS[1:])
 
 

@@ -1,7 +1,12 @@
-"""Output of the playbooks: one line for each step with its result and time, errors in full."""
+"""Output of the playbooks: one line for each step with its result and time, errors in full.
+
+What a debug task says is for people: it is shown as it is, without -v. If the task's name begins with ``Warn`` it is
+a warning, and shown once more at the end, where it is not scrolled away.
+"""
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -15,6 +20,21 @@ description:
   - Shows each task that did something as one line, with its result and its time.
 """
 
+#: what ssh says when it cannot get in, and what to do
+CURES = (
+    (
+        r"Permission denied",
+        "the SSH key is refused: is it in authorized_keys there,"
+        " are ansible_user and ansible_ssh_private_key_file right?",
+    ),
+    (
+        r"Host key verification failed|HOST IDENTIFICATION HAS CHANGED",
+        "its host key is not the known one: compare it with the administrator's, then put it into known_hosts",
+    ),
+    (r"Could not resolve", "no such host: mend ansible_host in the inventory"),
+    (r"timed out|refused|No route|unreachable", "nothing answers there: is the host up, and ansible_host right?"),
+    (r"", "can you log in with ssh by hand?"),
+)
 COLOURS = {"ok": "green", "changed": "yellow", "failed": "red", "unreachable": "red"}
 
 
@@ -29,6 +49,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         super().__init__()
         self.started = self.mark = time.monotonic()
         self.several = False
+        self.warnings: list[str] = []
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Host names are shown only where there are several."""
@@ -44,11 +65,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """A task is done; the items of a loop had their own lines."""
-        if "results" not in result._result:
+        if "results" not in result._result and not self._told(result):
             self._line(result, "changed" if result._result.get("changed") else "ok")
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
         """An item of a loop is done."""
+        if self._told(result):
+            return
         self._line(result, "changed" if result._result.get("changed") else "ok", self._get_item_label(result._result))
         self.mark = time.monotonic()
 
@@ -63,11 +86,16 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self._failure(result, self._get_item_label(result._result))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        """A host cannot be reached."""
-        self._failure(result, None, "unreachable")
+        """A host cannot be reached: one line, with what to do."""
+        said = [line.strip() for line in str(result._result.get("msg", "")).splitlines() if line.strip()]
+        last = said[-1] if said else "it cannot be reached"
+        cure = next(text for pattern, text in CURES if re.search(pattern, " ".join(said)))
+        self._display.display(f"{result._host.get_name()}: {last}: {cure}", color="red")
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """The sum for each host."""
+        """The warnings once more, and the sum for each host."""
+        for text in self.warnings:
+            self._display.display(text, color="purple")
         for host in sorted(stats.processed):
             summary = stats.summarize(host)
             bad = summary["failures"] + summary["unreachable"]
@@ -78,6 +106,20 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     def v2_playbook_on_no_hosts_matched(self) -> None:
         """An inventory without the groups that the playbook wants."""
         self._display.display("no host matches: does the inventory have the group plumb_login?", color="red")
+
+    def _told(self, result: Any) -> bool:
+        """Show what a debug task says, as it is; whether it was one."""
+        if result._task.action != "ansible.builtin.debug":
+            return False
+        said = result._result.get("msg", "")
+        host = f"{result._host.get_name()}: " if self.several else ""
+        text = host + ("\n".join(str(line) for line in said) if isinstance(said, list) else str(said)).rstrip()
+        warns = result._task.get_name().split(" : ")[-1].startswith("Warn")
+        if warns:
+            text = f"warning: {text}"
+            self.warnings.append(text)
+        self._display.display(text, color="purple" if warns else None)
+        return True
 
     def _line(self, result: Any, state: str, item: Any = None) -> None:
         name = result._task.get_name().strip().removeprefix("plumb_").replace(" : ", ": ", 1)

@@ -59,13 +59,16 @@ def _named(baseline: str, records: list[Record], file: Path) -> int:
 
 
 def pair(baseline: Record, candidate: Record, state: str = "complete") -> list[Series]:
-    """A series per figure that either variant names; both records must obey the schema ``record``.
+    """A series per figure that either variant names, optional ones apart; both records obey the schema ``record``.
 
     ``state`` is what theirs has to be: the live gate judges records that are still ``running``.
     """
     common = _faults(baseline, candidate, state)
     wanted = {
-        figure["name"]: figure for record in (candidate, baseline) for figure in record["variant"]["figures"]
+        figure["name"]: figure
+        for record in (candidate, baseline)
+        for figure in record["variant"]["figures"]
+        if not figure.get("optional")
     }  # the baseline's own definition wins
     test = candidate["variant"]["name"]
     return [_series(f"{test}: {name}", wanted[name], baseline, candidate, common) for name in wanted]

@@ -37,9 +37,12 @@ def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, d
     """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
+    Optional figures are left out: where one is absent, nothing tells a loss from a machine that never had it.
     """
     figures = []
     for figure in variant["figures"]:
+        if figure.get("optional"):
+            continue
         entry = next((entry for entry in entries if _matches(entry, variant, figure)), {})
         margins = {name: entry.get(name, figure.get(name, getattr(default, name))) for name in MARGINS}
         try:

@@ -14,18 +14,19 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plumbline import parsers, paths, provenance, schemas, site, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, launchers, process
+from plumbline.launch import figures, hosts, launchers, process, srun
 from plumbline.records import store, suite
 from plumbline.references import References
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import machine, plan
 from plumbline.witness import disturbance
+from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
 TAIL = 2000
@@ -40,11 +41,13 @@ class Job:
     facts: dict[str, Any]
     host: machine.Machine
     plan: dict[str, Any]
+    launcher: dict[str, Any]
     layout: launchers.Layout
+    #: names of the variables that ranks on other nodes must get too
+    exported: tuple[str, ...]
     command: list[str]
     environment: dict[str, str]
     record: dict[str, Any]
-    faults: list[str] = field(default_factory=list)
 
 
 def run(
@@ -126,19 +129,28 @@ def prepare(variant: dict[str, Any], session: str) -> Job:
     resolved = plan.resolve(
         variant["placement"], threads=variant["threads"], memory=variant["memory"], ranks=variant["ranks_per_node"]
     )
+    partition = site.partition(site.load(variant["site"]), variant["partition"])
+    names = hosts.chosen(partition, variant["nodes"])
     layout = launchers.Layout(
         nodes=variant["nodes"],
         ranks_per_node=variant["ranks_per_node"] or len(resolved["ranks"]),
+        hosts=names,
         round_robin=variant["placement"] == "roundrobin",
+        ssh=bool(names),
     )
-    bound = variant["placement"] != "none"
-    names = tuple(manifest["environment"]) + tuple(variant["environment"])
-    start = launchers.prefix(manifest["launcher"], layout, bound, names)
+    launcher: dict[str, Any] = manifest["launcher"]
+    needs: dict[str, str] = {}
+    given = {**partition.get("environment", {}), **variant["environment"]}
+    stack = manifests.environment(manifest, dict(os.environ))
+    if partition.get("launcher") == "srun":
+        launcher, needs = srun.launcher(manifest, partition, {**os.environ, **stack, **given})
+    exported = tuple({**stack, **needs, **given})
+    start = launchers.prefix(launcher, layout, variant["placement"] != "none", exported)
     binder = [str(paths.binder()), "--placement", variant["placement"], "--threads", str(resolved["threads"])]
     binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
     command = [*start.arguments, *binder, *benchmark["command"], *variant["arguments"]]
-    changes = {**manifests.environment(manifest, dict(os.environ)), **start.environment, **variant["environment"]}
-    partition = site.partition(site.load(variant["site"]), variant["partition"])
+    changes = {**stack, **start.environment, **needs, **given}
+    inherited = {name: value for name, value in os.environ.items() if name not in start.removed}
     record = _new_record(variant, session, manifest, benchmark, resolved, layout, command, changes)
     return Job(
         variant,
@@ -146,9 +158,11 @@ def prepare(variant: dict[str, Any], session: str) -> Job:
         partition.get("facts", {}),
         machine.load(),
         resolved,
+        launcher,
         layout,
+        exported,
         command,
-        {**os.environ, **changes},
+        {**inherited, **changes},
         record,
     )
 
@@ -208,6 +222,9 @@ def launch_once(job: Job, index: int, position: int, folder: Path) -> dict[str, 
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("witness", "output"):
         (folder / name).mkdir(parents=True)
+    if job.layout.nodes > 1 and "hosts" not in job.record:
+        about = folder.with_name(f"{folder.name}-hosts")
+        job.record["hosts"] = hosts.collect(job.launcher, job.layout, job.exported, job.environment, about)
     cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
     start = _now()
     before = disturbance.snapshot(cpus)
@@ -215,7 +232,7 @@ def launch_once(job: Job, index: int, position: int, folder: Path) -> dict[str, 
     after = disturbance.snapshot(cpus)
     seen, reasons = witness.read(folder / "witness")
     judged = disturbance.judge(before, after, seen, cpus, ended.wall_s)
-    reasons = [*_ending(job, ended, folder), *reasons, *witness.compare(job.plan, seen, _ranks_per_host(job, seen))]
+    reasons = [*_ending(job, ended, folder), *reasons, *_compare(job, seen)]
     measurements: list[dict[str, Any]] = []
     if ended.status == "ok":
         try:
@@ -242,8 +259,7 @@ def launch_once(job: Job, index: int, position: int, folder: Path) -> dict[str, 
         launch["waiting"] = ended.waiting
     if ended.status == "ok" and not reasons:
         shutil.rmtree(folder)
-    hosts = sorted({item["host"] for item in seen})
-    job.record["nodes"] = hosts or job.record["nodes"]
+    job.record["nodes"] = sorted({item["host"] for item in seen}) or job.record["nodes"]
     return launch
 
 
@@ -261,20 +277,22 @@ def _ending(job: Job, ended: process.Ended, folder: Path) -> list[str]:
 
 
 def _refusal(folder: Path, program: str) -> str | None:
-    """What plumb-bind said when it would not start a rank (too few CPUs left by a launcher, say), or our kernel."""
+    """What plumb-bind said when it did not start a rank (a launcher left too few CPUs, say), our kernel, or srun."""
     lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
-    spoken = (
-        line[line.index(f"{name}: ") :] for name in ("plumb-bind", program) for line in lines if f"{name}: " in line
-    )
-    return next(spoken, None)
+    names = ("plumb-bind: ", f"{program}: ", "srun: error: ")
+    return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
-def _ranks_per_host(job: Job, seen: list[dict[str, Any]]) -> dict[str, int]:
-    hosts = sorted({item["host"] for item in seen})
-    if job.layout.nodes == 1 and not hosts:
-        hosts = [provenance.host_name()]
-    missing = [f"node {number + 1} of {job.layout.nodes}" for number in range(len(hosts), job.layout.nodes)]
-    return dict.fromkeys([*hosts, *missing], job.layout.ranks_per_node)
+def _compare(job: Job, seen: list[dict[str, Any]]) -> list[str]:
+    """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
+    here = provenance.host_name()
+    layout = job.layout
+    if layout.nodes == 1:
+        found = sorted({item["host"] for item in seen}) or [here]
+        return witness.compare(job.plan, seen, dict.fromkeys(found, layout.ranks_per_node))
+    known = tuple(item["hostname"] for item in job.record["hosts"] if item["hostname"])
+    spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
+    return compare_nodes(job.plan, seen, *spread, here, known)
 
 
 def _parse(job: Job, folder: Path) -> list[parsers.Measurement]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
-from plumbline.records.select import select
+from plumbline.records.select import find, select
 from plumbline.references import References, judge
 from plumbline.topology.machine import Machine
 
@@ -18,7 +18,8 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
     launches are all verified has figures; one whose figure is not finite or above the physical limit is invalid and
-    says so. The verdict is the worst of its figures against their references in ``expected``.
+    says so. So is one that lacks a figure, unless that is optional and no launch has it. The verdict is the worst of
+    its figures against their references in ``expected``.
     """
     launches = record["launches"]
     reasons = [f"launch {item['order']}: {reason}" for item in launches for reason in item["reasons"]]
@@ -31,7 +32,7 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
     record["verified"] = not reasons
     if not reasons:
         try:
-            found = [_figure(wanted, record, facts, host) for wanted in record["variant"]["figures"]]
+            found = [_figure(wanted, record, facts, host) for wanted in _reported(record)]
             reasons = _faults(found)
             verdict = _judge(found, record, expected)
         except PlumbError as error:
@@ -39,6 +40,13 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
     record["figures"] = found
     record["reasons"] = reasons
     record["verdict"] = "invalid" if reasons else verdict
+
+
+def _reported(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The figures to work out: all of the variant's but the optional ones that no launch reports."""
+    launches = [launch for launch in record["launches"] if not launch.get("superseded")]
+    wanted = record["variant"]["figures"]
+    return [one for one in wanted if not one.get("optional") or any(find(one, launch) for launch in launches)]
 
 
 def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any], host: Machine) -> dict[str, Any]:

@@ -81,10 +81,12 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
         return list(given.matrices(args.matrix, args.better))
     if args.id:
         return list(recorded.matrices(store.find(args.id)))
-    records, damages = store.read_all(args.site)
+    from plumbline.records import query  # not above: plumb launch needs no engine
+
+    rows, damages = query.records(query.Selection(site=args.site, test=args.test, valid=True))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = list(recorded.nodes(records, args.test, args.figure))
+    found = list(recorded.nodes(rows, args.test, args.figure))
     if not found:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
     return [*found]

@@ -69,6 +69,11 @@ def summarise(values: Floats, noise: float) -> Floats:
     )
 
 
+def spread(summary: Floats) -> float:
+    """Standard deviation of members, robust; 0 for none."""
+    return 1.4826 * float(np.median(np.abs(summary - np.median(summary)))) if summary.size else 0.0
+
+
 def of_launches(labels: list[str], values: Floats, floor: float) -> Family:
     """The family of members measured by themselves; ``values`` has a row per member and a column per launch."""
     noise = launch_noise(values)

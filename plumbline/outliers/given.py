@@ -9,12 +9,12 @@ pair in each direction is taken for the first launch, and so on. One bad row is 
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from plumbline import csv_input
 from plumbline.errors import PlumbError
 from plumbline.gate.validity import step_of
 from plumbline.outliers.matrix import BETWEEN, Matrix
@@ -66,33 +66,21 @@ def matrices(file: Path, better: Better) -> list[Matrix]:
 
 def _rows(file: Path, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
     """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with where it stands."""
-    line, count = 1, 0
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream, strict=True)
-            header = [name.strip() for name in next(rows, [])]
-            columns = _form(header, forms, file)
-            places = [header.index(name) for name in columns]
-            for row in rows:
-                line = rows.line_num
-                if not row:
-                    continue
-                where = f"{file}:{line}"
-                if len(row) != len(header):
-                    raise PlumbError(f"{len(row)} cells under {len(header)} columns", where, "mend the row")
-                cells = {name: row[place].strip() for name, place in zip(columns, places, strict=True)}
-                empty = next((name for name, cell in cells.items() if not cell), None)
-                if empty:
-                    raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
-                count += 1
-                yield where, cells
-    except OSError as error:
-        raise PlumbError(f"cannot read the values: {error.strerror}", str(file), "give a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise PlumbError("not a text file in UTF-8", str(file), "give a CSV file") from error
-    except csv.Error as error:
-        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "mend the line") from error
-    if not count:
+    rows = csv_input.rows(file, "values")
+    header = csv_input.header(rows)
+    columns = _form(header, forms, file)
+    places = [header.index(name) for name in columns]
+    where = ""
+    for line, row in rows:
+        where = f"{file}:{line}"
+        if len(row) != len(header):
+            raise PlumbError(f"{len(row)} cells under {len(header)} columns", where, "mend the row")
+        cells = {name: row[place].strip() for name, place in zip(columns, places, strict=True)}
+        empty = next((name for name, cell in cells.items() if not cell), None)
+        if empty:
+            raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
+        yield where, cells
+    if not where:
         raise PlumbError("the table has no rows", f"{file}:1", "nothing was measured, so nothing can be said")
 
 

@@ -13,7 +13,7 @@ from scipy import special
 from plumbline.errors import PlumbError
 from plumbline.gate.judge import percent
 from plumbline.gate.sequential import holm
-from plumbline.outliers import evidence
+from plumbline.outliers import evidence, together
 from plumbline.outliers.evidence import Family, Flags, Floats
 from plumbline.outliers.matrix import BETWEEN, Matrix
 from plumbline.outliers.nodes import Nodes
@@ -23,6 +23,8 @@ ERROR = 0.01
 SIDE = ERROR / 2
 #: a class of fewer members is not judged
 FEWEST = 5
+#: share of the error that goes to classes judged together, where there are any
+TOGETHER = 0.5
 #: members for which the detectable difference is worked out; in larger classes an even choice of them
 TRIED = 60
 #: more launches than this are not proposed
@@ -109,24 +111,33 @@ class Verdict:
 def judge(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]:
     """The verdict of each of ``classes``; the probability of any false report over all of them is :data:`ERROR`.
 
+    Classes of the same nodes are judged together as well, with :data:`TOGETHER` of the error: their verdicts follow.
     The links of a node that differs are not judged: its node explains them. Raises :class:`PlumbError` for no class.
     """
     if not classes:
         raise PlumbError(
             "0 classes to judge", "plumb outliers", "nothing measured is not a PASS: see why there is none"
         )
-    total = sum(sum(item.members().values()) for item in classes)
     floor = math.log1p(margins.min_effect)
+    joined = together.classes([item for item in classes if isinstance(item, Nodes)], floor)
+    share = TOGETHER if joined else 0.0
+    apart = _judge(classes, margins, floor, SIDE * (1 - share))
+    return apart + _judge(joined, margins, floor, SIDE * share)
+
+
+def _judge(classes: Sequence[Nodes | Matrix], margins: Margins, floor: float, side: float) -> list[Verdict]:
+    """Verdicts that report nothing false with the probability ``side`` for each direction."""
+    total = sum(sum(item.members().values()) for item in classes)
     judged = [[_Judged(item, kind, family) for kind, family in item.families(floor)] for item in classes]
-    _find(judged, total)
+    _find(judged, total, side)
     for parts, item in zip(judged, classes, strict=True):
         links = item.links(floor, _names(parts)) if isinstance(item, Matrix) else None
         if links is not None:
             parts.append(_Judged(item, "link", links))
-    _find(judged, total)
+    _find(judged, total, side)
     for parts in judged:
         _blame(parts)
-    return [_verdict(item, parts, SIDE / total, margins) for item, parts in zip(classes, judged, strict=True)]
+    return [_verdict(item, parts, side / total, margins) for item, parts in zip(classes, judged, strict=True)]
 
 
 class _Judged:
@@ -152,14 +163,14 @@ def _names(parts: list[_Judged]) -> set[str]:
     return {part.family.labels[place] for part in parts for place in np.flatnonzero(part.found)}
 
 
-def _find(judged: list[list[_Judged]], total: int) -> None:
+def _find(judged: list[list[_Judged]], total: int, side: float) -> None:
     """Holm's procedure over the ``total`` members of all classes, for each direction; small effects are dropped."""
     every = [part for parts in judged for part in parts]
     if not every:
         return
     p = np.concatenate([part.p for part in every])
     slower = np.concatenate([part.family.effect > 0 for part in every])
-    keep = holm(np.where(slower, p, 1.0), total, SIDE) | holm(np.where(slower, 1.0, p), total, SIDE)
+    keep = holm(np.where(slower, p, 1.0), total, side) | holm(np.where(slower, 1.0, p), total, side)
     start = 0
     for part in every:
         stop = start + part.p.size
@@ -245,8 +256,7 @@ def _shared(findings: Sequence[Finding]) -> tuple[tuple[str, int], ...]:
 
 
 def _spread(part: _Judged) -> float:
-    summary = part.family.summary[~part.found]
-    return 1.4826 * float(np.median(np.abs(summary - np.median(summary)))) if summary.size else 0.0
+    return evidence.spread(part.family.summary[~part.found])
 
 
 def _detectable(part: _Judged, error: float) -> float | None:

@@ -22,6 +22,7 @@ class Nodes:
     """Values of every node with the round that each was measured in (a campaign, an index, or None).
 
     ``step`` is the finest step that the values are given in, 0 if unknown. ``remarks``: what else is known of a node.
+    ``together``: how many classes these are the means of, 0 for what was measured.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Nodes:
     values: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
     step: float = 0.0
     remarks: dict[str, list[str]] = field(default_factory=dict)
+    together: int = 0
 
     def add(self, node: str, value: float, together: Any = None) -> None:
         """One launch (positive, finite) of ``node``."""
@@ -40,6 +42,10 @@ class Nodes:
     def launches(self) -> int:
         return max((len(found) for found in self.values.values()), default=0)
 
+    def count(self) -> int:
+        """Values of all nodes."""
+        return sum(map(len, self.values.values()))
+
     def notes(self, name: str) -> tuple[str, ...]:
         return tuple(self.remarks.get(name, ()))
 
@@ -47,9 +53,13 @@ class Nodes:
         return "no node was measured"
 
     def facts(self) -> dict[str, Any]:
-        """Whether the nodes were compared round by round, and how many rounds there were."""
+        """How many classes these are, and how many rounds there were if the nodes were compared round by round."""
         shared = self._shared()
-        return {"rounds": len(shared)} if shared else {}
+        return ({"together": self.together} if self.together else {}) | ({"rounds": len(shared)} if shared else {})
+
+    def usual(self) -> float:
+        """The median of all values."""
+        return float(np.median([value for values in self.values.values() for _, value in values]))
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
         """The one family of nodes; ``floor`` (a log ratio) is raised to one step of the values."""

@@ -14,34 +14,32 @@ from plumbline.history.series import ENVIRONMENT
 from plumbline.outliers.given import FEW
 from plumbline.outliers.matrix import BETWEEN, Matrix
 from plumbline.outliers.nodes import Nodes
-from plumbline.records.rows import is_valid, of_record
+from plumbline.records.rows import Row, as_row, is_valid, of_record
 
 #: parameters that say which link a measurement is of; all others are part of its class
 OF_LINK = ("first", "second")
 
 
-def nodes(records: Iterable[dict[str, Any]], test: str | None = None, figure: str | None = None) -> list[Nodes]:
-    """Classes of the single-node ``records`` that count, sorted by name: site, partition, stack, variant and figure.
+def nodes(records: Iterable[Row | dict[str, Any]], test: str | None = None, figure: str | None = None) -> list[Nodes]:
+    """Classes of the single-node ``records`` (rows or whole ones) that count, sorted by name.
+
+    A class is of one site, partition, stack, variant and figure.
 
     A node's values are the samples of its launches; those of one campaign were measured together. ``test`` keeps the
     tests whose names begin so, ``figure`` the figures of that name.
     """
     found: dict[str, Nodes] = {}
-    circumstances: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for record in records:
-        if (
-            len(record["nodes"]) != 1
-            or not is_valid(of_record(record))
-            or not record["variant"]["test"].startswith(test or "")
-        ):
+    circumstances: dict[str, list[Row]] = defaultdict(list)
+    for row in map(as_row, records):
+        if len(row.nodes) != 1 or not is_valid(row) or not row.test.startswith(test or ""):
             continue
-        for one in record["figures"]:
-            if figure in (None, one["name"]) and all(0 < sample < math.inf for sample in one["samples"]):
-                name = _name(record, one["name"])
-                made = found.setdefault(name, Nodes(name, one["better"]))
-                for sample in one["samples"]:
-                    made.add(record["nodes"][0], sample, record["campaign"])
-                circumstances[name].append(record)
+        for one in row.figures:
+            if figure in (None, one.name) and all(0 < sample < math.inf for sample in one.samples):
+                name = " ".join((row.site, row.partition, row.stack.name, row.variant, one.name))
+                made = found.setdefault(name, Nodes(name, one.better))
+                for sample in one.samples:
+                    made.add(row.nodes[0], sample, row.campaign)
+                circumstances[name].append(row)
     for name, made in found.items():
         made.step = _step([value for values in made.values.values() for _, value in values])
         made.remarks = _remarks(circumstances[name])
@@ -55,7 +53,8 @@ def matrices(record: dict[str, Any]) -> list[Matrix]:
         reason = (record["reasons"] or [f"it is {record['state']}"])[0]
         raise PlumbError(f"the record does not count: {reason}", where, "measure again")
     found: dict[str, Matrix] = {}
-    for number, launch in enumerate(record["launches"]):
+    counting = [launch for launch in record["launches"] if not launch.get("superseded")]
+    for number, launch in enumerate(counting):
         for row in launch["measurements"]:
             params = row["params"]
             if not all(name in params for name in OF_LINK):
@@ -86,30 +85,25 @@ def _class(record: dict[str, Any], row: dict[str, Any]) -> str:
     return " ".join([row["metric"], *first, *others, record["stack"]["name"]])
 
 
-def _name(record: dict[str, Any], figure: str) -> str:
-    parts = (record["site"], record["partition"], record["stack"]["name"], record["variant"]["name"], figure)
-    return " ".join(parts)
-
-
-def _remarks(records: list[dict[str, Any]]) -> dict[str, list[str]]:
+def _remarks(found_in: list[Row]) -> dict[str, list[str]]:
     """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
     found: dict[str, list[str]] = defaultdict(list)
     launches: Counter[str] = Counter()
     disturbed: Counter[str] = Counter()
-    for record in records:
-        launches[record["nodes"][0]] += len(record["launches"])
-        disturbed[record["nodes"][0]] += sum(one["disturbed"] for one in record["launches"])
+    for row in found_in:
+        launches[row.nodes[0]] += row.launches
+        disturbed[row.nodes[0]] += row.disturbed
     for node, count in disturbed.items():
         if count:
             found[node].append(f"{count} of {launches[node]} launches disturbed")
     for name in ENVIRONMENT:
-        counts = Counter(json.dumps(record["host"].get(name)) for record in records)
+        counts = Counter(json.dumps(row.host.get(name)) for row in found_in)
         usual, often = counts.most_common(1)[0]
-        for record in records:
-            own = json.dumps(record["host"].get(name))
+        for row in found_in:
+            own = json.dumps(row.host.get(name))
             text = f"{name} {_plain(own)}, most have {_plain(usual)}"
-            if own != usual and 2 * often > len(records) and text not in found[record["nodes"][0]]:
-                found[record["nodes"][0]].append(text)
+            if own != usual and 2 * often > len(found_in) and text not in found[row.nodes[0]]:
+                found[row.nodes[0]].append(text)
     return found
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.errors import PlumbError
-from plumbline.records.select import select
+from plumbline.records.select import find
+from plumbline.units import Better
 
 #: what of ``host`` changes from one minute to the next and says nothing about the machine
 FLEETING = ("load",)
@@ -38,7 +38,7 @@ class Figure:
     name: str
     value: float
     unit: str
-    better: str
+    better: Better
     launches: int
     samples: tuple[float, ...]
     limit: dict[str, Any] | None
@@ -47,7 +47,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record. ``launches`` and ``disturbed`` count launches; ``figures`` is empty unless every launch is verified.
+    """One record. ``figures`` is empty unless every launch is verified.
+
+    ``launches`` and ``disturbed`` count the launches that count, without those that were superseded.
 
     ``params``, ``placement`` and ``host`` are the record's objects, ``host`` without :data:`FLEETING`. They are shared
     between rows: do not change them.
@@ -112,6 +114,7 @@ class Samples:
 def of_record(record: dict[str, Any]) -> Row:
     """The row of a record that obeys the schema."""
     stack, variant = record["stack"], record["variant"]
+    counting = [launch for launch in record["launches"] if not launch.get("superseded")]
     return Row(
         id=record["id"],
         session=record["session"],
@@ -130,8 +133,8 @@ def of_record(record: dict[str, Any]) -> Row:
         params=variant["params"],
         placement=record["placement"],
         host={name: value for name, value in record["host"].items() if name not in FLEETING},
-        launches=len(record["launches"]),
-        disturbed=sum(launch["disturbed"] for launch in record["launches"]),
+        launches=len(counting),
+        disturbed=sum(launch["disturbed"] for launch in counting),
         verified=record["verified"],
         reasons=tuple(record["reasons"]),
         verdict=record["verdict"],
@@ -163,15 +166,8 @@ def samples_of_record(record: dict[str, Any], row: Row) -> list[Samples]:
     )
     found = []
     for wanted in record["variant"]["figures"]:
-        chosen = [_select(wanted, launch) for launch in record["launches"]]
+        chosen = [find(wanted, launch) for launch in record["launches"]]
         values = [None if item is None else item["value"] for item in chosen]
         kinds = frozenset((item["unit"], item["better"]) for item in chosen if item is not None)
         found.append(Samples(row, wanted["name"], values, kinds, launches))
     return found
-
-
-def _select(wanted: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any] | None:
-    try:
-        return select(wanted, launch)
-    except PlumbError:  # absent: the launch failed, or printed no such line
-        return None

@@ -108,8 +108,8 @@ def refusal(record: dict[str, Any]) -> str | None:
         return "not verified"
     if record["reasons"] or record["verdict"] == "invalid" or not record["figures"]:
         return "invalid"
-    disturbed = sum(launch["disturbed"] for launch in record["launches"])
-    if 2 * disturbed > len(record["launches"]):
+    counting = [launch["disturbed"] for launch in record["launches"] if not launch.get("superseded")]
+    if 2 * sum(counting) > len(counting):
         return "most launches disturbed"
     for figure in record["figures"]:
         if not all(math.isfinite(sample) and sample > 0 for sample in [figure["value"], *figure["samples"]]):

@@ -16,6 +16,7 @@ NAMES = (
     "kernel",
     "manifest",
     "module-stacks",
+    "node",
     "plan",
     "record",
     "references",

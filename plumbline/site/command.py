@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.site import site, write
+from plumbline.site import facts, site, write
 from plumbline.stacks import manifest
 
 
@@ -23,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--nodes", type=int, help="how many nodes one test may use")
     init.add_argument("--stacks", help="comma separated; default: those that are installed")
     init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
+    init.add_argument(
+        "--facts", type=Path, metavar="DIR", help="topology and facts from the nodes that plumb nodes facts put there"
+    )
+    init.add_argument(
+        "--hostname", action="append", default=[], metavar="REGEX", help="a login host, repeated (default: this host)"
+    )
     init.add_argument("--recapture", action="store_true", help="capture the topology again")
     init.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
     actions.add_parser("list", help="configured sites and their partitions")
@@ -41,6 +48,11 @@ def _init(args: argparse.Namespace) -> int:
             raise PlumbError(
                 f"'{value}' cannot be a name", f"plumb site init {option}", "use letters, digits, '_' and '-'"
             )
+    for pattern in args.hostname:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise PlumbError(f"{pattern!r} is no regular expression: {error}", "--hostname", "mend it") from None
     request = write.Request(
         name=args.name,
         partition=args.partition,
@@ -50,6 +62,8 @@ def _init(args: argparse.Namespace) -> int:
         add_stacks=_names(args.add_stacks),
         access=args.access,
         nodes=args.nodes,
+        hostnames=args.hostname,
+        captured=facts.captured(args.facts) if args.facts else None,
         recapture=args.recapture,
     )
     changes = write.init(request, dry_run=args.dry_run)

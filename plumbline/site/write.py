@@ -49,6 +49,10 @@ class Request:
     add_stacks: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
     nodes: int | None = None
+    #: regular expressions of the login hosts; none: this host
+    hostnames: list[str] = field(default_factory=list)
+    #: what the partition's nodes told; None: they are like this host
+    captured: facts.Captured | None = None
     recapture: bool = False
 
 
@@ -66,7 +70,7 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
     texts = {place / FILE: site_text(place / FILE, request)}
     topology = place / topology_name(place, texts[place / FILE], request.partition)
     if request.recapture or not topology.exists():
-        texts[topology] = "captured when it is written\n" if dry_run else facts.topology()
+        texts[topology] = _topology(request, dry_run)
     for test in tests.families():
         file = place / "references" / f"{test}.yaml"
         if not file.exists():
@@ -79,6 +83,12 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
             if not dry_run:
                 _write(file, text)
     return changes
+
+
+def _topology(request: Request, dry_run: bool) -> str:
+    if request.captured:
+        return request.captured.topology
+    return "captured when it is written\n" if dry_run else facts.topology()
 
 
 def site_text(file: Path, request: Request) -> str:
@@ -106,18 +116,21 @@ def wanted(request: Request) -> dict[str, Any]:
     part: dict[str, Any] = {"name": request.partition, "scheduler": request.scheduler}
     if request.access:
         part["access"] = list(request.access)
-    if request.nodes:
-        part["nodes"] = request.nodes
+    told = request.captured
+    if told:
+        part["description"] = told.summary
+    if request.nodes or told:
+        part["nodes"] = request.nodes or (told.nodes if told else None)
     part["topology"] = f"topology/{request.partition}.xml"
     part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
-    known = facts.known()
+    known = told.limits if told else facts.known()
     if known:
         part["facts"] = known
     return {
         "schema": 1,
         "name": request.name,
         "description": request.description or f"captured by plumb site init on {facts.socket.gethostname()}",
-        "hostnames": [facts.hostname_pattern()],
+        "hostnames": list(request.hostnames) or [facts.hostname_pattern()],
         "partitions": [part],
     }
 

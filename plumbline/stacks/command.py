@@ -1,4 +1,4 @@
-"""``plumb stack``: install, list, show, check and remove stacks; for Spack also lock, pack and externals."""
+"""``plumb stack``: install, list, show, check, remove and pack stacks; for Spack also lock and externals."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 from plumbline import files, paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import manifest, spack
-from plumbline.stacks.spack import archive, externals
+from plumbline.stacks import archive, manifest, pack, spack
+from plumbline.stacks.spack import archive as spack_archive
+from plumbline.stacks.spack import externals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME")
+    packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
+    packing.add_argument("file", metavar="FILE", type=Path)
+    packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
     _add_spack_arguments(actions)
 
 
@@ -39,9 +43,6 @@ def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentPa
     lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
     lock.add_argument("stacks", nargs="+", metavar="spack:NAME")
     lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
-    pack = actions.add_parser("pack", help="one archive of Spack stacks for a machine without network")
-    pack.add_argument("file", metavar="FILE", type=Path)
-    pack.add_argument("stacks", nargs="*", metavar="spack:NAME", help="default: all installed ones")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
     externals.add_argument("stacks", nargs="+", metavar="NAME")
     externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
@@ -68,11 +69,16 @@ def _install(args: argparse.Namespace) -> int:
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     if args.archive:
-        archive.unpack(args.archive, args.sha256)
+        document = archive.unpack(args.archive, args.sha256)
+        print(f"{archive.OWNER}: {args.archive.name} is whole and unpacked, {len(document['files'])} files", flush=True)
     elif not wanted:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     for kind, _ in wanted:
         stacks.provider(kind)
+    part = archive.place() / archive.SPACK
+    if part.exists() and not args.dry_run:
+        spack_archive.unpack(part)
+        part.unlink()
     for kind, name in dict.fromkeys(wanted):
         stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
     return 0
@@ -179,12 +185,10 @@ def _lock(args: argparse.Namespace) -> int:
 
 
 def _pack(args: argparse.Namespace) -> int:
-    names = _of_spack(args.stacks, "pack") or [
-        name for name in spack.names() if manifest.path(spack.stack(name)).exists()
-    ]
-    if not names:
-        raise PlumbError("no Spack stack is installed", str(paths.stacks()), "plumb stack install spack:openmpi")
-    digest = archive.pack(names, args.file)
+    wanted = [stacks.origin(spec) for spec in args.stacks] or pack.installed()
+    if not wanted:
+        raise PlumbError("no stack is installed", str(paths.stacks()), "name those to pack, such as openmpi")
+    digest = pack.pack(list(dict.fromkeys(wanted)), args.file)
     files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
     size = args.file.stat().st_size / 1e6
     print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")

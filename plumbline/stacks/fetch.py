@@ -12,6 +12,7 @@ from pathlib import Path
 
 from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.stacks import archive
 
 LOCKS = Path(__file__).parent / "wheels"
 
@@ -34,9 +35,24 @@ def call(command: list[str], complaint: str, owner: str, environment: Mapping[st
 
 
 def pip(arguments: list[str], lock: str, owner: str) -> None:
-    """Run pip on a lock of :data:`LOCKS`: exactly the pinned files, each with its hash."""
+    """Run pip on a lock of :data:`LOCKS`: exactly the pinned files, each with its hash.
+
+    They come from the unpacked archive where there is one, unless ``arguments`` say ``--no-index``.
+    """
     file = LOCKS / f"{lock}.txt"
-    command = [sys.executable, "-m", "pip", *arguments, "--no-deps", "--require-hashes", "--quiet", "-r", str(file)]
+    source = [] if "--no-index" in arguments else archive.pip_options(file)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *arguments,
+        *source,
+        "--no-deps",
+        "--require-hashes",
+        "--quiet",
+        "-r",
+        str(file),
+    ]
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
     call(command, f"pip cannot get the packages of {file.name}", owner, {**os.environ, **quiet})
 

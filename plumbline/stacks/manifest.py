@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from typing import Any
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
+from plumbline.files import sha256
 
 FILE = "manifest.json"
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -64,15 +64,6 @@ def save(document: dict[str, Any]) -> Path:
         os.fsync(stream.fileno())
     temporary.replace(file)
     return file
-
-
-def sha256(file: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits."""
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str]:

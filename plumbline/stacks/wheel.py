@@ -27,6 +27,7 @@ from typing import Any
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, kernels, libraries, manifest, stream
+from plumbline.stacks.archive import pip_options
 from plumbline.stacks.lock import alone
 
 #: Raised when the recipe changes in a way the locks do not show: installed stacks are then made again.
@@ -120,6 +121,8 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     if dry_run:
         print(f"{name}: would be installed ({reason})" if reason else f"{name}: kernels would be built ({old})")
         return
+    for lock in lock_files(name) if reason else ():
+        pip_options(lock)  # an unpacked archive without this stack: said while the old stack is still there
     try:
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with alone(name) as waited:

@@ -44,6 +44,10 @@ def _figures(record: dict[str, Any]) -> str:
         known = figure["reference"]
         reference = f"{' '.join(units.human(known['value'], known['unit']))} ({known['method']})" if known else "none"
         rows.append((figure["name"], value, unit, sparkline(figure["samples"]), span, reference, bound))
+    there = {figure["name"] for figure in record["figures"]}
+    absent = [one["name"] for one in record["variant"]["figures"] if one.get("optional") and one["name"] not in there]
+    if rows:
+        rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
     return table(header, rows, right=("median",)) if rows else ""
 
@@ -52,7 +56,9 @@ def _launches(record: dict[str, Any]) -> str:
     rows = []
     for launch in record["launches"]:
         causes = launch["disturbance"]["causes"]
-        note = "; ".join([*launch["reasons"], *(["disturbed: " + "; ".join(causes)] if causes else [])])
+        marks = ["superseded: measured again"] if launch.get("superseded") else []
+        marks += ["disturbed: " + "; ".join(causes)] if causes else []
+        note = "; ".join([*launch["reasons"], *marks])
         rows.append(
             (str(launch["order"]), launch["start"][11:23], f"{launch['wall_s']:.2f}", launch["status"],
              "yes" if launch["verified"] else "NO", note)

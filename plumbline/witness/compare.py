@@ -54,7 +54,7 @@ def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: s
     planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
     seen: dict[int, list[dict[str, Any]]] = {}
     for witness in witnesses:
-        seen.setdefault(_local_rank(witness), []).append(witness)
+        seen.setdefault(local_rank_of(witness), []).append(witness)
     reasons: list[str] = []
     for local_rank in range(ranks):
         found = seen.pop(local_rank, [])
@@ -79,7 +79,7 @@ def _flat(seen: dict[int, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
         yield from seen[local_rank]
 
 
-def _local_rank(witness: dict[str, Any]) -> int:
+def local_rank_of(witness: dict[str, Any]) -> int:
     """By the launcher; else by the plan that the binder gave it; a program started without a launcher is rank 0."""
     if witness["local_rank"] >= 0:
         return int(witness["local_rank"])
@@ -88,7 +88,7 @@ def _local_rank(witness: dict[str, Any]) -> int:
 
 
 def _name(witness: dict[str, Any]) -> str:
-    rank = witness["rank"] if witness["rank"] >= 0 else _local_rank(witness)
+    rank = witness["rank"] if witness["rank"] >= 0 else local_rank_of(witness)
     return f"rank {rank} on {witness['host']}"
 
 
@@ -105,13 +105,19 @@ def _compare_plan(rank: dict[str, Any], witness: dict[str, Any], name: str) -> l
     own = witness["plan"]
     if own is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
-    # the control's CPUs are whatever the launcher left it, which the plan cannot know
-    free = set() if rank["places"] else {"cpus"}
-    keys = [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
+    keys = differing(rank, witness)
     if not keys:
         return []
     shown = ", ".join(f"{key} {_shown(own.get(key))} instead of {_shown(rank.get(key))}" for key in keys)
     return [f"{name} was started with another plan: {shown}"]
+
+
+def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
+    """The keys in which the plan that a witness was started with is not the planned ``rank``."""
+    own = witness["plan"]
+    # the control's CPUs are whatever the launcher left it, which the plan cannot know
+    free = set() if rank["places"] else {"cpus"}
+    return [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
 
 
 def _shown(value: Any) -> str:

@@ -1,5 +1,6 @@
 """A record's references in ReFrame's own report: the same values, and never another verdict than the record's."""
 
+import json
 import re
 import shutil
 
@@ -10,6 +11,7 @@ from test_reframe import activated, ran, reframe
 
 from plumbline import paths
 from plumbline.records import store
+from plumbline.references import match
 
 pytestmark = pytest.mark.e2e
 #: what the program of STREAM_OUTPUT prints, MB/s
@@ -101,3 +103,16 @@ def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
     assert record is None
     (line,) = re.findall(r"Reason: (.*)", output)
     assert re.fullmatch(r"performance error: reference file is missing: \S+/stream.yaml: 'plumb site init' .*", line)
+
+
+@pytest.mark.parametrize("name", ["rrze-woodcrest", "rrze-nehalem"])
+def test_every_published_barrier_has_a_variant_that_can_take_it(name, tmp_path):
+    """A dry run makes the variants of the machine of the past; each reference is of one of them and its figures."""
+    environment = activated(tmp_path, PLUMB_PROFILE="full")
+    status, output = reframe("--system", name, "--dry-run", "--keep-stage-files", "-n", "^barrier_", **environment)
+    assert status == 0, output
+    made = [json.loads(file.read_text()) for file in (tmp_path / "reframe").rglob("variant.json")]
+    offered = {match.key({**variant, "figure": figure["name"]}) for variant in made for figure in variant["figures"]}
+    wanted = match.read(paths.sites() / name / "references" / "barrier.yaml")["references"]
+    assert {entry["unit"] for entry in wanted} >= {"cycles"}
+    assert [match.describe(entry) for entry in wanted if match.key(entry) not in offered] == []

@@ -9,6 +9,9 @@ launches 2 %, a tenth of the time everything that runs is 10 % slower, for five 
 launches 4 %, correlated 0.5 within a node, one in ten with a tail of Exp(15 %), nodes 1.5 %. spread: launches 0.3 %,
 nodes 2 %. rounded: launches 1 % of 0.2 us printed with two decimals, nodes 0.5 %.
 
+Several figures: 2, 8 or 24 classes of the same nodes, measured apart (each with noise and differences of its own) or
+alike (all of the same launches, so that they repeat each other).
+
 A matrix has the links of 4 to 32 nodes in one class, with the same noise; instead of the nodes its ends differ.
 """
 
@@ -32,6 +35,10 @@ MODELS = ("quiet", "bimodal", "drift", "burst", "noisy", "spread", "rounded")
 SIZES = (3, 5, 8, 16, 32, 64, 128, 200)
 ENDS = (4, 6, 8, 16, 32)
 LAUNCHES = (3, 5, 10)
+#: clusters in which several figures are measured, and how many figures
+SEVERAL_SIZES = (8, 16, 64)
+SEVERAL_LAUNCHES = (3, 5)
+FIGURES = (2, 8, 24)
 #: model: standard deviation from member to member
 BETWEEN = {
     "quiet": 0.005,
@@ -89,6 +96,28 @@ def nodes(model: str, members: int, launches: int, draw: np.random.Generator, sl
             f"n{member:03d}", round(value, 2) if model == "rounded" else value, launch if model == "burst" else None
         )
     return made
+
+
+def several(
+    model: str,
+    members: int,
+    launches: int,
+    draw: np.random.Generator,
+    slow: dict[int, float],
+    figures: int,
+    alike: bool,
+) -> list[Nodes]:
+    """Classes of the same nodes: measured apart, or ``alike``: of the same launches, each in a unit of its own."""
+    made = [nodes(model, members, launches, draw, slow) for _ in range(1 if alike else figures)]
+    found = []
+    for number in range(figures):
+        source = made[0 if alike else number]
+        one = Nodes(f"figure{number}", "lower", step=source.step * (number + 1))
+        for node, values in source.values.items():
+            for together, value in values:
+                one.add(node, value * (number + 1), together)
+        found.append(one)
+    return found
 
 
 def matrix(
@@ -230,6 +259,55 @@ def _one(kind: str, model: str, draw: np.random.Generator, slow: dict[tuple[int,
     return matrix(model, 8, 5, draw, slow)
 
 
+def healthy_together(model: str, alike: bool, each: int, seed: int) -> Healthy:
+    """Judge ``each`` healthy clusters of several figures, of every size, number of launches and of figures."""
+    draw = np.random.default_rng([seed, *model.encode(), alike])
+    found = Healthy(model, "alike" if alike else "apart")
+    for size, launches, figures in itertools.product(SEVERAL_SIZES, SEVERAL_LAUNCHES, FIGURES):
+        for _ in range(each):
+            verdicts = judge(several(model, size, launches, draw, {}, figures, alike), Margins())
+            found.clusters += 1
+            found.reported += any(verdict.verdict == "FAIL" for verdict in verdicts)
+            found.undecided += verdicts[-1].verdict == "INCONCLUSIVE"
+    return found
+
+
+def find_together(fault: Fault, figures: int, clusters: int, seed: int) -> tuple[Found, int]:
+    """Judge clusters of several figures with slow nodes; also in how many some single figure was reported."""
+    draw = np.random.default_rng([seed, *repr(fault).encode(), figures])
+    wanted = {named(who, fault.kind) for who in fault.slow}
+    found, smallest, single = Found(fault, clusters), [], 0
+    slow = {who[0]: size for who, size in fault.slow.items()}
+    for _ in range(clusters):
+        verdicts = judge(several(fault.model, fault.size, fault.launches, draw, slow, figures, False), Margins())
+        names = {finding.name for verdict in verdicts for finding in verdict.findings}
+        found.exact += names == wanted
+        found.more += bool(names - wanted)
+        single += any(verdict.findings for verdict in verdicts[:-1])
+        smallest.append(promised(verdicts[-1], fault))
+    found.detectable = float(np.median(smallest))
+    return found, single
+
+
+def report_together(each: int, clusters: int, seed: int) -> Iterator[str]:
+    """The tables of several figures."""
+    yield "| healthy clusters | figures | number | reported % | together INCONCLUSIVE % |"
+    yield "|---|---|--:|--:|--:|"
+    for alike, model in itertools.product((False, True), MODELS):
+        one = healthy_together(model, alike, each, seed)
+        share = f"{100 * one.reported / one.clusters:.2f} (≤ {100 * one.at_most():.2f})"
+        yield f"| {model} | {one.kind} | {one.clusters} | {share} | {100 * one.undecided / one.clusters:.1f} |"
+    yield ""
+    yield "| slow | noise | launches | figures | clusters | exactly that % | in one figure % | anything else % | seen |"
+    yield "|---|---|--:|--:|--:|--:|--:|--:|--:|"
+    for model, launches, figures in itertools.product(("1 %", "2 %", "quiet", "noisy"), SEVERAL_LAUNCHES, FIGURES):
+        fault = Fault("node 5 %", "nodes", model, 16, launches, {(3,): 0.05})
+        got, single = find_together(fault, figures, clusters, seed)
+        counts = " | ".join(f"{100 * count / clusters:.1f}" for count in (got.exact, single, got.more))
+        least = "–" if math.isinf(got.detectable) else f"{100 * got.detectable:.1f} %"
+        yield f"| {fault.what} | {model} | {launches} | {figures} | {clusters} | {counts} | {least} |"
+
+
 def report(each: int, clusters: int, seed: int) -> Iterator[str]:
     """The tables in Markdown, line by line."""
     yield "| healthy clusters | of | number | reported % | INCONCLUSIVE % |"
@@ -253,6 +331,8 @@ def report(each: int, clusters: int, seed: int) -> Iterator[str]:
     for kind, what in (("nodes", "nodes"), ("matrix", "links")):
         tried, hits = kept(kind, clusters, seed)
         yield f"A member made slower by `detectable`, among {what}: reported in {hits} of {tried} clusters."
+    yield ""
+    yield from report_together(max(each // 8, 1), max(clusters // 3, 1), seed)
 
 
 def main() -> None:

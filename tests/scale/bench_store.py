@@ -60,6 +60,15 @@ def history() -> str:
     return f"{len(found)} series of {sum(len(item.values) for item in found)} points, {len(damages)} damaged"
 
 
+def outliers() -> str:
+    """The classes that ``plumb outliers`` compares nodes in."""
+    from plumbline.outliers import recorded
+
+    rows, damages = query.records(Selection(valid=True))
+    found = recorded.nodes(rows)
+    return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
+
+
 def report() -> str:
     """What a report of the newest campaign needs: all rows, and the whole records of the newest hundred."""
     rows, damages = query.records()
@@ -74,7 +83,7 @@ def show() -> str:
     return f"record {store.find('last')['id']}"
 
 
-QUESTIONS = {"list": listing, "gate": gate, "history": history, "report": report, "show": show}
+QUESTIONS = {"list": listing, "gate": gate, "history": history, "outliers": outliers, "report": report, "show": show}
 
 
 def ask(name: str) -> dict[str, object]:

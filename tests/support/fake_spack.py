@@ -5,6 +5,7 @@ command a line); ``fail`` holds the output of an install that fails after its fi
 seconds that one takes.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -60,6 +61,19 @@ def install(folder):
     return 0
 
 
+def push(node, digest, cache):
+    """A binary and its description, laid out as Spack does."""
+    content = f"binary of {node['name']}\n".encode()
+    checksum = hashlib.sha256(content).hexdigest()
+    blob = cache / "blobs" / "sha256" / checksum[:2] / checksum
+    name = f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
+    manifest = cache / "v3" / "manifests" / "spec" / node["name"] / name
+    for file in (blob, manifest):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(content)
+    manifest.write_text(json.dumps({"version": 3, "data": [{"checksumAlgorithm": "sha256", "checksum": checksum}]}))
+
+
 def main(arguments):
     folder = Path(arguments[arguments.index("-e") + 1])
     command = arguments[arguments.index("-e") + 2 :]
@@ -82,8 +96,12 @@ def main(arguments):
         target.write_text("source\n")
         print(f"    {(STATE / 'unfetched').read_text() if (STATE / 'unfetched').exists() else 0}    failed to fetch.")
     if command[:2] == ["buildcache", "push"]:
-        (Path(command[5]) / "blobs").mkdir(parents=True, exist_ok=True)
-        (Path(command[5]) / "blobs" / "binary").write_text("binary\n")
+        for digest in command[6:]:
+            push(nodes(folder)[digest.lstrip("/")], digest.lstrip("/"), Path(command[5]))
+    if command[0] == "providers":
+        file = Path(os.environ["PLUMB_SPACK_HOME"]) / "cache" / "providers" / "builtin-specfile_v5-index.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("the index of all packages\n")
     return 0
 
 

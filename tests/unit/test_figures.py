@@ -62,6 +62,46 @@ def test_an_absent_metric_is_invalid(host):
     assert "time_8B is absent: no latency at bytes=8" in item["reasons"][0]
 
 
+OPTIONAL = [
+    {"name": "triad", "metric": "triad", "where": {}},
+    {"name": "cycles", "metric": "cycles", "where": {}, "optional": True},
+]
+
+
+def with_cycles(order, **changes):
+    one = launch(order, 9000.0, **changes)
+    one["measurements"].append({"metric": "cycles", "value": 270.0, "unit": "cycles", "better": "lower", "params": {}})
+    return one
+
+
+def test_an_optional_figure_that_no_launch_has_is_no_fault(host):
+    item = fresh()
+    item["variant"]["figures"] = OPTIONAL
+    figures.settle(item, {}, host, References([]))
+    assert (item["verdict"], item["reasons"]) == ("unreferenced", [])
+    assert [figure["name"] for figure in item["figures"]] == ["triad"]
+
+
+def test_an_optional_figure_is_a_figure_where_it_is_reported(host):
+    item = fresh(launches=[with_cycles(0), with_cycles(1)])
+    item["variant"]["figures"] = OPTIONAL
+    figures.settle(item, {}, host, References([]))
+    assert [figure["name"] for figure in item["figures"]] == ["triad", "cycles"]
+    assert item["figures"][1]["samples"] == [270.0, 270.0]
+
+
+def test_an_optional_figure_that_some_launches_lack_is_invalid(host):
+    item = fresh(launches=[with_cycles(0), launch(1, 9000.0)])
+    item["variant"]["figures"] = OPTIONAL
+    figures.settle(item, {}, host, References([]))
+    assert item["verdict"] == "invalid"
+    assert item["reasons"] == ["figure cycles is absent: no cycles at any size (launch 1)"]
+    item = fresh(launches=[with_cycles(0, superseded=True), launch(1, 9000.0)])
+    item["variant"]["figures"] = OPTIONAL
+    figures.settle(item, {}, host, References([]))
+    assert item["reasons"] == []
+
+
 @pytest.mark.parametrize("value", [math.inf, -1.0, math.nan])
 def test_what_is_no_rate_is_invalid(host, value):
     item = fresh(launches=[launch(0, value)])

@@ -12,7 +12,7 @@ import samples
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.gate import command, judge, page, rules, run, sides, variants
+from plumbline.gate import command, judge, page, records_source, rules, run, sides, variants
 from plumbline.gate.sequential import Rule
 from plumbline.gate.validity import Series
 from plumbline.stacks import manifest as manifests
@@ -233,6 +233,14 @@ def test_rules_then_the_test_then_the_command_line(tmp_path):
     found = rules.settle(imb, entries, where, Rule(0.005, 0.5))
     assert margins(found) == {"latency": (0.005, 0.2), "bandwidth": (0.03, 0.2)}
     schemas.check("variant", found, "here")
+
+
+def test_optional_figures_are_not_gated():
+    figures = [FIGURES[0], {**FIGURES[1], "optional": True}]
+    found = rules.settle(samples.variant(figures=figures), [], "", Rule())
+    assert [figure["name"] for figure in found["figures"]] == ["latency"]
+    sides = [samples.record(id=ident, variant=samples.variant(figures=figures)) for ident in ("a" * 12, "b" * 12)]
+    assert [series.name.rpartition(": ")[2] for series in records_source.pair(*sides)] == ["latency"]
 
 
 def test_the_sites_rules_are_found(tmp_path, monkeypatch):

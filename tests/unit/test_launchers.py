@@ -70,7 +70,26 @@ def test_open_mpi_as_root(monkeypatch):
 
 def test_hydra_under_slurm_hides_pmix(monkeypatch):
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    assert prefix({"family": "hydra", "command": "RUN"}, TWO, bound=True).environment == {"SLURM_MPI_TYPE": "none"}
+    found = prefix({"family": "hydra", "command": "RUN"}, TWO, bound=True)
+    assert found.environment == {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}
+    assert "SRUN_CPUS_PER_TASK" in found.removed
+    assert prefix({"family": "hydra", "command": "RUN"}, TWO, bound=False).environment == {"SLURM_MPI_TYPE": "none"}
+
+
+@pytest.mark.parametrize("family", ["prrte", "orte", "hydra", "intel-hydra"])
+def test_ssh_asks_nobody_and_trusts_no_unknown_host(family):
+    found = prefix({"family": family, "command": "RUN"}, Layout(2, 2, ("a", "b"), ssh=True), bound=True)
+    said = " ".join([*found.arguments, *found.environment.values()])
+    assert "-o BatchMode=yes -o StrictHostKeyChecking=yes" in said
+    plain = prefix({"family": family, "command": "RUN"}, Layout(2, 2, ("a", "b")), bound=True)
+    assert "ssh" not in " ".join([*plain.arguments, *plain.environment.values()])
+
+
+def test_a_step_of_srun_gets_all_cpus_of_its_job():
+    found = prefix({"family": "srun", "command": "srun", "mpi": "pmix"}, TWO, bound=True)
+    assert found.arguments[1] == "--mpi=pmix"
+    assert not any(word.startswith("--cpus-per-task") for word in found.arguments)
+    assert {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV"} <= set(found.removed)
 
 
 def test_unknown_family():

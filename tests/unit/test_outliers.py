@@ -183,6 +183,74 @@ def test_more_classes_ask_for_more_evidence():
     assert among > alone
 
 
+def figures(count, **changes):
+    """Classes of the same nodes, each with noise of its own; every second one a rate."""
+    found = []
+    for number in range(count):
+        one = nodes(seed=number + 1, better="lower", **changes)
+        if number % 2:
+            one.better = "higher"
+            one.values = {node: [(at, 1 / value) for at, value in values] for node, values in one.values.items()}
+        one.name = f"local default openmpi figure{number}"
+        found.append(one)
+    return found
+
+
+def test_figures_of_the_same_nodes_are_judged_together():
+    """Noise hides a slow node in each figure with three launches; all of them together show it."""
+    made = figures(8, launches=3, sd=0.02, slow={7: 1.05})
+    *apart, joined = judge(*made)
+    assert not any(verdict.findings for verdict in apart)
+    assert joined.name == "local default openmpi 8 classes together"
+    assert joined.to_dict()["together"] == 8
+    assert found(joined) == {"n7"}
+    assert joined.findings[0].ratio == pytest.approx(1.05, rel=0.02)
+
+
+def test_only_classes_of_the_same_nodes_are_judged_together():
+    one, other, third = figures(3)
+    assert len(judge(one)) == 1
+    third.values["n99"] = third.values["n1"]
+    assert [verdict.name[-18:] for verdict in judge(one, other, third)][3:] == ["2 classes together"]
+    assert len(judge(one, third)) == 2
+
+
+def test_figures_that_repeat_each_other_are_no_evidence():
+    """The same launches in other units: together they say what one of them says."""
+    one = nodes(launches=3, sd=0.02)
+    copies = []
+    for number in range(1, 9):
+        copy = Nodes(f"figure{number}", "lower")
+        copy.values = {node: [(at, number * value) for at, value in values] for node, values in one.values.items()}
+        copies.append(copy)
+    (alone,), joined = judge(one), judge(*copies)[-1]
+    assert joined.noise == pytest.approx(alone.noise)
+    assert joined.spread == pytest.approx(alone.spread)
+    assert joined.detectable["node"] > alone.detectable["node"]
+
+
+def test_a_noisy_figure_does_not_drown_the_others():
+    made = figures(4, slow={7: 1.05})
+    noisy = nodes(sd=0.3, seed=9, slow={7: 1.05})
+    assert found(judge(*made, noisy)[-1]) == {"n7"}
+
+
+def test_launches_that_not_every_figure_has_are_left_out():
+    one, other = figures(2, launches=4)
+    other.values = {node: values[:3] for node, values in other.values.items()}
+    assert judge(one, other)[-1].launches == 3
+    other.values["n3"] = [("elsewhere", value) for _, value in other.values["n3"]]
+    assert len(judge(one, other)) == 2
+
+
+def test_what_is_known_of_a_node_is_said_once():
+    one, other = figures(2, slow={7: 1.05})
+    one.remarks = {"n7": ["1 of 5 launches disturbed"]}
+    other.remarks = {"n7": ["1 of 5 launches disturbed", "smt on, most have off"]}
+    (finding,) = judge(one, other)[-1].findings
+    assert finding.notes == ("1 of 5 launches disturbed", "smt on, most have off")
+
+
 def test_what_is_called_detectable_is_detected():
     (verdict,) = judge(nodes(sd=0.01))
     least = verdict.detectable["node"]
@@ -509,6 +577,22 @@ def test_what_is_not_comparable_is_another_class(change):
     assert one.name != two.name
 
 
+def test_superseded_launches_are_no_remark(results, capsys):
+    made = list(cluster())
+    made[3]["launches"][0] |= {"disturbed": True, "superseded": True}
+    made[3]["launches"][1] |= {"disturbed": True}
+    results(*made)
+    assert plumb_outliers("--json") == 1
+    assert lines(capsys)[0]["findings"][0]["notes"] == ["1 of 2 launches disturbed"]
+
+
+def test_damage_is_said_and_the_rest_judged(results, tmp_path, capsys):
+    results(*cluster())
+    (tmp_path / "local" / "torn.jsonl").write_text('{"schema": 1')
+    assert plumb_outliers("--json") == 1
+    assert "plumb: damaged record: " in capsys.readouterr().err
+
+
 def test_records_of_several_nodes_are_no_node(results, capsys):
     results(session(0, "a", [1.0]) | {"nodes": ["a", "b"]})
     assert plumb_outliers() == 3
@@ -549,6 +633,25 @@ def test_links_from_a_record(results, capsys):
         assert [one["name"] for one in line["findings"]] == ["2 – 5"]
     assert plumb_outliers("0123") == 1
     assert "link 2 – 5 by up to" in capsys.readouterr().out
+
+
+def test_superseded_launches_are_not_in_the_matrix(results, capsys):
+    """The first launch was disturbed and measured again; link 0 – 7 was slow in it, and in it only."""
+    made = matrix_record()
+    made["launches"] = made["launches"][:1]
+    for row in made["launches"][0]["measurements"]:
+        if (row["params"].get("first"), row["params"].get("second")) == (0, 7):
+            row["value"] *= 3
+    again = matrix_record()["launches"]
+    made["launches"] += [{**one, "index": one["index"] + 1, "order": one["order"] + 1} for one in again]
+    made["launches"][0]["superseded"] = True
+    (small, _) = recorded.matrices(made)
+    assert small.launches() == 4
+    assert max(map(len, small.values.values())) == 4
+    assert max(value for launches in small.values.values() for one in launches for value in one) < 3
+    results(made)
+    assert plumb_outliers("last", "--json") == 1
+    assert lines(capsys)[0]["launches"] == 4
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,23 @@ def test_what_is_slow_is_found_and_nothing_else(fault, found):
     assert got.more <= 0.05 * got.clusters
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_healthy_clusters_of_several_figures_are_not_reported(alike, capsys):
+    every = [simulated.healthy_together(model, alike, 1, SEED) for model in simulated.MODELS]
+    clusters, reported = sum(one.clusters for one in every), sum(one.reported for one in every)
+    with capsys.disabled():
+        print(f"\nhealthy, several figures: {reported} of {clusters} clusters reported")
+    assert clusters >= 100
+    assert reported <= 0.02 * clusters
+
+
+def test_a_node_that_is_slow_in_every_figure_is_found_where_no_figure_shows_it():
+    fault = simulated.Fault("node", "nodes", "2 %", 16, 3, {(3,): 0.05})
+    got, single = simulated.find_together(fault, 8, 30, SEED)
+    assert got.exact >= 0.9 * got.clusters
+    assert single == 0
+
+
 @pytest.mark.parametrize("kind", ["nodes", "matrix"])
 def test_the_smallest_detectable_slowdown_is_detected(kind):
     tried, hits = simulated.kept(kind, 21, SEED)

@@ -55,6 +55,9 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
         assert listed["found"] == f"{len(full)} lines, 0 damaged"
         assert gate["found"] == f"{generate.VARIANTS * len(generate.FIGURES)} series of {pairs} pairs, 0 damaged"
         assert ask(results, "history")["found"].endswith(f"of {2 * len(full)} points, 0 damaged")
+        values = 2 * len(full) * generate.LAUNCHES
+        classes = generate.VARIANTS * len(generate.FIGURES) * len(generate.STACKS)
+        assert ask(results, "outliers")["found"] == f"{classes} classes of {values} values, 0 damaged"
         assert max(listed["mebibytes"], gate["mebibytes"]) < 500
         compact.compact(only_site(full), remove=True)
     assert list(results.rglob("*.jsonl")) == []

@@ -64,3 +64,46 @@ def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
     found = json.loads(json.dumps(rfm_settings.configuration()))
     assert [system["name"] for system in found["systems"]] == [*site.names(), "unconfigured"]
+
+
+NODES = """\
+schema: 1
+name: here
+description: a site for tests
+hostnames: ["(?!)"]
+partitions:
+  - name: default
+    scheduler: {scheduler}
+    topology: topology/default.xml
+    stacks: [nonesuch]
+"""
+
+
+def made(here, scheduler, more):
+    here.write_text(NODES.format(scheduler=scheduler) + more)
+    return rfm_settings.configuration()["systems"][0]["partitions"][0]
+
+
+def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
+    part = made(here, "ssh", "    hosts: [n1, n2]\n    access: [-p2222]\n")
+    options = ["#host=n1", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-p2222"]
+    assert part["access"] == options
+    assert part["sched_options"] == {"ssh_hosts": ["n1", "n2"]}
+    assert part["extras"]["nodes"] == 2
+    assert part["extras"]["max_pending_s"] == 3600
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "more", "said"),
+    [
+        ("slurm", "    hosts: [n1]\n", "slurm"),
+        ("pbs", "    launcher: srun\n", "pbs"),
+        ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
+        ("local", "    environment: {'A B': x}\n", "A B"),
+        ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
+        ("slurm", "    max_pending_s: 0\n", "0"),
+    ],
+)
+def test_what_a_partition_must_not_say(here, scheduler, more, said):
+    with pytest.raises(PlumbError, match=said):
+        made(here, scheduler, more)

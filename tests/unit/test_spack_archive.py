@@ -1,6 +1,8 @@
 """The archive for a machine without network: made, unpacked, and refused when it was changed."""
 
 import io
+import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import spack_site
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, spack, stream
-from plumbline.stacks.spack import archive, bootstrap, settings, target
+from plumbline.stacks.spack import archive, bootstrap, buildcache, environment, settings, target
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def test_it_holds_everything_and_no_kernels(root, packed, capsys):
     file, digest = packed
     with tarfile.open(file) as tar:
         tops = {name.split("/")[0] for name in tar.getnames()}
-    assert tops == {"SHA256SUMS", "git", "wheels", "mirror", "buildcache"}
+    assert tops == {"SHA256SUMS", "git", "wheels", "mirror", "buildcache", "index"}
     assert len(digest) == 64
     kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
     pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
@@ -76,8 +78,8 @@ def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatc
     [
         (lambda name, content: content + b"x" if name == "mirror/source" else content, "mirror/source is not what"),
         (
-            lambda name, content: None if name == "buildcache/blobs/binary" else content,
-            "buildcache/blobs/binary is not",
+            lambda name, content: None if name.startswith("buildcache/blobs") else content,
+            r"buildcache/blobs/sha256/\w+/\w+ is not",
         ),
         (lambda name, content: None if name == "SHA256SUMS" else content, "no SHA256SUMS in the archive"),
     ],
@@ -88,6 +90,59 @@ def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complai
         archive.unpack(file)
     assert bootstrap.airgap() is None
     assert not [entry for entry in settings.home().iterdir() if "airgap" in entry.name]
+
+
+def unpacked(file, monkeypatch):
+    """The machine without network: the folder that the archive left."""
+    for name in spack_site.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    archive.unpack(file)
+    return bootstrap.airgap()
+
+
+def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch):
+    unpacked(packed[0], monkeypatch)
+    (bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json").unlink()
+    bootstrap.prepare()
+    index = bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json"
+    assert index.read_text() == "the index of all packages\n"
+    package = settings.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
+    assert index.stat().st_mtime_ns > package.stat().st_mtime_ns
+
+
+def osu(folder):
+    """Description and binary of the OSU benchmarks in a buildcache."""
+    description = next(folder.glob("v3/manifests/spec/osu-micro-benchmarks/*.json"))
+    checksum = json.loads(description.read_text())["data"][0]["checksum"]
+    return description, folder / "blobs" / "sha256" / checksum[:2] / checksum
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_file_of_the_buildcache_that_is_changed_after_unpacking_stops_the_installation(packed, monkeypatch, part):
+    file = osu(unpacked(packed[0], monkeypatch) / "buildcache")[part]
+    file.write_bytes(file.read_bytes() + b"\n")
+    with pytest.raises(PlumbError, match=rf"buildcache is damaged or was tampered with: {file.name} is not what"):
+        spack.install("openmpi")
+    assert not spack.manifest.path("spack-openmpi").exists()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"x")])
+def test_a_given_buildcache_is_compared_with_its_own_checksums(packed, monkeypatch, tmp_path, damage):
+    given = tmp_path / "binaries"
+    shutil.copytree(unpacked(packed[0], monkeypatch) / "buildcache", given)
+    shutil.rmtree(bootstrap.airgap())
+    monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(given))
+    _, binary = osu(given)
+    whole = binary.read_bytes()
+    document = environment.read("openmpi")
+    buildcache.check(document)
+    damage(binary)
+    with pytest.raises(PlumbError, match=rf"tampered with: {binary.name} is"):
+        buildcache.check(document)
+    binary.write_bytes(whole)
+    osu(given)[0].write_text("[]")
+    with pytest.raises(PlumbError, match="cannot read the buildcache"):
+        buildcache.check(document)
 
 
 def test_an_added_file_and_one_that_leaves_the_folder_are_refused(packed):

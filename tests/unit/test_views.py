@@ -51,6 +51,26 @@ def test_show_ends_with_the_verdict_and_names_how_to_repeat():
     assert "▁█▅" in text
 
 
+def test_show_marks_launches_that_were_measured_again():
+    item = record()
+    item["launches"][1] |= {"superseded": True, "disturbed": True}
+    item["launches"][1]["disturbance"] = {"disturbed": True, "causes": ["steal 5 %"], "figures": {}}
+    marked = [line for line in show.text(item).splitlines() if "superseded" in line]
+    assert len(marked) == 1
+    assert marked[0].endswith("superseded: measured again; disturbed: steal 5 %")
+    assert "superseded" not in show.text(record())
+
+
+def test_show_says_that_an_optional_figure_is_not_reported():
+    item = record()
+    cycles = {"name": "cycles", "metric": "cycles", "where": {}, "optional": True}
+    item["variant"] = {**item["variant"], "figures": [*item["variant"]["figures"], cycles]}
+    (line,) = [line for line in show.text(item).splitlines() if line.startswith("cycles")]
+    assert "not reported here" in line
+    item["figures"].append({**item["figures"][0], "name": "cycles"})
+    assert "not reported here" not in show.text(item)
+
+
 def test_diff_finds_circumstances_and_ignores_ids_and_load():
     other = copy.deepcopy(record(id="f" * 12, time="2026-02-02T00:00:00.000Z"))
     other["host"]["load"] = [9.0, 9.0, 9.0]

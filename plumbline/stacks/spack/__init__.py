@@ -18,9 +18,9 @@ from typing import Any
 from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import kernels, manifest, stream
+from plumbline.stacks.disk import writing
 from plumbline.stacks.lock import alone
-from plumbline.stacks.spack import bootstrap, environment, programs, settings, target
-from plumbline.stacks.spack.disk import writing
+from plumbline.stacks.spack import bootstrap, buildcache, environment, programs, settings, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
@@ -114,6 +114,7 @@ def _install(name: str, label: str) -> None:
     spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
     spack.log.unlink(missing_ok=True)
     document = environment.read(name)
+    buildcache.check(document)
     _drop_old_kernels(spack, document)
     spack.run("install", "--no-check-signature", line=progress)
     packages = _packages(spack, document)

@@ -1,9 +1,9 @@
-"""One archive with all that a machine without network needs, and its unpacking there.
+"""The Spack part of the archive for a machine without network (:mod:`plumbline.stacks.pack`), and its unpacking there.
 
 Inside: ``SHA256SUMS`` over every other member, ``git/*.git`` (Spack and its packages, one commit each), ``wheels/``
-(the solver), ``mirror/`` (sources of every package in the lock) and ``buildcache/`` (what is installed here). A list
-inside the archive shows damage; against a changed archive with a changed list the archive's own SHA-256 is given to
-``--sha256``.
+(the solver), ``mirror/`` (sources of every package in the lock), ``buildcache/`` (what is installed here) and
+``index/`` (Spack's index of its packages, which takes a minute to make). A list inside the archive shows damage;
+against a changed archive with a changed list the archive's own SHA-256 is given to ``--sha256``.
 """
 
 from __future__ import annotations
@@ -11,21 +11,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tarfile
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, manifest
+from plumbline.stacks import fetch, tarball
+from plumbline.stacks.disk import writing
 from plumbline.stacks.lock import alone
-from plumbline.stacks.spack import environment, programs, settings
-from plumbline.stacks.spack.bootstrap import AIRGAP, OWNER, Base, prepare
-from plumbline.stacks.spack.disk import writing
+from plumbline.stacks.spack import bootstrap, environment, programs, settings
+from plumbline.stacks.spack.bootstrap import AIRGAP, INDEX, OWNER, Base, prepare
 from plumbline.stacks.spack.runner import Spack
-
-SUMS = "SHA256SUMS"
 
 
 def pack(names: list[str], target: Path) -> str:
@@ -46,18 +41,8 @@ def _pack(names: list[str], target: Path) -> str:
         fetch.pip([*wheels, *source], str(settings.requirements().with_suffix("")), OWNER)
         for name in names:
             _environment(base, name, folder)
-        sums = "".join(f"{manifest.sha256(file)}  {file.relative_to(folder)}\n" for file in _files(folder))
-        (folder / SUMS).write_text(sums, encoding="utf-8")
-        temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with tarfile.open(temporary, "w", dereference=True) as tar:
-                for file in [folder / SUMS, *(entry for entry in _files(folder) if entry.name != SUMS)]:
-                    tar.add(file, str(file.relative_to(folder)), recursive=False, filter=_plain)
-            files.sync(temporary)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return manifest.sha256(target)
+        _index(Spack(base, environment.workplace(names[0]), f"spack-{names[0]}"), folder / INDEX)
+        return tarball.write(folder, target)
 
 
 def _repositories(base: Base, folder: Path) -> None:
@@ -93,17 +78,13 @@ def _environment(base: Base, name: str, folder: Path) -> None:
     spack.run("buildcache", "update-index", str(folder / "buildcache"))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (entry for entry in sorted(folder.rglob("*")) if entry.is_file())
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same archive whoever packs it, as far as its members are the same."""
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mtime = 0
-    member.mode = 0o755 if member.mode & 0o100 else 0o644
-    return member
+def _index(spack: Spack, folder: Path) -> None:
+    """Spack's index of the pinned packages; a question about them brings it up to date first."""
+    spack.run("providers", "mpi")
+    for file in bootstrap.index_files(bootstrap.cache()):
+        copy = folder / file.relative_to(bootstrap.cache())
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, copy)
 
 
 def unpack(source: Path, digest: str | None = None) -> None:
@@ -114,62 +95,10 @@ def unpack(source: Path, digest: str | None = None) -> None:
         fresh = place.with_name(f".{AIRGAP}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
-            _verify_whole(source, digest)
-            _extract(source, fresh)
-            _verify(source, fresh)
+            tarball.unpack(source, fresh, digest)
             (fresh / "complete").write_text(f"{source.name}\n", encoding="utf-8")
             shutil.rmtree(place, ignore_errors=True)
             fresh.rename(place)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     print(f"{OWNER}: {source.name} is whole and unpacked", flush=True)
-
-
-def _verify_whole(source: Path, digest: str | None) -> None:
-    try:
-        found = manifest.sha256(source)
-    except OSError as error:
-        raise PlumbError(
-            f"cannot read the archive: {error.strerror}", str(source), "plumb stack pack makes one"
-        ) from None
-    if digest and found != digest.lower():
-        raise PlumbError(
-            f"the archive's SHA-256 is {found}, not {digest}", str(source), "fetch it again; do not use this one"
-        )
-
-
-def _extract(source: Path, target: Path) -> None:
-    """Regular files with harmless names only."""
-    try:
-        with tarfile.open(source) as tar:
-            for member in tar:
-                name = Path(member.name)
-                if not member.isreg() or name.is_absolute() or ".." in name.parts:
-                    raise PlumbError(
-                        f"the archive was tampered with: member '{member.name}'", str(source), "do not use it"
-                    )
-                content = tar.extractfile(member)
-                file = target / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                with file.open("wb") as stream:
-                    shutil.copyfileobj(content, stream)  # type: ignore[arg-type]  # a regular file has content
-                file.chmod(0o755 if member.mode & 0o100 else 0o644)
-    except (tarfile.TarError, EOFError) as error:
-        raise PlumbError(f"the archive is damaged: {error}", str(source), "copy it again") from None
-
-
-def _verify(source: Path, folder: Path) -> None:
-    """Every file is in the list with its SHA-256, and every line of the list has its file."""
-    sums = folder / SUMS
-    if not sums.is_file():
-        raise PlumbError(f"no {SUMS} in the archive", str(source), "plumb stack pack makes a complete one")
-    wanted = {}
-    for line in sums.read_text(encoding="utf-8").splitlines():
-        digest, _, name = line.partition("  ")
-        wanted[name] = digest
-    found = {str(file.relative_to(folder)): file for file in _files(folder) if file != sums}
-    for name in sorted(wanted.keys() | found.keys()):
-        if name not in found or name not in wanted or manifest.sha256(found[name]) != wanted[name]:
-            raise PlumbError(
-                f"the archive was tampered with: {name} is not what the list says", str(source), "do not use it"
-            )

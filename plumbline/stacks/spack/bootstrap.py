@@ -24,8 +24,10 @@ from plumbline.stacks.lock import alone
 from plumbline.stacks.spack import settings
 
 OWNER = "spack"
-#: The folder that an unpacked archive (:mod:`plumbline.stacks.spack.pack`) leaves; then nothing comes from a network.
+#: The folder that an unpacked archive leaves (:mod:`plumbline.stacks.spack.archive`); then no network is used.
 AIRGAP = "airgap"
+#: In it, Spack's index of the packages.
+INDEX = "index"
 _GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
 
 
@@ -49,8 +51,25 @@ def prepare() -> Base:
 
 def airgap() -> Path | None:
     """The unpacked archive, if there is one."""
-    place = settings.home() / AIRGAP
+    place = (settings.home() / AIRGAP).resolve()
     return place if (place / "complete").exists() else None
+
+
+def cache() -> Path:
+    """Where Spack keeps what it can make again (``misc_cache`` in ``spack-env/common/config.yaml``)."""
+    return settings.home() / "cache"
+
+
+def index_files(folder: Path) -> list[Path]:
+    """The index files of the pinned packages in a cache of Spack; those of other repositories are small."""
+    return sorted(folder.glob("*/builtin-*-index.json"))
+
+
+def _index() -> None:
+    """Take the archive's index of the packages. Spack holds it for valid because it is younger than their files."""
+    source = settings.home() / AIRGAP / INDEX
+    for file in index_files(source):
+        files.replace(cache() / file.relative_to(source), file.read_text(encoding="utf-8"))
 
 
 def _source(part: str) -> Path:
@@ -91,6 +110,8 @@ def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
             "the tag was moved: do not use it",
         )
     fresh.rename(place)
+    if local and part == "packages":
+        _index()
 
 
 def _git(place: Path, *arguments: str) -> str:
@@ -132,20 +153,25 @@ def _configure(base: Base) -> None:
     _write(scope / "repos.yaml", {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}})
 
 
+def buildcaches() -> list[Path]:
+    """The folders with binaries, in the order in which they are looked into."""
+    return list(_folders("PLUMB_SPACK_BUILDCACHE", "buildcache").values())
+
+
+def _folders(variable: str, part: str) -> dict[str, Path]:
+    """The folder that ``variable`` names and the ``part`` of the unpacked archive, those that there are."""
+    given, local = os.environ.get(variable), airgap()
+    found = {"given": Path(given).resolve()} if given else {}
+    return {**found, "airgap": local / part} if local else found
+
+
 def _mirrors() -> dict[str, dict[str, object]]:
     """Folders with sources and with binaries; Spack's public mirror stays where a network is."""
     found: dict[str, dict[str, object]] = {}
-    local = airgap()
-    binaries = [("given", os.environ.get("PLUMB_SPACK_BUILDCACHE"))]
-    binaries.append(("airgap", str(local / "buildcache") if local else None))
-    for name, given in binaries:
-        if given:
-            url = f"file://{Path(given).resolve()}"
-            found[f"{name}-binaries"] = {"url": url, "binary": True, "source": False, "signed": False}
-    sources = [("given", os.environ.get("PLUMB_SPACK_MIRROR")), ("airgap", str(local / "mirror") if local else None)]
-    for name, given in sources:
-        if given:
-            found[f"{name}-sources"] = {"url": f"file://{Path(given).resolve()}", "binary": False, "source": True}
+    for name, folder in _folders("PLUMB_SPACK_BUILDCACHE", "buildcache").items():
+        found[f"{name}-binaries"] = {"url": f"file://{folder}", "binary": True, "source": False, "signed": False}
+    for name, folder in _folders("PLUMB_SPACK_MIRROR", "mirror").items():
+        found[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
     return found
 
 

@@ -6,5 +6,6 @@
 #SBATCH --output=rfm_job.out
 #SBATCH --error=rfm_job.err
 #SBATCH --time=0:4:0
+#SBATCH --exclusive
 export PLUMB_ROOT=ROOT
 ROOT/.venv/bin/plumb launch variant.json --records records.jsonl

@@ -1,0 +1,175 @@
+"""What the playbooks decide: whether an inventory's values are in order, and which files go which way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+#: a site, a partition: as ``plumb site init`` takes them
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+#: a folder on the cluster: absolute, nothing that a shell, make or PATH would read as something else
+FOLDER = re.compile(r"(/[A-Za-z0-9._][A-Za-z0-9._+@-]*)+")
+#: an option of the scheduler; it becomes an argument, and a comment line of job scripts
+OPTION = re.compile(r"-[A-Za-z0-9 ._:,=@+/&|*()%~^\[\]-]+")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+STACK = re.compile(r"([a-z]+:)?[A-Za-z0-9][A-Za-z0-9._+@-]*")
+PROGRAM = re.compile(r"(/?[A-Za-z0-9._][A-Za-z0-9._+-]*)(/[A-Za-z0-9._][A-Za-z0-9._+-]*)*")
+#: a file below a folder; what is called otherwise is never carried from machine to machine
+FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:@-]*(/[A-Za-z0-9][A-Za-z0-9._+=:@-]*)*")
+
+#: what has to be on PATH of the login host for each scheduler
+COMMANDS = {
+    "local": (),
+    "slurm": ("sbatch", "srun", "sinfo", "scontrol", "sacct"),
+    "squeue": ("sbatch", "srun", "sinfo", "scontrol", "squeue"),
+    "pbs": ("qsub", "qstat", "pbsnodes"),
+    "sge": ("qsub", "qstat", "qhost"),
+    "lsf": ("bsub", "bjobs", "bhosts"),
+    "flux": ("flux",),
+    "ssh": ("ssh",),
+}
+
+
+def faults(values: dict[str, Any]) -> list[str]:
+    """What is wrong with the inventory, one line for each value; an empty list if nothing is.
+
+    ``values`` has the keys ``root``, ``here``, ``site``, ``partitions``, ``stacks``, ``python`` and ``environment``.
+    """
+    found = []
+    root = str(values["root"])
+    if not values["here"] and (not FOLDER.fullmatch(root) or ".." in root.split("/")):
+        found.append(f"plumb_root: {root!r} has to be an absolute path of letters, digits and . _ + @ -")
+    if not NAME.fullmatch(str(values["site"])):
+        found.append(f"plumb_site: {str(values['site'])!r} has to be letters, digits, _ and -")
+    if not PROGRAM.fullmatch(str(values["python"])):
+        found.append(f"plumb_python: {str(values['python'])!r} has to be a program or its path")
+    found += _environment("plumb_environment", values["environment"])
+    for stack in values["stacks"]:
+        if not STACK.fullmatch(str(stack)):
+            found.append(f"plumb_stacks: {str(stack)!r} has to be a stack such as openmpi or spack:mpich")
+    names = [str(part.get("name")) for part in values["partitions"]]
+    if not names:
+        found.append("plumb_partitions: at least one is needed")
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        found.append(f"plumb_partitions: two are called {name!r}")
+    for part in values["partitions"]:
+        found += _partition(part)
+    return found
+
+
+def _partition(part: dict[str, Any]) -> list[str]:
+    name = str(part.get("name"))
+    place = f"plumb_partitions: {name!r}"
+    if not NAME.fullmatch(name):
+        return [f"{place} has to be letters, digits, _ and -"]
+    found = []
+    for option in part.get("access") or []:
+        if not OPTION.fullmatch(str(option)):
+            found.append(f"{place}: access {str(option)!r} has to be one option such as --partition={name}")
+    for host in part.get("hosts") or []:
+        if not HOST.fullmatch(str(host)):
+            found.append(f"{place}: hosts {str(host)!r} cannot be a host's name")
+    if part.get("nodes") is not None and int(part["nodes"]) < 1:
+        found.append(f"{place}: nodes {part['nodes']} has to be 1 or more")
+    if part.get("scheduler") == "ssh" and not part.get("hosts"):
+        found.append(f"{place}: without a scheduler the nodes have to be named: hosts: [node1, node2]")
+    return found + _environment(place, part.get("environment") or {})
+
+
+def _environment(place: str, variables: dict[str, Any]) -> list[str]:
+    found = [f"{place}: {str(name)!r} cannot be a variable" for name in variables if not VARIABLE.fullmatch(str(name))]
+    for name, value in variables.items():
+        if not str(value).isprintable():
+            found.append(f"{place}: the value of {str(name)!r} has a character that cannot be printed")
+    return found
+
+
+def commands(partitions: Iterable[dict[str, Any]]) -> list[str]:
+    """The programs that the partitions' schedulers need on the login host."""
+    return sorted({program for part in partitions for program in COMMANDS[part.get("scheduler", "local")]})
+
+
+def job(part: dict[str, Any], command: list[str], seconds: int) -> list[str]:
+    """The argument list that runs ``command`` on one node of a partition, waits, and gives up after ``seconds``."""
+    access = [str(option) for option in part.get("access") or []]
+    kind = part["scheduler"]
+    forms = {
+        "slurm": ["srun", "--quiet", "--job-name=plumb-preflight", "--chdir=/", "--nodes=1", "--ntasks=1", "--time=1"],
+        "pbs": ["qsub", "-N", "plumb-preflight", "-j", "oe", "-o", "/dev/null", "-W", "block=true"],
+        "sge": ["qsub", "-N", "plumb-preflight", "-j", "y", "-o", "/dev/null", "-sync", "y", "-b", "y"],
+        "lsf": ["bsub", "-K", "-J", "plumb-preflight", "-o", "/dev/null", "-n", "1", "-W", "1"],
+        "flux": ["flux", "run", "--job-name=plumb-preflight", "-N1", "-n1", "-t", "1m"],
+        "ssh": ["ssh", "-o", "BatchMode=yes"],
+    }
+    forms["squeue"] = forms["slurm"]
+    if kind not in forms:
+        raise AnsibleFilterError(f"scheduler '{kind}' has no jobs")
+    # an interrupt is what these programs cancel their waiting job at
+    arguments = ["timeout", "--signal=INT", "--kill-after=10", str(seconds), *forms[kind], *access]
+    if kind == "ssh":
+        arguments.append(str(part["hosts"][0]))
+    if kind == "pbs":
+        arguments.append("--")
+    return [*arguments, *command]
+
+
+def sums(found: dict[str, Any], folder: str) -> dict[str, str]:
+    """Path below ``folder`` -> checksum, from what ``ansible.builtin.find`` found there; odd names are left out."""
+    prefix = folder.rstrip("/") + "/"
+    pairs = {item["path"]: item["checksum"] for item in found.get("files", []) if item["path"].startswith(prefix)}
+    below = {path[len(prefix) :]: checksum for path, checksum in pairs.items()}
+    return {path: below[path] for path in sorted(below) if FILE.fullmatch(path)}
+
+
+def directions(control: dict[str, str], cluster: dict[str, str], base: dict[str, str]) -> dict[str, list[str]]:
+    """Which files go to the cluster, which come from there, and which were changed on both sides since ``base``.
+
+    All three are of :func:`sums`; ``base`` is what both sides had when they were last alike.
+    """
+    result: dict[str, list[str]] = {"push": [], "fetch": [], "conflict": []}
+    for path in sorted(control.keys() | cluster.keys()):
+        ours, theirs, before = control.get(path), cluster.get(path), base.get(path)
+        if ours == theirs:
+            continue
+        if theirs is None or (ours is not None and theirs == before):
+            result["push"].append(path)
+        elif ours is None or ours == before:
+            result["fetch"].append(path)
+        else:
+            result["conflict"].append(path)
+    return result
+
+
+def differing(theirs: dict[str, str], ours: dict[str, str]) -> list[str]:
+    """The files of ``theirs`` that ``ours`` lacks or has otherwise."""
+    return [path for path, checksum in theirs.items() if ours.get(path) != checksum]
+
+
+def shown(difference: str) -> str:
+    """A difference for people: new files of empty references are only counted."""
+    parts = re.split(r"^(?=--- )", difference, flags=re.MULTILINE)
+    kept = [part for part in parts if not re.match(r"--- /dev/null\n\+\+\+ .*/references/", part)]
+    if len(kept) == len(parts):
+        return difference
+    last = parts[-1].splitlines()[-1] if parts[-1] not in kept else ""
+    return "".join(kept) + f"{len(parts) - len(kept)} new files of empty references\n{last}"
+
+
+class FilterModule:
+    """The filters by the names that playbooks use."""
+
+    def filters(self) -> dict[str, Any]:
+        """Name -> function."""
+        return {
+            "plumb_faults": faults,
+            "plumb_commands": commands,
+            "plumb_job": job,
+            "plumb_sums": sums,
+            "plumb_directions": directions,
+            "plumb_differing": differing,
+            "plumb_shown": shown,
+        }

@@ -1,0 +1,121 @@
+"""The nodes of a launch: which ones they are, and what each of them is.
+
+``python -m plumbline.launch.hosts FOLDER`` runs once on every node and leaves that node's provenance in FOLDER.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, provenance
+from plumbline.errors import PlumbError
+from plumbline.launch import launchers, process
+from plumbline.witness.compare_nodes import same_host
+
+#: seconds in which every node must have answered
+PATIENCE_S = 60.0
+
+
+def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
+    """The hosts of a launch on ``nodes`` nodes of a partition without a scheduler, this one first; else none.
+
+    Raises :class:`PlumbError` where the partition names too few, or not the host that this runs on.
+    """
+    named = tuple(partition.get("hosts", ()))
+    where = f"partition {partition['name']}"
+    if not named:
+        if nodes > 1 and partition["scheduler"] in ("local", "ssh"):
+            cure = "name them in site.yaml: hosts: [node1, node2]"
+            raise PlumbError(f"{nodes} nodes asked, and neither a scheduler nor hosts gives them", where, cure)
+        return ()
+    here = socket.gethostname()
+    own = next((name for name in named if same_host(name, here)), None)
+    if own is None:
+        cure = f"its hosts are {', '.join(named)}: start it on one of them, or set scheduler: ssh"
+        raise PlumbError(f"this host, {here}, is none of the partition's", where, cure)
+    if nodes > len(named):
+        raise PlumbError(f"{nodes} nodes asked, hosts names {len(named)}", where, "name more, or ask for fewer")
+    return (own, *(name for name in named if name != own))[:nodes] if nodes > 1 else ()
+
+
+def allocated(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts of this job as the scheduler tells them, each once; none where it does not.
+
+    Slurm: SLURM_JOB_NODELIST by scontrol(1). PBS: a line a slot in PBS_NODEFILE. LSF: words of LSB_HOSTS. Grid Engine:
+    the first word of each line of PE_HOSTFILE.
+    """
+    found: list[str] = []
+    if "SLURM_JOB_NODELIST" in environment and shutil.which("scontrol"):
+        command = ["scontrol", "show", "hostnames", environment["SLURM_JOB_NODELIST"]]
+        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout.split()
+    elif "LSB_HOSTS" in environment:
+        found = environment["LSB_HOSTS"].split()
+    else:
+        for name in ("PBS_NODEFILE", "PE_HOSTFILE"):
+            file = Path(environment.get(name, ""))
+            if file.is_file():
+                found = [line.split()[0] for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return tuple(dict.fromkeys(found))
+
+
+def collect(
+    launcher: dict[str, Any],
+    layout: launchers.Layout,
+    exported: tuple[str, ...],
+    environment: Mapping[str, str],
+    folder: Path,
+) -> list[dict[str, Any]]:
+    """Provenance of every node of ``layout``, by one process on each, started as the ranks are.
+
+    A node that does not answer has an element with ``missing``, the reason, and its name if that is known.
+    ``folder`` lies on a file system of all nodes. Raises what :func:`process.run` does.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    single = dataclasses.replace(layout, ranks_per_node=1, round_robin=False)
+    start = launchers.prefix(launcher, single, True, exported)
+    command = [*start.arguments, sys.executable, "-m", "plumbline.launch.hosts", str(folder)]
+    ended = process.run(command, {**environment, **start.environment}, folder, PATIENCE_S)
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    lost = layout.nodes - len(found)
+    if lost > 0:
+        seen = [item["hostname"] for item in found]
+        names: list[str | None] = list(unseen(layout.hosts or allocated(environment), seen))
+        why = f"no answer: {_why(ended, folder)}"
+        found += [{"hostname": name, "missing": why} for name in (names + [None] * lost)[:lost]]
+    else:
+        shutil.rmtree(folder)
+    return found
+
+
+def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
+    """Those of the names ``known`` that are none of the hosts ``seen``."""
+    return [name for name in known if not any(same_host(name, host) for host in seen)]
+
+
+def _why(ended: process.Ended, folder: Path) -> str:
+    if ended.status == "timeout":
+        return f"ended after {PATIENCE_S:g} s"
+    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").split("\n")
+    said = next((line.strip() for line in lines if re.search(r"\w", line)), "")
+    return f"the launcher ended with status {ended.exit_code}{f': {said}' if said else ''}"
+
+
+def main() -> int:
+    """Write this host's provenance to ``argv[1]``/HOST.json, whole or not at all."""
+    files.replace(Path(sys.argv[1]) / f"{os.uname().nodename}.json", json.dumps(provenance.collect()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

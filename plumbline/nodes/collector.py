@@ -1,0 +1,656 @@
+# ruff: noqa: UP006, UP022, UP035, UP045
+"""Facts of the node this runs on, as ``DIR/HOST.json``, and its topology as ``DIR/HOST.xml``.
+
+    python3 collector.py --output DIR [--topology-program plumb-bind]
+
+It runs alone on a compute node: standard library only, Python 3.6 syntax, no root. Nothing is guessed: what cannot be
+read is null and named in ``missing`` with the reason. Schema of the file: ``plumbline/schemas/node.json``.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+#: seconds that a helper program may take
+PATIENCE = 20
+VIRTUAL = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "bochs", "hyper-v", "virtual")
+#: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
+VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
+SIMD = {
+    "sse2",
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512dq",
+    "avx512vl",
+    "avx512_bf16",
+    "asimd",
+    "sve",
+    "sve2",
+}
+#: lines of ``scontrol show config`` that decide where a job's processes may run
+SLURM = ("TaskPlugin", "TaskPluginParam", "SelectType", "SelectTypeParameters", "ProctrackType", "MpiDefault")
+CGROUP_CONF = ("/etc/slurm/cgroup.conf", "/run/slurm/conf/cgroup.conf", "/etc/slurm-llnl/cgroup.conf")
+TOOLS = ("gcc", "g++", "gfortran", "clang", "icx", "cmake", "make", "python3", "numactl", "lstopo-no-graphics", "mpicc")
+
+
+class Reader:
+    """Small files of /proc and /sys below a root folder; what cannot be read is None, its reason in ``failures``."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self.root = root
+        self.failures = {}  # type: Dict[str, str]
+
+    def text(self, path: str) -> Optional[str]:
+        """The file's content without surrounding white space."""
+        try:
+            return (self.root / path).read_text(encoding="utf-8", errors="replace").strip() or None
+        except OSError as error:
+            self.failures[path] = error.strerror or str(error)
+            return None
+
+    def names(self, path: str, pattern: str = "*") -> List[str]:
+        """Paths below the root that match, sorted as people count."""
+        found = [str(file.relative_to(self.root)) for file in (self.root / path).glob(pattern)]
+        return sorted(found, key=lambda name: [(len(part), part) for part in name.split("/")])
+
+    def number(self, path: str) -> Optional[int]:
+        """The file's content as a whole number."""
+        text = self.text(path)
+        try:
+            return None if text is None else int(text)
+        except ValueError:
+            return None
+
+    def flag(self, path: str) -> Optional[bool]:
+        """True unless the number in the file is 0."""
+        value = self.number(path)
+        return None if value is None else value != 0
+
+    def selected(self, path: str) -> Optional[str]:
+        """The choice in brackets of files like ``always [madvise] never``."""
+        words = (self.text(path) or "").split()
+        return next((word.strip("[]") for word in words if word.startswith("[")), None)
+
+    def same(self, folder: str, pattern: str) -> Optional[str]:
+        """The common content of all files that match, or all different ones joined by commas."""
+        found = {self.text(name) for name in self.names(folder, pattern)} - {None}
+        return ", ".join(sorted(str(text) for text in found)) or None
+
+    def cpuinfo(self, key: str) -> Optional[str]:
+        """The first value of ``key`` in /proc/cpuinfo."""
+        for line in (self.text("proc/cpuinfo") or "").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+        return None
+
+    def virtual(self) -> Optional[str]:
+        """Name of the hypervisor, ``yes`` if only the CPU flag tells, None on bare metal."""
+        kind = self.text("sys/hypervisor/type")
+        if kind:
+            return kind
+        vendor = (self.text("sys/class/dmi/id/sys_vendor") or "").lower()
+        for name in ("qemu", "vmware", "xen", "microsoft", "amazon", "google", "innotek"):
+            if name in vendor:
+                return name
+        return "yes" if " hypervisor" in " {}".format(self.cpuinfo("flags") or "") else None
+
+    def turbo(self) -> Optional[bool]:
+        """Whether the clock may rise above nominal (intel_pstate or the generic boost switch)."""
+        no_turbo = self.flag("sys/devices/system/cpu/intel_pstate/no_turbo")
+        if no_turbo is not None:
+            return not no_turbo
+        return self.flag("sys/devices/system/cpu/cpufreq/boost")
+
+    def smt(self) -> Optional[bool]:
+        """Whether two hardware threads share a core."""
+        return self.flag("sys/devices/system/cpu/smt/active")
+
+    def load(self) -> Optional[List[float]]:
+        """1, 5 and 15 minute load."""
+        words = (self.text("proc/loadavg") or "").split()
+        return [float(word) for word in words[:3]] if len(words) >= 3 else None
+
+    def memory(self, path: str = "proc/meminfo") -> Optional[int]:
+        """Bytes of memory the kernel manages: of the host, or in a NUMA node's own ``meminfo``."""
+        found = re.search(r"MemTotal:\s*(\d+) kB", self.text(path) or "")
+        return int(found.group(1)) * 1024 if found else None
+
+    def allowed(self) -> Optional[str]:
+        """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
+        found = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
+        return found.group(1) if found else None
+
+    def cgroup(self) -> Dict[str, Any]:
+        """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, whichever version serves them."""
+        found = {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": self.allowed()}  # type: Dict[str, Any]
+        for folder in self._cgroup_folders():
+            quota = (self.text(folder + "/cpu.max") or "").split()
+            if len(quota) == 2 and quota[0] != "max":
+                found["cpu_quota"] = int(quota[0]) / int(quota[1])
+            period = self.number(folder + "/cpu.cfs_period_us")
+            slice_us = self.number(folder + "/cpu.cfs_quota_us")
+            if period and slice_us and slice_us > 0:
+                found["cpu_quota"] = slice_us / period
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                limit = self.number(folder + "/" + name)
+                if limit is not None and limit < 1 << 60:
+                    found["memory_limit_bytes"] = limit
+        return found
+
+    def _cgroup_folders(self) -> List[str]:
+        """The folder of this process in every hierarchy, and its ancestors: a limit of a parent binds too."""
+        folders = []  # type: List[str]
+        for line in (self.text("proc/self/cgroup") or "").splitlines():
+            controllers, _, path = line.partition(":")[2].partition(":")
+            named = controllers and not controllers.startswith("name=")
+            base = "sys/fs/cgroup/" + controllers if named else "sys/fs/cgroup"
+            parts = [part for part in path.split("/") if part and part != ".."]
+            folders += ["/".join([base, *parts[:length]]) for length in range(len(parts) + 1)]
+        return folders
+
+
+# --- facts for physical limits
+
+
+def limits() -> Dict[str, Any]:
+    """Everything that can be read of this host for its physical limits; what is not told is absent."""
+    found = memory()
+    found.update(core())
+    found.update(links())
+    return found
+
+
+def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/system/cpu")) -> Dict[str, Any]:
+    """Highest clock of a core (cpufreq) and width of its vector registers (CPU flags); what is not told is absent.
+
+    How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
+    """
+    found = {}  # type: Dict[str, Any]
+    clock = _highest_clock(cpus)
+    if clock:
+        found["core_ghz"] = clock / 1e6
+    flags = _flags(_word(cpuinfo))
+    width = next((bits for flag, bits in VECTORS if flag in flags), None)
+    if width is not None:
+        found["simd_bits"] = width
+    return found
+
+
+def links(infiniband: Path = Path("/sys/class/infiniband"), net: Path = Path("/sys/class/net")) -> Dict[str, Any]:
+    """Rate of all active links together: of the InfiniBand ports, or else of the network cards.
+
+    Absent if one of them does not tell its rate: the sum of the others would be too low a limit.
+    """
+    ports = [port for port in infiniband.glob("*/ports/*") if _word(port / "state").endswith("ACTIVE")]
+    if ports:
+        rates = [_rate(_word(port / "rate")) for port in ports]
+        gbits = [rate for rate in rates if rate is not None]
+    else:
+        ports = [card for card in net.glob("*") if (card / "device").exists() and _word(card / "operstate") == "up"]
+        speeds = [_word(card / "speed") for card in ports]
+        gbits = [int(speed) / 1000 for speed in speeds if speed.isdecimal()]
+    return {"link_gbit": sum(gbits)} if len(gbits) == len(ports) and sum(gbits) > 0 else {}
+
+
+def memory() -> Dict[str, Any]:
+    """Memory channels and their rate from the firmware's tables; empty unless they can be read and say so."""
+    if no_memory_tables() is not None:
+        return {}
+    return parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
+
+
+def no_memory_tables() -> Optional[str]:
+    """Why the firmware's memory tables cannot be read here; None if they can.
+
+    They need root, ``dmidecode`` and real hardware: the tables of a virtual machine describe nothing.
+    """
+    if os.geteuid() != 0:
+        return "only root may read the firmware's tables (dmidecode)"
+    if shutil.which("dmidecode") is None:
+        return "dmidecode is not installed"
+    return "a virtual machine's firmware tables describe nothing" if is_virtual() else None
+
+
+def is_virtual(product: Path = Path("/sys/class/dmi/id")) -> bool:
+    """Whether this is a virtual machine; also when it cannot be told."""
+    try:
+        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        name = " ".join((product / entry).read_text(encoding="utf-8") for entry in ("sys_vendor", "product_name"))
+    except OSError:
+        return True
+    return " hypervisor" in cpuinfo or any(word in name.lower() for word in VIRTUAL)
+
+
+def parse_dmidecode(text: str) -> Dict[str, Any]:
+    """Facts from ``dmidecode --type 17``; each populated module has lines such as
+
+    ``Locator: P0 CHANNEL A`` / ``Configured Memory Speed: 4800 MT/s`` / ``Data Width: 64 bits``
+
+    Only told when every populated module has the same rate and its locators name socket and channel.
+    """
+    rates, widths, channels = set(), set(), set()
+    for block in re.split(r"\n\s*\n", text):
+        fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
+        size = fields.get("Size", "")
+        if "Memory Device" not in block or not size or size.startswith(("No Module", "0 ", "Unknown")):
+            continue
+        rates.add(fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed", ""))
+        widths.add(fields.get("Data Width", ""))
+        places = "{} {}".format(fields.get("Locator", ""), fields.get("Bank Locator", ""))
+        named = re.search(
+            r"(?:P|CPU|PROC|NODE)\s*_?(\d+)[ _-]*(?:CHANNEL|CH|DIMM)?[ _-]*([A-Z])\d*", places, re.IGNORECASE
+        )
+        channels.add((named.group(1), named.group(2).upper()) if named else None)
+    found = {}  # type: Dict[str, Any]
+    rate = re.match(r"(\d+) MT/s$", rates.pop()) if len(rates) == 1 else None
+    width = re.match(r"(\d+) bits$", widths.pop()) if len(widths) == 1 else None
+    if rate and int(rate.group(1)):
+        found["memory_mts"] = int(rate.group(1))
+    if width and int(width.group(1)) >= 8:
+        found["memory_bytes_per_transfer"] = int(width.group(1)) // 8
+    if channels and None not in channels:
+        known = [item for item in channels if item]
+        sockets = [sum(1 for item in known if item[0] == socket_) for socket_ in {item[0] for item in known}]
+        if len(set(sockets)) == 1:
+            found["memory_channels_per_package"] = sockets[0]
+    return found
+
+
+def _highest_clock(cpus: Path) -> Optional[int]:
+    """kHz, boost included. The driver acpi-cpufreq does not count boost: it is believed only where boost is off."""
+    clocks = []
+    for folder in cpus.glob("cpu[0-9]*/cpufreq"):
+        driver, clock = _word(folder / "scaling_driver"), _word(folder / "cpuinfo_max_freq")
+        if driver == "acpi-cpufreq" and _word(cpus / "cpufreq" / "boost") != "0":
+            return None
+        if clock.isdecimal() and int(clock) > 0:
+            clocks.append(int(clock))
+    return max(clocks) if clocks else None
+
+
+def _word(file: Path) -> str:
+    """What stands in a file; empty if it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _flags(cpuinfo: str) -> "set[str]":
+    lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
+    return {word for line in lines[:1] for word in line.split()}
+
+
+def _rate(text: str) -> Optional[float]:
+    """Gbit/s of a line such as ``100 Gb/sec (4X EDR)``."""
+    found = re.match(r"([\d.]+) Gb/sec", text)
+    return float(found.group(1)) if found else None
+
+
+def _answer(command: List[str]) -> Tuple[Optional[str], str]:
+    """Standard output of a program, or None and the reason."""
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=PATIENCE,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, f"{command[0]}: {error}"
+    if done.returncode != 0:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return None, lines[-1] if lines else f"{command[0]}: exit status {done.returncode}"
+    return done.stdout.decode("utf-8", "replace"), ""
+
+
+# --- topology
+
+
+def topology(program: Optional[str] = None) -> Tuple[Optional[str], str]:
+    """This machine as hwloc XML without serial numbers, or None and the reason.
+
+    By ``program`` (``plumb-bind``) if given, else by ``lstopo-no-graphics``, else by ``lstopo``.
+    """
+    reason = "neither plumb-bind nor lstopo-no-graphics is there"
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "topology.xml"
+        commands = [[program, "--export-topology", str(file)]] if program else []
+        for name in ("lstopo-no-graphics", "lstopo"):
+            found = shutil.which(name)
+            if found:
+                commands.append([found, "--of", "xml", "--force", str(file)])
+        for command in commands:
+            done, reason = _answer(command)
+            text = _word(file)
+            if done is not None and "<topology" in text:
+                return without_serials(text + "\n"), ""
+            reason = reason or f"{command[0]}: no topology was written"
+    return None, reason
+
+
+def without_serials(xml: str) -> str:
+    """``xml`` without serial numbers and UUIDs, which hwloc adds for root and which no site wants to publish."""
+    return re.sub(r"^ *<info name=\"DMI\w*(?:Serial|UUID|AssetTag)\"[^>]*/>\n", "", xml, flags=re.MULTILINE)
+
+
+# --- the node
+
+
+class Node:
+    """Collects the facts of one node; ``missing`` says what could not be read and why."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.missing = {}  # type: Dict[str, str]
+
+    def known(self, key: str, value: Any, *paths: str) -> Any:
+        """``value``; if it is None, ``key`` is noted as missing with the reason of the files it comes from."""
+        if value is None:
+            reasons = [f"/{path}: {self._why(path)}" for path in paths]
+            self.missing[key] = "; ".join(reasons) or "not told"
+        return value
+
+    def _why(self, path: str) -> str:
+        there = (self.reader.root / path).exists()
+        return self.reader.failures.get(path) or ("does not tell" if there else "is not there")
+
+    def cpu(self) -> Dict[str, Any]:
+        """Model, microcode and vector flags."""
+        read = self.reader
+        flags = _flags(read.text("proc/cpuinfo") or "")
+        return {
+            "model": self.known("cpu.model", read.cpuinfo("model name") or read.cpuinfo("CPU part"), "proc/cpuinfo"),
+            "microcode": self.known("cpu.microcode", read.cpuinfo("microcode"), "proc/cpuinfo"),
+            "simd": sorted(flags & SIMD),
+        }
+
+    def counts(self) -> Dict[str, Any]:
+        """Packages, cores and hardware threads that are online."""
+        base = "sys/devices/system/cpu"
+        packages, cores = set(), set()
+        threads = self.reader.names(base, "cpu[0-9]*/topology")
+        for folder in threads:
+            package = self.reader.text(folder + "/physical_package_id")
+            packages.add(package)
+            siblings = self.reader.text(folder + "/thread_siblings_list") or folder
+            cores.add(siblings)
+        found = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
+        return {key: self.known(key, value or None, base) for key, value in found.items()}
+
+    def numa(self) -> List[Dict[str, Any]]:
+        """NUMA nodes by OS index: CPUs, memory in MiB, distances to all nodes in their order."""
+        nodes = []
+        for folder in self.reader.names("sys/devices/system/node", "node[0-9]*"):
+            size = self.reader.memory(folder + "/meminfo")
+            distances = (self.reader.text(folder + "/distance") or "").split()
+            nodes.append(
+                {
+                    "node": int(folder.rsplit("node", 1)[1]),
+                    "cpus": self.reader.text(folder + "/cpulist") or "",
+                    "memory_mib": None if size is None else size >> 20,
+                    "distances": [int(word) for word in distances],
+                }
+            )
+        if not nodes:
+            self.missing["numa"] = "/sys/devices/system/node: no NUMA node is listed"
+        return nodes
+
+    def nics(self) -> List[Dict[str, Any]]:
+        """Network interfaces but the loopback; ``physical`` ones have a device below them."""
+        found = []
+        for folder in self.reader.names("sys/class/net"):
+            if folder.endswith("/lo") or not (self.reader.root / folder).is_dir():
+                continue
+            device = self.reader.root / folder / "device"
+            driver = device / "driver"
+            speed = self.reader.number(folder + "/speed")
+            found.append(
+                {
+                    "name": folder.rsplit("/", 1)[1],
+                    "physical": device.exists(),
+                    "driver": driver.resolve().name if driver.is_symlink() else None,
+                    "speed_mbit": speed if speed and speed > 0 else None,
+                    "state": self.reader.text(folder + "/operstate"),
+                    "numa": _numa_node(self.reader.number(folder + "/device/numa_node")),
+                }
+            )
+        return found
+
+    def hcas(self) -> List[Dict[str, Any]]:
+        """InfiniBand, RoCE and Omni-Path adapters with their ports."""
+        found = []
+        for folder in self.reader.names("sys/class/infiniband"):
+            ports = [
+                {
+                    "port": int(port.rsplit("/", 1)[1]),
+                    "state": (self.reader.text(port + "/state") or "").split(": ")[-1] or None,
+                    "rate_gbit": _rate(self.reader.text(port + "/rate") or ""),
+                    "link_layer": self.reader.text(port + "/link_layer"),
+                }
+                for port in self.reader.names(folder + "/ports", "[0-9]*")
+            ]
+            found.append(
+                {
+                    "name": folder.rsplit("/", 1)[1],
+                    "type": self.reader.text(folder + "/hca_type"),
+                    "numa": _numa_node(self.reader.number(folder + "/device/numa_node")),
+                    "ports": ports,
+                }
+            )
+        return found
+
+    def gpus(self) -> List[Dict[str, Any]]:
+        """PCI display and 3D controllers (class 0x03…)."""
+        found = []
+        for folder in self.reader.names("sys/bus/pci/devices"):
+            kind = self.reader.text(folder + "/class") or ""
+            if kind.startswith("0x03"):
+                found.append(
+                    {
+                        "address": folder.rsplit("/", 1)[1],
+                        "class": kind[2:6],
+                        "vendor": self.reader.text(folder + "/vendor"),
+                        "device": self.reader.text(folder + "/device"),
+                        "numa": _numa_node(self.reader.number(folder + "/numa_node")),
+                    }
+                )
+        return found
+
+    def knobs(self) -> Dict[str, Any]:
+        """Settings of the kernel that change figures."""
+        read, cpus = self.reader, "sys/devices/system/cpu"
+        frequency = cpus + "/cpu0/cpufreq"
+        thp = "sys/kernel/mm/transparent_hugepage/"
+        found = {}  # type: Dict[str, Any]
+        for key, value, path in (
+            ("governor", read.same(cpus, "cpu[0-9]*/cpufreq/scaling_governor"), frequency),
+            ("frequency_driver", read.same(cpus, "cpu[0-9]*/cpufreq/scaling_driver"), frequency),
+            ("turbo", read.turbo(), cpus + "/cpufreq/boost"),
+            ("thp", read.selected(thp + "enabled"), thp + "enabled"),
+            ("thp_defrag", read.selected(thp + "defrag"), thp + "defrag"),
+            ("numa_balancing", read.flag("proc/sys/kernel/numa_balancing"), "proc/sys/kernel/numa_balancing"),
+            ("zone_reclaim", read.number("proc/sys/vm/zone_reclaim_mode"), "proc/sys/vm/zone_reclaim_mode"),
+            ("swappiness", read.number("proc/sys/vm/swappiness"), "proc/sys/vm/swappiness"),
+            ("perf_event_paranoid", read.number("proc/sys/kernel/perf_event_paranoid"), "proc/sys/kernel"),
+            ("clocksource", read.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+             "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        ):  # fmt: skip
+            found[key] = self.known("knobs." + key, value, path)
+        soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        found["memlock_bytes"] = "unlimited" if soft == resource.RLIM_INFINITY else soft
+        return found
+
+    def mount(self, folder: Path) -> Dict[str, Any]:
+        """The mount that ``folder`` (the shared one) lies on: the longest mount point above it."""
+        place, best = str(folder.resolve()), None  # type: Tuple[str, Optional[List[str]]]
+        for line in (self.reader.text("proc/self/mounts") or "").splitlines():
+            words = line.split()
+            point = words[1].replace("\\040", " ")
+            inside = place == point or place.startswith(point.rstrip("/") + "/")
+            if inside and (best is None or len(point) >= len(best[1])):
+                best = [words[0], point, words[2]]
+        if best is None:
+            self.missing["mount"] = f"/proc/self/mounts names no mount for {place}"
+            return {}
+        return {"path": best[1], "type": best[2], "source": best[0]}
+
+    def tools(self) -> Dict[str, Dict[str, str]]:
+        """Compilers and tools on PATH with the first line of their ``--version``."""
+        found = {}
+        for name in TOOLS:
+            path = shutil.which(name)
+            if path is None:
+                continue
+            text, reason = _answer([path, "--version"])
+            lines = (text or "").strip().splitlines()
+            found[name] = {"path": path, "version": lines[0][:200] if lines else ""}
+            if not lines:
+                self.missing[f"tools.{name}.version"] = reason or "nothing was printed"
+        return found
+
+    def scheduler(self) -> Dict[str, Any]:
+        """What decides about binding: Slurm's settings, and what the environment asks for."""
+        found = {}
+        if "SLURM_STEP_ID" in os.environ:
+            self.missing["scheduler.SLURM_CPU_BIND"] = "set by the srun that started the collector"
+        elif "SLURM_CPU_BIND" in os.environ:
+            found["SLURM_CPU_BIND"] = os.environ["SLURM_CPU_BIND"]
+        if shutil.which("scontrol") is None:
+            self.missing["scheduler"] = "scontrol is not on PATH"
+        elif os.environ.get("SLURM_PROCID", "0") != "0":
+            self.missing["scheduler"] = "asked on the first node of the job only, to spare the controller"
+        else:
+            text, reason = _answer(["scontrol", "show", "config"])
+            if text is None:
+                self.missing["scheduler"] = reason
+            for key, value in re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text or "", re.MULTILINE):
+                if key in SLURM:
+                    found[key] = value
+        constrain = next((text for text in map(self.reader.text, (path[1:] for path in CGROUP_CONF)) if text), None)
+        if constrain is None:
+            self.missing["scheduler.ConstrainCores"] = "none of {} can be read".format(", ".join(CGROUP_CONF))
+        else:
+            line = re.search(r"^\s*ConstrainCores\s*=\s*(\w+)", constrain, re.MULTILINE | re.IGNORECASE)
+            found["ConstrainCores"] = line.group(1) if line else "no"
+        return found
+
+    def limits(self) -> Dict[str, Any]:
+        """Facts for physical limits; why those that every site wants are absent."""
+        found = limits()
+        reason = no_memory_tables() or "the firmware's tables do not tell it for all modules alike"
+        for key in ("memory_channels_per_package", "memory_mts", "memory_bytes_per_transfer"):
+            if key not in found:
+                self.missing["limits." + key] = reason
+        for key, why in (
+            ("core_ghz", "cpufreq does not tell the highest clock"),
+            ("simd_bits", "no CPU flag tells it"),
+            ("link_gbit", "no active link tells its rate"),
+        ):
+            if key not in found:
+                self.missing["limits." + key] = why
+        return found
+
+
+def _numa_node(number: Optional[int]) -> Optional[int]:
+    """The kernel says -1 for a device that is near to no node in particular."""
+    return number if number is not None and number >= 0 else None
+
+
+def distribution(reader: Reader) -> Optional[str]:
+    """PRETTY_NAME of /etc/os-release."""
+    found = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release") or "", re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Path("/")) -> Dict[str, Any]:
+    """All facts of this node; the times are taken first, because nodes are compared by them."""
+    now, monotonic = time.time(), time.monotonic()
+    reader = Reader(root)
+    node = Node(reader)
+    facts = {
+        "schema": 1,
+        "host": name,
+        "job": job,
+        "time": now,
+        "monotonic": monotonic,
+        "machine": platform.machine(),
+        "kernel": platform.release(),
+        "distribution": node.known("distribution", distribution(reader), "etc/os-release"),
+        "virtual": reader.virtual(),
+        "cpu": node.cpu(),
+    }  # type: Dict[str, Any]
+    facts.update(node.counts())
+    facts["smt"] = node.known("smt", reader.smt(), "sys/devices/system/cpu/smt/active")
+    facts["cpus_online"] = node.known("cpus_online", reader.text("sys/devices/system/cpu/online"))
+    facts["memory_bytes"] = node.known("memory_bytes", reader.memory(), "proc/meminfo")
+    facts["numa"] = node.numa()
+    facts["cgroup"] = reader.cgroup()
+    facts["load"] = node.known("load", reader.load(), "proc/loadavg")
+    facts["nics"], facts["hcas"], facts["gpus"] = node.nics(), node.hcas(), node.gpus()
+    facts["knobs"] = node.knobs()
+    facts["limits"] = node.limits()
+    facts["mount"] = node.mount(output)
+    facts["tools"] = node.tools()
+    facts["scheduler"] = node.scheduler()
+    facts["missing"] = node.missing
+    return facts
+
+
+def write(file: Path, text: str) -> None:
+    """Write ``file`` (mode 0640) in one step: temporary name, fsync, rename."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    handle = os.open(str(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            os.fchmod(stream.fileno(), 0o640)
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink()
+        raise
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Collect and write; status 2 and one line if the files cannot be written."""
+    parser = argparse.ArgumentParser(description="Write the facts of this node to DIR/HOST.json and DIR/HOST.xml.")
+    parser.add_argument("--output", required=True, metavar="DIR")
+    parser.add_argument("--topology-program", metavar="PROGRAM", help="plumb-bind; default: lstopo")
+    parser.add_argument("--host", default=os.environ.get("SLURMD_NODENAME") or socket.gethostname())
+    parser.add_argument("--job", help="name of the collection, the same on all its nodes")
+    arguments = parser.parse_args(argv)
+    if not re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*$", arguments.host):
+        parser.error(f"'{arguments.host}' is not a host name")
+    output = Path(arguments.output)
+    facts = collect(arguments.host, output, arguments.job)
+    xml, reason = topology(arguments.topology_program)
+    if xml is None:
+        facts["missing"]["topology"] = reason
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if xml is not None:
+            write(output / (arguments.host + ".xml"), xml)
+        write(output / (arguments.host + ".json"), json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        sys.stderr.write(f"collector: cannot write to {output}: {error.strerror}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

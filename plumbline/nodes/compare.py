@@ -1,0 +1,218 @@
+"""Which nodes differ from the others, and in what."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from plumbline.nodes import names
+from plumbline.nodes.read import Facts
+
+#: sizes of memory that differ by less are the same: firmware reserves a little more or less
+MEMORY = 0.01
+#: seconds that a clock may be off
+CLOCK = 1.0
+Fingerprint = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``what`` is ``here`` on these nodes, and ``usual`` on ``others`` nodes that answered."""
+
+    nodes: list[str]
+    what: str
+    here: str
+    usual: str
+    others: int
+
+    def where(self) -> str:
+        """The nodes in one word; ``?`` where no name is known."""
+        return "?" if self.nodes == ["?"] else names.fold(self.nodes)
+
+    def line(self) -> str:
+        """As people say it."""
+        if not self.what:
+            return f"{self.where()}: {self.here}"
+        if not self.usual:
+            return f"{self.where()}: {self.what} {self.here}"
+        verb = "other has" if self.others == 1 else "others have"
+        return f"{self.where()}: {self.what} {self.here}, {self.others} {verb} {self.usual}"
+
+
+@dataclass
+class Comparison:
+    """``groups``: names of like nodes, the largest group (the norm) first."""
+
+    groups: list[list[str]]
+    norm: Fingerprint
+    differences: list[Difference] = field(default_factory=list)
+    #: how far apart the nodes' time stamps of one job lie, in seconds
+    spread: float = 0.0
+    answered: int = 0
+    asked: int = 0
+
+    def differing(self) -> list[str]:
+        """Every node that is named, those that did not answer included."""
+        return sorted({name for difference in self.differences for name in difference.nodes})
+
+    def document(self) -> dict[str, Any]:
+        """As ``plumb nodes compare --json`` prints it."""
+        return {
+            "asked": self.asked, "answered": self.answered, "groups": self.groups, "norm": self.norm,
+            "differences": [asdict(item) for item in self.differences], "clock_spread_s": round(self.spread, 3),
+            "differing": self.differing(),
+        }  # fmt: skip
+
+
+def compare(facts: Facts) -> Comparison:
+    """Group the nodes that are alike and name what differs on the others; nodes without an answer come first."""
+    prints = fingerprints(facts.nodes)
+    members: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, fingerprint in prints.items():
+        members[tuple(fingerprint.values())].append(name)
+    groups = sorted((sorted(group) for group in members.values()), key=lambda group: (-len(group), group))
+    norm = prints[groups[0][0]]
+    unnamed = facts.unnamed()
+    result = Comparison(groups, norm, _absent(facts, unnamed), answered=len(facts.nodes))
+    result.asked = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
+    counts = {what: Counter(fingerprint[what] for fingerprint in prints.values()) for what in norm}
+    apart: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for group in groups[1:]:
+        for what, here in prints[group[0]].items():
+            if here != norm[what]:
+                apart[what, here] += group
+    for (what, here), group in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
+        usual = norm[what]
+        result.differences.append(Difference(sorted(group), what, here, usual, counts[what][usual]))
+    times = {name: float(node["time"]) for name, node in facts.nodes.items()}
+    result.spread = max(times.values()) - min(times.values())
+    result.differences += clocks(times, facts.job)
+    return result
+
+
+def fingerprints(nodes: Mapping[str, dict[str, Any]]) -> dict[str, Fingerprint]:
+    """What has to be the same on like nodes, as words for people; the same keys in the same order for every node."""
+    sizes = _memory_classes([node["memory_bytes"] for node in nodes.values()])
+    return {name: _fingerprint(node, sizes) for name, node in nodes.items()}
+
+
+def _fingerprint(node: dict[str, Any], sizes: dict[int, int]) -> Fingerprint:
+    knobs, size = node["knobs"], node["memory_bytes"]
+    return {
+        "CPU": _said(node["cpu"]["model"]),
+        "packages/cores/threads": "/".join(_said(node[key]) for key in ("packages", "cores", "threads")),
+        "CPUs allowed": _said(_length(node["cgroup"]["cpus_allowed"])),
+        "NUMA": _numa(node["numa"]),
+        "memory": "not readable" if size is None else f"{sizes[size] / 2**30:.1f} GiB",
+        "kernel": node["kernel"],
+        "distribution": _said(node["distribution"]),
+        "microcode": _said(node["cpu"]["microcode"]),
+        "SMT": _said(node["smt"]),
+        "turbo": _said(knobs["turbo"]),
+        "THP": _said(knobs["thp"]),
+        "NUMA balancing": _said(knobs["numa_balancing"]),
+        "governor": _said(knobs["governor"]),
+        "clock source": _said(knobs["clocksource"]),
+        "GPUs": _counted(f"{gpu['vendor']}:{gpu['device']} at NUMA {_said(gpu['numa'], '-')}" for gpu in node["gpus"]),
+        "network cards": _counted(_nic(nic) for nic in node["nics"] if nic["physical"]),
+        "fabric adapters": _counted(_hca(hca) for hca in node["hcas"]),
+    }
+
+
+def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Difference]:
+    """Nodes whose clock is off by more than :data:`CLOCK`.
+
+    Certain where a time stamp lies outside the time in which the starting host saw the job. Within it, a node counts
+    as off if it is far from the median of at least three; that includes a late start, so the spread is told.
+    """
+    found = []
+    middle = statistics.median(times.values())
+    spread = max(times.values()) - min(times.values())
+    for name, when in sorted(times.items()):
+        if job and not job["began"] - CLOCK <= when <= job["ended"] + CLOCK:
+            off = when - job["ended"] if when > job["ended"] else when - job["began"]
+            here = f"at least {abs(off):.1f} s {'ahead of' if off > 0 else 'behind'} the host that started the job"
+            found.append(Difference([name], "clock", here, "", 0))
+        elif len(times) >= 3 and abs(when - middle) > CLOCK:
+            here = f"{abs(when - middle):.1f} s {'ahead of' if when > middle else 'behind'} the median"
+            here += f" (or started then: starts of the job spread over {spread:.1f} s)"
+            found.append(Difference([name], "clock", here, "", 0))
+    return found
+
+
+def summary(facts: Facts, comparison: Comparison) -> str:
+    """One line about the nodes of a partition, for ``site.yaml``."""
+    norm, like = comparison.norm, len(comparison.groups[0])
+    numa = len(facts.nodes[comparison.groups[0][0]]["numa"])
+    text = (
+        f"{like} like node{'s' * (like != 1)}: {norm['CPU']}, packages/cores/threads {norm['packages/cores/threads']}"
+    )
+    text += f", NUMA nodes {numa}, memory {norm['memory']}"
+    others = [name for group in comparison.groups[1:] for name in group]
+    return f"{text}; {names.fold(others)} differ{'s' * (len(others) == 1)}" if others else text
+
+
+def _absent(facts: Facts, unnamed: int) -> list[Difference]:
+    found = []
+    for why in sorted(set(facts.silent.values())):
+        found.append(Difference([name for name, said in facts.silent.items() if said == why], "", why, "", 0))
+    for file, why in sorted(facts.damaged.items()):
+        name = file.rsplit(".", 1)[0]
+        # a damaged file may have any name; only a host name can be folded
+        found.append(Difference([name if names.HOST.fullmatch(name) else "?"], "", f"{file!r}: {why[:200]}", "", 0))
+    if unnamed:
+        found.append(Difference(["?"], "", f"{unnamed} of the nodes that were asked for did not answer", "", 0))
+    return found
+
+
+def _memory_classes(sizes: Iterable[int | None]) -> dict[int, int]:
+    """Each size -> the smallest size that it is the same as."""
+    classes: dict[int, int] = {}
+    base = None
+    for size in sorted({size for size in sizes if size is not None}):
+        if base is None or size > base * (1 + MEMORY):
+            base = size
+        classes[size] = base
+    return classes
+
+
+def _length(cpus: str | None) -> int | None:
+    """How many CPUs ``0-3,8`` are: which of them a job gets may differ between like nodes."""
+    if cpus is None or not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus):
+        return None
+    ends = [(part.split("-")[0], part.split("-")[-1]) for part in cpus.split(",")]
+    return sum(int(last) - int(first) + 1 for first, last in ends)
+
+
+def _numa(nodes: list[dict[str, Any]]) -> str:
+    cpus = " ".join(f"{node['node']}:{node['cpus'] or 'no CPU'}" for node in nodes)
+    distances = "/".join(" ".join(map(str, node["distances"])) for node in nodes)
+    return f"{len(nodes)} ({cpus}; distances {distances})"
+
+
+def _nic(nic: dict[str, Any]) -> str:
+    speed = "speed unknown" if nic["speed_mbit"] is None else f"{nic['speed_mbit'] / 1000:g} Gbit/s"
+    return f"{_said(nic['driver'])} {speed} {_said(nic['state'])}"
+
+
+def _hca(hca: dict[str, Any]) -> str:
+    ports = ", ".join(
+        f"{_said(port['state'])} {_said(port['rate_gbit'])} Gbit/s {_said(port['link_layer'], '')}".strip()
+        for port in hca["ports"]
+    )
+    return f"{_said(hca['type'])} ({ports}) at NUMA {_said(hca['numa'], '-')}"
+
+
+def _counted(kinds: Iterable[str]) -> str:
+    counts = Counter(kinds)
+    return " + ".join(f"{count} × {kind}" for kind, count in sorted(counts.items())) or "none"
+
+
+def _said(value: Any, absent: str = "not readable") -> str:
+    if value is None:
+        return absent
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"

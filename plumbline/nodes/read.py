@@ -1,0 +1,105 @@
+"""Reading a folder of node facts: what is sound is read, what is damaged is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline import schemas
+from plumbline.errors import PlumbError
+from plumbline.nodes import names
+from plumbline.nodes.everywhere import JOB
+
+
+@dataclass
+class Facts:
+    """The nodes that answered by name, the names of those that did not, damaged files with the reason."""
+
+    folder: Path
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, str] = field(default_factory=dict)
+    #: what ``.job.json`` says of the collection; empty if it is not there
+    job: dict[str, Any] = field(default_factory=dict)
+
+    def unnamed(self) -> int:
+        """How many nodes did not answer whose names are not known (``--nodes N``)."""
+        if self.job.get("asked"):
+            return 0
+        return max(0, int(self.job.get("size", 0)) - len(self.nodes) - len(self.damaged))
+
+
+def folder(place: Path) -> Facts:
+    """All facts below ``place``; a folder without any is an error."""
+    found = Facts(place)
+    try:
+        listed = sorted(file for file in place.iterdir() if file.suffix == ".json" and not file.name.startswith("."))
+    except OSError as error:
+        raise PlumbError(
+            f"cannot read the facts: {error.strerror}", str(place), "plumb nodes facts collects them"
+        ) from None
+    found.job = _job(place / JOB)
+    for file in listed:
+        try:
+            node = json.loads(file.read_text(encoding="utf-8"))
+            schemas.check("node", node, str(file))
+            names.host(node["host"], str(file))
+        except (OSError, ValueError) as error:
+            found.damaged[file.name] = f"not readable as JSON: {error}"
+            continue
+        except PlumbError as error:
+            found.damaged[file.name] = error.what
+            continue
+        if node["host"] != file.stem:
+            found.damaged[file.name] = f"holds facts of {node['host']}"
+        elif found.job and node["job"] is not None and node["job"] != found.job["job"]:
+            found.silent[file.stem] = "no answer; its file is of an earlier collection"
+        else:
+            found.nodes[node["host"]] = node
+    if not found.nodes:
+        why = "; ".join(f"{name}: {reason}" for name, reason in sorted(found.damaged.items())[:3])
+        raise PlumbError(
+            f"no facts of any node{f' ({why})' if why else ''}", str(place), "plumb nodes facts collects them"
+        )
+    answered = {*found.nodes, *(name.rsplit(".", 1)[0] for name in found.damaged)}
+    short = {name.split(".")[0] for name in answered}
+    asked = list(found.job.get("asked", []))
+    # an older file of a node that was not asked by name this time says nothing
+    known = {*asked, *(name.split(".")[0] for name in asked)}
+    found.silent = {name: why for name, why in found.silent.items() if name in known}
+    for name in asked:
+        if name not in answered and name.split(".")[0] not in short:
+            found.silent.setdefault(name, "no answer")
+    return found
+
+
+def topology(facts: Facts, host: str) -> str | None:
+    """hwloc XML of a node that answered; None if it has none."""
+    file = facts.folder / f"{host}.xml"
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise PlumbError(f"cannot read the topology: {error}", str(file), "collect the facts again") from None
+    return text if "<topology" in text else None
+
+
+def _job(file: Path) -> dict[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise PlumbError(f"cannot read: {error.strerror}", str(file), "mend its permissions") from None
+    try:
+        job = json.loads(text)
+        sound = isinstance(job, dict) and {"job", "asked", "size", "began", "ended"} <= set(job)
+        sound = sound and all(names.HOST.fullmatch(str(name)) for name in job["asked"])
+    except ValueError:
+        sound = False
+    if not sound:
+        raise PlumbError("not the note of a collection", str(file), "collect the facts again")
+    return dict(job)

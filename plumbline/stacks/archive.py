@@ -1,0 +1,138 @@
+"""What a machine without network installs from: the archive of :mod:`plumbline.stacks.pack`, in ``stacks/archive``.
+
+Inside: ``SHA256SUMS``; ``index.json``, which says for which machine and Python the archive is, of which commit, and
+what each file is for; ``wheels/`` with the packages of ``requirements.txt`` and of the stacks' locks; and ``spack.tar``
+where Spack stacks were packed. While an archive is unpacked, pip takes every package from it and asks no registry.
+
+Standard library only, because ``playbooks/bootstrap.sh`` runs this before there is a virtual environment:
+``python3 -m plumbline.stacks.archive LOCK [FILE [SHA256]]`` unpacks FILE and prints the folder with LOCK's packages.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.stacks import tarball
+from plumbline.stacks.disk import writing
+from plumbline.stacks.lock import alone
+
+OWNER = "archive"
+INDEX = "index.json"
+WHEELS = "wheels"
+SPACK = "spack.tar"
+SCHEMA = 1
+
+
+def place() -> Path:
+    """Where an archive is unpacked."""
+    return paths.stacks() / OWNER
+
+
+def machine() -> dict[str, str | None]:
+    """What a packed file can depend on: processor, Python, and the C library's version (None: not glibc)."""
+    libc, version = platform.libc_ver()
+    return {
+        "machine": platform.machine(),
+        "python": f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}",
+        "glibc": version if libc == "glibc" else None,
+    }
+
+
+def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
+    """Check the archive and put it in place of the one that was there; its index.
+
+    Raises :class:`PlumbError`, with everything as it was, for an archive that is damaged, was changed, does not have
+    the SHA-256 ``digest``, or is for another machine or Python.
+    """
+    with writing("what the archive holds"), alone(OWNER):
+        fresh = place().with_name(f".{OWNER}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            tarball.unpack(source, fresh, digest)
+            document = _index(fresh, source)
+            _check_machine(document, source)
+            shutil.rmtree(place(), ignore_errors=True)
+            fresh.rename(place())
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    return document
+
+
+def pip_options(lock: Path) -> list[str]:
+    """Options that make pip take the packages of ``lock`` from the unpacked archive; none where there is no archive.
+
+    Raises :class:`PlumbError` where there is one that was packed without this lock or with another state of it.
+    """
+    if not place().is_dir():
+        return []
+    document = _index(place(), place())
+    if files.sha256(lock) not in document["locks"].values():
+        commit = str(document["commit"] or "unknown")[:12]
+        raise PlumbError(
+            f"the unpacked archive has nothing for this {lock.name}; it was packed at commit {commit}",
+            str(place()),
+            "pack one that has it (plumb stack pack), or remove this folder to ask the registry",
+        )
+    return ["--no-index", "--find-links", str(place() / WHEELS)]
+
+
+def _index(folder: Path, source: Path) -> dict[str, Any]:
+    try:
+        document = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        found = document["schema"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
+    if found != SCHEMA:
+        raise PlumbError(f"the archive has schema {found}, not {SCHEMA}", str(source), "pack it with this Plumbline")
+    return dict(document)
+
+
+def _check_machine(document: dict[str, Any], source: Path) -> None:
+    here = machine()
+    for key in ("machine", "python"):
+        if document[key] != here[key]:
+            raise PlumbError(
+                f"the archive is for {document['python']} on {document['machine']}, this is {here['python']} on"
+                f" {here['machine']}",
+                str(source),
+                "pack it on such a machine with that Python, or use that Python here: PYTHON=python3.X",
+            )
+    needed, found = document["glibc"], here["glibc"]
+    if needed and (found is None or version(found) < version(needed)):
+        raise PlumbError(
+            f"the archive needs glibc {needed}, here is {found or 'another C library'}",
+            str(source),
+            "pack it on a machine with the older one",
+        )
+
+
+def version(text: str) -> tuple[int, ...]:
+    """``2.36`` -> (2, 36)."""
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def main(arguments: list[str]) -> int:
+    """What ``playbooks/bootstrap.sh`` asks; see above."""
+    lock, *rest = arguments
+    try:
+        if rest:
+            unpack(Path(rest[0]), *rest[1:])
+        options = pip_options(Path(lock))
+    except PlumbError as error:
+        print(f"plumb: {error}", file=sys.stderr)
+        return 2
+    if options:
+        print(options[-1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""One archive with all that a machine without network needs to install stacks (:mod:`plumbline.stacks.archive`)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, paths, stacks
+from plumbline.errors import PlumbError
+from plumbline.stacks import archive, fetch, manifest, tarball, wheel
+from plumbline.stacks.disk import writing
+from plumbline.stacks.spack import archive as spack_archive
+
+#: glibc that the older names of wheel platforms stand for.
+_MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+
+
+def installed() -> list[tuple[str, str]]:
+    """Provider and name of every installed stack that can be packed; those of a site's modules cannot."""
+    return [
+        (kind, name)
+        for kind in ("wheel", "spack")
+        for name in stacks.provider(kind).names()
+        if manifest.path(stacks.label(kind, name)).exists()
+    ]
+
+
+def pack(wanted: list[tuple[str, str]], target: Path) -> str:
+    """Write the archive of the stacks ``wanted`` (provider and name) to ``target``; its SHA-256.
+
+    It always has the packages of ``requirements.txt``, for the virtual environment. Raises :class:`PlumbError` for an
+    unknown stack and for what cannot be fetched or written; ``target`` is then as it was.
+    """
+    for kind, name in wanted:
+        _check(kind, name)
+    names = {kind: [name for other, name in wanted if other == kind] for kind in ("wheel", "spack")}
+    with writing("the archive"):
+        paths.stacks().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
+            folder = Path(scratch) / "content"
+            (folder / archive.WHEELS).mkdir(parents=True)
+            locks = _locks(names["wheel"])
+            needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
+            if names["spack"]:
+                spack_archive.pack(names["spack"], folder / archive.SPACK)
+                needed[archive.SPACK] = [f"spack:{name}" for name in names["spack"]]
+            specs = [name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}" for kind, name in wanted]
+            document = _index(specs, locks, needed, folder)
+            (folder / archive.INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+            return tarball.write(folder, target)
+
+
+def _check(kind: str, name: str) -> None:
+    known = stacks.provider(kind).names()
+    if kind == "module":
+        raise PlumbError(
+            f"'module:{name}' cannot be packed", "plumb stack pack", "the modules of a site are there already"
+        )
+    if name not in known:
+        raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", f"one of: {', '.join(known)}")
+
+
+def _locks(names: list[str]) -> list[Path]:
+    """The locks that the virtual environment and the wheel stacks ``names`` are made from, each once."""
+    found = [paths.root() / "requirements.txt"]
+    for name in names:
+        found += [*wheel.lock_files(name), fetch.LOCKS / "blas.txt"]  # the kernels are linked with that BLAS
+    return list(dict.fromkeys(found))
+
+
+def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:
+    """Fetch the packages of ``locks`` into ``target``: member of the archive -> the locks that name it."""
+    needed: dict[str, list[str]] = {}
+    for lock in locks:
+        print(f"{archive.OWNER}: packages of {lock.name}", flush=True)
+        folder = scratch / lock.stem
+        binary = lock.stem != "sources"
+        for file in fetch.download(str(lock.with_suffix("")), folder, archive.OWNER, binary=binary).values():
+            file.replace(target / file.name)
+            needed.setdefault(f"{archive.WHEELS}/{file.name}", []).append(lock.name)
+    return needed
+
+
+def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:
+    here = archive.machine()
+    return {
+        "schema": archive.SCHEMA,
+        "commit": _commit(),
+        "machine": here["machine"],
+        "python": here["python"],
+        "glibc": oldest_glibc(list(needed)),
+        "stacks": specs,
+        "locks": {lock.name: files.sha256(lock) for lock in locks},
+        "files": [
+            {
+                "name": name,
+                "sha256": files.sha256(folder / name),
+                "bytes": (folder / name).stat().st_size,
+                "for": needed[name],
+            }
+            for name in sorted(needed)
+        ],
+    }
+
+
+def oldest_glibc(names: list[str]) -> str | None:
+    """The oldest glibc that all wheels of these names run on, by their platform tags; None where none needs any."""
+    needed = []
+    for name in names:
+        tags = [f"{found[1]}.{found[2]}" for found in re.finditer(r"manylinux_(\d+)_(\d+)_", name)]
+        tags += [value for tag, value in _MANYLINUX.items() if f"{tag}_" in name]
+        needed += sorted(tags, key=archive.version)[:1]  # a wheel with several tags runs on the oldest of them
+    return max(needed, key=archive.version, default=None)
+
+
+def _commit() -> str | None:
+    """The checkout's commit; None outside git."""
+    command = ["git", "-C", str(paths.root()), "rev-parse", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None

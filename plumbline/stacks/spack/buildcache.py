@@ -1,0 +1,58 @@
+"""Whether the binaries that a lock can take from folders are what was put there.
+
+Spack compares a binary with its SHA-256 too, but then silently builds from source; and it trusts the description that
+holds the SHA-256. Of an unpacked archive the description is compared with the archive's list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.stacks import tarball
+from plumbline.stacks.spack import bootstrap
+
+_MANIFESTS = Path("v3", "manifests", "spec")
+
+
+def check(document: dict[str, Any]) -> None:
+    """Raise :class:`PlumbError` naming the first file of a buildcache that is not what it was, of those in the lock."""
+    for folder in bootstrap.buildcaches():
+        for digest, node in document["concrete_specs"].items():
+            file = folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
+            if file.is_file():
+                for part, wanted in [(file, _listed(file)), *_blobs(folder, file)]:
+                    _compare(part, wanted, folder)
+
+
+def _compare(file: Path, wanted: str | None, folder: Path) -> None:
+    if wanted is None or (file.is_file() and files.sha256(file) == wanted):
+        return
+    what = "is not what was put there" if file.exists() else "is missing"
+    cure = (
+        "do not use it: unpack the archive again" if folder.parent == bootstrap.airgap() else "push the packages again"
+    )
+    raise PlumbError(f"the buildcache is damaged or was tampered with: {file.name} {what}", str(file), cure)
+
+
+def _listed(file: Path) -> str | None:
+    """The SHA-256 of a file of the unpacked archive in the archive's list; None for a file elsewhere."""
+    place = bootstrap.airgap()
+    if place is None or not file.is_relative_to(place):
+        return None
+    lines = (line.partition("  ") for line in (place / tarball.SUMS).read_text(encoding="utf-8").splitlines())
+    return next((digest for digest, _, name in lines if name == str(file.relative_to(place))), "not listed")
+
+
+def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
+    """The files that a description names, each with its SHA-256."""
+    try:
+        for entry in json.loads(file.read_text(encoding="utf-8"))["data"]:
+            kind, digest = str(entry["checksumAlgorithm"]), str(entry["checksum"])
+            yield folder / "blobs" / kind / digest[:2] / digest, digest
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlumbError(f"cannot read the buildcache: {error!r}", str(file), "push the package again") from None

@@ -1,0 +1,50 @@
+"""The bed for tests: raised once, or used as it is if it is up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from testbed import bed as beds
+from testbed import host
+from testbed.client import Bed
+
+HERE = Path(__file__).parent
+
+
+def raised() -> bool:
+    """Raise the bed; whether it was not up before. Skips the test where no bed can stand."""
+    problem = host.obstacle()
+    if problem:
+        pytest.skip(problem)
+    if beds.status()[0]:
+        return False
+    done = subprocess.run([str(HERE / "bed"), "up"], capture_output=True, text=True, check=False, timeout=1800)
+    if done.returncode != 0:
+        pytest.fail(f"bed up: {done.stderr}")
+    return True
+
+
+@pytest.fixture(scope="session")
+def bed() -> Iterator[Bed]:
+    """The bed. It is taken down at the end if it was raised for the tests, unless PLUMB_KEEP_BED is set."""
+    ours = raised()
+    yield Bed()
+    if ours and not os.environ.get("PLUMB_KEEP_BED"):
+        subprocess.run([str(HERE / "bed"), "down"], check=True, timeout=300)
+
+
+@pytest.fixture
+def fault(bed: Bed) -> Iterator[Callable[..., None]]:
+    """Makes a fault (`fault("drain", "node2")`); all are healed after the test."""
+
+    def make(*arguments: str) -> None:
+        done = bed.call("fault", *arguments)
+        assert done.returncode == 0, done.stderr
+
+    yield make
+    healed = bed.call("heal")
+    assert healed.returncode == 0, healed.stderr

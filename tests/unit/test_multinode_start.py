@@ -1,0 +1,112 @@
+"""Hosts of a launch, ranks started by srun, and what every node says of itself, with made-up launchers."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from plumbline.errors import PlumbError
+from plumbline.launch import hosts, launchers, srun
+
+SRUN = """#!/bin/sh
+printf 'MPI plugin types are...\\n\\tpmix\\n\\tnone\\n\\tpmi2\\nspecific pmix plugin versions available: pmix_v4\\n' >&2
+"""
+PART = {"name": "main", "scheduler": "slurm", "launcher": "srun"}
+JOB = {"SLURM_JOB_ID": "7"}
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Puts a program first in PATH."""
+    srun._offered.cache_clear()
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def make(name, text):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+        return folder / name
+
+    yield make
+    srun._offered.cache_clear()
+
+
+def manifest(family):
+    return {"name": family, "mpi": {"family": family}}
+
+
+def test_every_library_gets_its_pmi(program):
+    program("srun", SRUN)
+    assert srun.launcher(manifest("openmpi"), PART, JOB) == (
+        {"family": "srun", "command": "srun", "mpi": "pmix"},
+        {"PMIX_MCA_psec": "native"},
+    )
+    for family in ("mpich", "mvapich"):
+        assert srun.launcher(manifest(family), PART, JOB) == ({"family": "srun", "command": "srun", "mpi": "pmi2"}, {})
+
+
+def test_a_partition_chooses_another(program):
+    program("srun", SRUN)
+    found, _ = srun.launcher(manifest("openmpi"), {**PART, "srun_mpi": {"openmpi": "pmix_v4"}}, JOB)
+    assert found["mpi"] == "pmix_v4"
+    with pytest.raises(PlumbError, match=r"needs srun --mpi=pmix_v9, .*offers pmix, none, pmi2, pmix_v4"):
+        srun.launcher(manifest("openmpi"), {**PART, "srun_mpi": {"openmpi": "pmix_v9"}}, JOB)
+
+
+def test_intel_mpi_needs_slurms_library(program, tmp_path, monkeypatch):
+    program("srun", SRUN)
+    monkeypatch.setattr(srun, "LIBRARY_FOLDERS", ())
+    with pytest.raises(PlumbError, match=r"needs Slurm's libpmi2\.so"):
+        srun.launcher(manifest("intelmpi"), PART, JOB)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libpmi2.so.0").touch()
+    _, needs = srun.launcher(manifest("intelmpi"), PART, JOB)
+    assert needs == {"I_MPI_PMI_LIBRARY": str(tmp_path / "lib" / "libpmi2.so.0")}
+    assert srun.launcher(manifest("intelmpi"), PART, {**JOB, "I_MPI_PMI_LIBRARY": "/x"})[1] == {}
+
+
+def test_srun_needs_a_job():
+    with pytest.raises(PlumbError, match="not inside a job of Slurm"):
+        srun.launcher(manifest("mpich"), PART, {})
+
+
+def test_hosts_of_a_partition_begin_with_this_one(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "b.cluster")
+    part = {"name": "p", "scheduler": "ssh", "hosts": ["a", "b", "c"]}
+    assert hosts.chosen(part, 2) == ("b", "a")
+    assert hosts.chosen(part, 1) == ()
+    with pytest.raises(PlumbError, match="4 nodes asked, hosts names 3"):
+        hosts.chosen(part, 4)
+    with pytest.raises(PlumbError, match=r"this host, b\.cluster, is none of the partition's"):
+        hosts.chosen({**part, "hosts": ["a", "c"]}, 1)
+    with pytest.raises(PlumbError, match="neither a scheduler nor hosts"):
+        hosts.chosen({"name": "p", "scheduler": "local"}, 2)
+    assert hosts.chosen({"name": "p", "scheduler": "slurm"}, 2) == ()
+
+
+def test_hosts_that_a_scheduler_gave(tmp_path):
+    file = tmp_path / "nodes"
+    file.write_text("n1\nn1\nn2\n")
+    assert hosts.allocated({"PBS_NODEFILE": str(file)}) == ("n1", "n2")
+    file.write_text("n1 16 all.q@n1 <NULL>\nn2 16 all.q@n2 <NULL>\n")
+    assert hosts.allocated({"PE_HOSTFILE": str(file)}) == ("n1", "n2")
+    assert hosts.allocated({"LSB_HOSTS": "n1 n1 n2"}) == ("n1", "n2")
+    assert hosts.allocated({}) == ()
+
+
+def collect(command, folder, names=("here", "there")):
+    layout = launchers.Layout(2, 4, names)
+    return hosts.collect({"family": "hydra", "command": str(command)}, layout, (), dict(os.environ), folder)
+
+
+def test_a_node_that_says_nothing_is_named(program, tmp_path):
+    """The made-up launcher starts the one process that this host can run, and fails for the other."""
+    name = os.uname().nodename
+    text = f'#!/bin/sh\nwhile [ "$1" != {sys.executable} ]; do shift; done\n"$@"\necho "no route to host" >&2\nexit 3\n'
+    first, second = collect(program("mpiexec", text), tmp_path / "about", (name, "there"))
+    assert first["hostname"] == name
+    assert first["kernel"]
+    assert second == {"hostname": "there", "missing": "no answer: the launcher ended with status 3: no route to host"}

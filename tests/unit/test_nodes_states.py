@@ -1,0 +1,181 @@
+"""States of nodes from what the schedulers print."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from plumbline import cli
+from plumbline.errors import PlumbError
+from plumbline.nodes import states
+
+SINFO = """\
+node1|idle|none
+node2|mixed|none
+node2|mixed|none
+node3|allocated|none
+node4|drained|bad DIMM | see ticket
+node5|down*|Not responding
+node6|idle*|none
+node7|maint|firmware
+node8|idle$|none
+node9|reserved|none
+node10|idle~|none
+node11|draining|none
+node12|planned|none
+node13|allocated@|reboot asked
+node14|unknown|none
+node15|idle%|none
+"""
+PBSNODES = {
+    "timestamp": 1699630815,
+    "pbs_version": "23.06.06",
+    "pbs_server": "head",
+    "nodes": {
+        "n1": {"Mom": "n1.x", "ntype": "PBS", "state": "free", "resources_available": {"ncpus": 64}},
+        "n2": {"state": "job-exclusive", "queue": "main"},
+        "n3": {"state": "down,offline", "comment": "memory errors", "queue": "main"},
+        "n4": {"state": "state-unknown,down", "resources_available": {"Qlist": "main,debug"}},
+        "n5": {"state": "free", "queue": "gpu"},
+        "n6": {"state": "resv-exclusive"},
+    },
+}
+BHOSTS = {
+    "COMMAND": "bhosts",
+    "HOSTS": 4,
+    "RECORDS": [
+        {"HOST_NAME": "a1", "STATUS": "ok"},
+        {"HOST_NAME": "a2", "STATUS": "closed_Full"},
+        {"HOST_NAME": "a3", "STATUS": "closed_Adm"},
+        {"HOST_NAME": "a4", "STATUS": "unavail"},
+    ],
+}
+FLUX = """\
+avail|f[1-3]|
+avail*|f4|
+drained|f5|disk | full
+draining*|f[6-7]|
+exclude||
+housekeeping|f8|
+drained|f8|late
+"""
+
+
+def usable(nodes):
+    return {node.name for node in nodes if node.usable}
+
+
+def reasons(nodes):
+    return {node.name: node.reason for node in nodes}
+
+
+def test_slurm():
+    nodes = states.slurm(SINFO)
+    assert len(nodes) == 15
+    assert usable(nodes) == {"node1", "node2", "node3", "node10", "node12"}
+    assert reasons(nodes)["node4"] == "bad DIMM | see ticket"
+    assert reasons(nodes)["node5"] == "does not respond; Not responding"
+    assert reasons(nodes)["node8"] == "in a maintenance reservation"
+    assert reasons(nodes)["node1"] == ""
+
+
+def test_pbs():
+    nodes = states.pbs(json.dumps(PBSNODES), "main")
+    assert reasons(nodes) == {"n1": "", "n2": "", "n3": "memory errors", "n4": "", "n6": ""}
+    assert usable(nodes) == {"n1", "n2"}
+    assert "n5" in usable(states.pbs(json.dumps(PBSNODES), None))
+
+
+def test_lsf():
+    nodes = states.lsf(json.dumps(BHOSTS))
+    assert usable(nodes) == {"a1", "a2"}
+    assert reasons(nodes)["a3"] == "closed by an administrator"
+
+
+def test_flux():
+    nodes = states.flux(FLUX)
+    assert usable(nodes) == {"f1", "f2", "f3"}
+    assert reasons(nodes)["f4"] == "offline"
+    assert reasons(nodes)["f5"] == "disk | full"
+    assert reasons(nodes)["f8"] == "late"
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", "$(id)", "a/../b", "a;b"])
+def test_hostile_names_from_a_scheduler(name):
+    with pytest.raises(PlumbError, match="cannot be a host name"):
+        states.slurm(f"{name}|idle|none\n")
+    with pytest.raises(PlumbError, match="cannot be"):
+        states.flux(f"avail|{name}|\n")
+    with pytest.raises(PlumbError, match="cannot be a host name"):
+        states.pbs(json.dumps({"nodes": {name: {"state": "free"}}}), None)
+    with pytest.raises(PlumbError, match="cannot be a host name"):
+        states.lsf(json.dumps({"RECORDS": [{"HOST_NAME": name, "STATUS": "ok"}]}))
+
+
+def test_output_that_is_not_understood():
+    with pytest.raises(PlumbError, match="sinfo printed what is not understood"):
+        states.slurm("slurm_load_partitions: error\n")
+    with pytest.raises(PlumbError, match="pbsnodes printed no valid JSON"):
+        states.pbs("{", None)
+    with pytest.raises(PlumbError, match="no JSON object"):
+        states.lsf("[]")
+
+
+@pytest.fixture
+def bin_folder(tmp_path, monkeypatch):
+    """Programs that stand for a scheduler's, first on PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def program(name, text):
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+
+    return program
+
+
+def test_command_asks_for_the_partition(bin_folder, tmp_path, capsys):
+    (tmp_path / "out").write_text("node9|idle|none\nnode10|down*|fan\n")
+    bin_folder("sinfo", f'echo "$@" > {tmp_path}/asked; cat {tmp_path}/out')
+    arguments = ["nodes", "states", "--scheduler", "squeue", "--partition", "main"]
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2].split() == ["node10", "down*", "no", "does", "not", "respond;", "fan"]
+    assert out.splitlines()[-1] == "1 of 2 nodes can be used"
+    assert (tmp_path / "asked").read_text() == "-N -h -o %N|%T|%E --partition=main\n"
+    assert cli.main([*arguments, "--json", "--access=-p other"]) == 0
+    assert [node["name"] for node in json.loads(capsys.readouterr().out)] == ["node9", "node10"]
+    assert "--partition=other" in (tmp_path / "asked").read_text()
+
+
+def test_lsf_queue_with_hosts(bin_folder, tmp_path):
+    bin_folder("bqueues", """echo '{"RECORDS":[{"HOSTS":"grp1/ a1+2"}]}'""")
+    bin_folder("bhosts", f"""echo "$@" > {tmp_path}/asked; echo '{json.dumps(BHOSTS)}'""")
+    assert len(states.states("lsf", "main")) == 4
+    assert (tmp_path / "asked").read_text().split()[-2:] == ["grp1", "a1"]
+
+
+def test_partition_without_nodes_and_failing_scheduler(bin_folder, capsys):
+    bin_folder("sinfo", "exit 0")
+    assert cli.main(["nodes", "states", "--scheduler", "slurm", "--partition", "void"]) == 2
+    assert "void has no nodes" in capsys.readouterr().err
+    bin_folder("sinfo", "echo 'slurm_load_node: Unable to contact slurm controller' >&2; exit 1")
+    assert cli.main(["nodes", "states", "--scheduler", "slurm"]) == 2
+    assert "Unable to contact slurm controller (exit status 1)" in capsys.readouterr().err
+    assert cli.main(["nodes", "states", "--scheduler", "flux"]) == 2
+    assert "flux is not on PATH" in capsys.readouterr().err
+    assert cli.main(["nodes", "states", "--scheduler", "slurm", "--partition=-x"]) == 2
+
+
+def test_local_and_ssh(bin_folder, capsys):
+    assert cli.main(["nodes", "states"]) == 0
+    assert "1 of 1 nodes can be used" in capsys.readouterr().out
+    bin_folder("ssh", 'case "$*" in *h2*) echo "ssh: connect to host h2: No route to host" >&2; exit 255;; esac')
+    assert cli.main(["nodes", "states", "--scheduler", "ssh", "--hosts", "h[1-3]"]) == 0
+    out = capsys.readouterr().out
+    assert "No route to host" in out
+    assert "2 of 3 nodes can be used" in out
+    assert cli.main(["nodes", "states", "--scheduler", "ssh"]) == 2
+    assert cli.main(["nodes", "states", "--scheduler", "sge"]) == 2
