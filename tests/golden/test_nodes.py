@@ -1,8 +1,8 @@
 """Jobs over two nodes: what every launcher is told, and what every scheduler is asked for.
 
-Nobody has all these schedulers. ReFrame writes the job scripts of a made-up site without them; what stands in them was
-follow their manuals, without having been run there: sbatch(1); qsub(1B) of PBS Professional; bsub(1); qsub(1) of Grid Engine, whose slots come
-from the partition's access options; ReFrame's own ssh and Flux backends, whose scripts carry no request. A wanted
+Nobody has all these schedulers. ReFrame writes the job scripts of a made-up site without them; they follow the manuals,
+and only Slurm's were ever run: sbatch(1); qsub(1B) of PBS Professional; bsub(1); qsub(1) of Grid Engine, whose slots
+come from the partition's access options; ReFrame's own ssh and Flux backends, whose scripts carry no request. A wanted
 change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_nodes.py`` and then read as a diff.
 """
 
