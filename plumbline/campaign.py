@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from plumbline import paths, units
+from plumbline import paths, site, units
 from plumbline.errors import PlumbError
+from plumbline.nodes import usable
 from plumbline.records import query
 from plumbline.report import outcome
 from plumbline.views import summary
@@ -25,10 +26,12 @@ _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)"
 def run(profile: str, extra: list[str]) -> int:
     """Run the tests tagged ``profile`` (plus any ReFrame options in ``extra``) and print the summary.
 
-    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not, 130 if interrupted.
+    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
+    interrupted.
     """
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     environment = {**os.environ, **environment_of_reframe(), "PLUMB_CAMPAIGN": campaign, "PLUMB_PROFILE": profile}
+    environment |= _nodes_now(environment)
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", profile, *extra]
     print(
@@ -42,6 +45,19 @@ def run(profile: str, extra: list[str]) -> int:
     code, ended = _follow(command, environment)
     print()
     return _report(campaign, profile, code, ended, time.monotonic() - begin)
+
+
+def _nodes_now(environment: dict[str, str]) -> dict[str, str]:
+    """Say which nodes of this host's site are out of work, and keep ReFrame's jobs from waiting for them."""
+    if usable.VARIABLE in environment:
+        return {}
+    here = next((document for document in site.load_all() if site.is_here(document)), None)
+    if here is None or here.get("archived", False):
+        return {}
+    counts, lines = usable.survey(here)
+    for line in lines:
+        print(line, flush=True)
+    return {usable.VARIABLE: ",".join(f"{name}={count}" for name, count in counts.items())} if counts else {}
 
 
 def environment_of_reframe() -> dict[str, str]:
@@ -117,7 +133,9 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
         f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {log}"
     )
-    bad = failed or any(not row.verified or row.verdict == "invalid" for row in mine)
+    if not mine:
+        print("no variant was measured", file=sys.stderr)
+    bad = failed or not mine or any(not row.verified or row.verdict == "invalid" for row in mine)
     return code or (1 if bad else 0)
 
 

@@ -20,6 +20,7 @@ from reframe.core.runtime import runtime
 
 from plumbline import paths, site
 from plumbline.errors import PlumbError
+from plumbline.nodes import usable
 from plumbline.records import store
 from plumbline.references.match import thresholds
 from plumbline.rfm_settings import FEATURE, nodes_offered
@@ -56,14 +57,6 @@ def partitions() -> list[dict[str, Any]]:
     if not configured():
         return []
     return site.load(runtime().system.name)["partitions"]
-
-
-def usable_nodes(offered: int) -> int:
-    """How many of a partition's nodes one test may use now: all that it offers, or PLUMB_NODES where that is less."""
-    text = os.environ.get("PLUMB_NODES", "")
-    if text and (not text.isascii() or not text.isdigit() or int(text) < 1):
-        raise PlumbError(f"'{text}' is no number of nodes", "PLUMB_NODES", "give a whole number from 1 on, or unset it")
-    return min(offered, int(text)) if text else offered
 
 
 def node_counts() -> list[int]:
@@ -177,8 +170,8 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
     def ask_for_nodes(self) -> None:
         """Skip what needs more nodes than there are, and let no job wait for them for ever."""
         extras = self.current_partition.extras
-        available = usable_nodes(extras["nodes"])
-        lowered = "" if available == extras["nodes"] else " (PLUMB_NODES)"
+        available = usable.limit(self.current_partition.name, extras["nodes"])
+        lowered = "" if available == extras["nodes"] else f" ({usable.VARIABLE})"
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
         flux = self.current_partition.scheduler.registered_name == "flux"
         self.skip_if(flux and self.nodes > 1, f"{self.nodes} nodes asked: ReFrame's jobs for Flux have one")

@@ -66,7 +66,9 @@ def test_a_changed_program_makes_it_anew(site, tmp_path):
 def test_modules_are_loaded_and_recorded(site, tmp_path, monkeypatch):
     profile = tmp_path / "home" / ".bash_profile"
     profile.parent.mkdir()
-    profile.write_text(f'module() {{ [ "$1 $2" = "load openmpi/4" ] && PATH={tmp_path}/loaded:$PATH; }}\n')
+    # a module system of this host would come back by the variable
+    ours = f'module() {{ [ "$1 $2" = "load openmpi/4" ] && PATH={tmp_path}/loaded:$PATH; }}'
+    profile.write_text(f"unset BASH_ENV\n{ours}\n")
     program = tmp_path / "loaded" / "osu_only_there"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
@@ -100,6 +102,22 @@ def test_bad_descriptions_are_refused(site, changes, complaint):
     site(**changes)
     with pytest.raises(PlumbError, match=complaint):
         module.install("site-openmpi")
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (
+            'Lmod has detected the following error: The following module(s) are unknown:\n"x/1"\n\nPlease check\n',
+            'Lmod has detected the following error: The following module(s) are unknown: "x/1"',
+        ),
+        ("ERROR: Unable to locate a modulefile for 'x/1'\n", "ERROR: Unable to locate a modulefile for 'x/1'"),
+        ("profile: hello\nbash: module: command not found\n", "bash: module: command not found"),
+        ("", ""),
+    ],
+)
+def test_what_the_module_system_complains_of_is_one_line(said, complaint):
+    assert module._complaint(said) == complaint
 
 
 def test_unknown_and_foreign_names(site, tmp_path):

@@ -1,0 +1,53 @@
+"""How many nodes of each partition can be used now, so that no test waits for nodes that will not come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from plumbline.errors import PlumbError
+from plumbline.nodes import names, states
+
+#: ``PLUMB_NODES=1``, or for single partitions ``PLUMB_NODES=cpu=1,gpu=4``
+VARIABLE = "PLUMB_NODES"
+#: schedulers whose nodes plumbline.nodes.states can ask for
+ASKED = ("slurm", "squeue", "pbs", "lsf", "flux")
+
+
+def limit(partition: str, offered: int, environment: Mapping[str, str] = os.environ) -> int:
+    """Nodes that one test may use on ``partition``, which offers so many: PLUMB_NODES can only lower it."""
+    text = environment.get(VARIABLE, "")
+    for item in filter(None, text.split(",")):
+        name, equals, number = item.rpartition("=")
+        if not number.isascii() or not number.isdigit() or (not equals and int(number) < 1):
+            cure = "give a whole number from 1 on, or PARTITION=NUMBER,…, or unset it"
+            raise PlumbError(f"'{item}' is no number of nodes", VARIABLE, cure)
+        if not equals or name == partition:
+            offered = min(offered, int(number))
+    return offered
+
+
+def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
+    """Of a site's partitions that have fewer usable nodes than a test may ask for: how many, and a line for people.
+
+    ``document`` is ``site.yaml``. Raises :class:`PlumbError` if the scheduler does not answer.
+    """
+    counts: dict[str, int] = {}
+    lines = []
+    for part in document["partitions"]:
+        if part["scheduler"] not in ASKED:
+            continue
+        found = states.states(part["scheduler"], names.queue(part["scheduler"], None, part.get("access", [])))
+        good = len(states.usable(found))
+        lines += [
+            f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}"
+            for node in found
+            if not node.usable
+        ]
+        if good < int(part.get("nodes", 1)):
+            counts[part["name"]] = good
+            lines.append(
+                f"partition {part['name']}: {good} of {len(found)} nodes can be used; tests of more are skipped"
+            )
+    return counts, lines

@@ -1,0 +1,72 @@
+"""Nodes that are out of work lower what tests may ask for, and are named."""
+
+import pytest
+
+from plumbline import campaign
+from plumbline.errors import PlumbError
+from plumbline.nodes import states, usable
+from plumbline.nodes.states import Node
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 4), ("2", 2), ("9", 4), ("cpu=1", 1), ("gpu=1", 4), ("gpu=1,cpu=3", 3), ("cpu=0", 0), ("3,cpu=2", 2)],
+)
+def test_the_variable_can_only_lower(text, expected):
+    assert usable.limit("cpu", 4, {"PLUMB_NODES": text}) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "cpu=", "cpu=-1", "1.5", "²"])
+def test_what_is_no_number_is_one_line(text):
+    with pytest.raises(PlumbError, match="no number of nodes"):
+        usable.limit("cpu", 4, {"PLUMB_NODES": text})
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    asked = []
+
+    def answer(scheduler, queue):
+        asked.append((scheduler, queue))
+        return [
+            Node("node1", "idle", True),
+            Node("node2", "drained", False, "memory errors"),
+            Node("node3", "idle", True),
+        ]
+
+    monkeypatch.setattr(states, "states", answer)
+    return asked
+
+
+def site(nodes, scheduler="squeue"):
+    part = {"name": "cpu", "scheduler": scheduler, "access": ["--partition=main"], "nodes": nodes}
+    return {"partitions": [part, {"name": "login", "scheduler": "local"}]}
+
+
+def test_nodes_out_of_work_are_named_and_tests_of_more_are_skipped(cluster):
+    counts, lines = usable.survey(site(3))
+    assert counts == {"cpu": 2}
+    assert lines == [
+        "node2 is drained: memory errors",
+        "partition cpu: 2 of 3 nodes can be used; tests of more are skipped",
+    ]
+    assert cluster == [("squeue", "main")]
+
+
+def test_where_enough_are_left_only_the_node_is_named(cluster):
+    assert usable.survey(site(2)) == ({}, ["node2 is drained: memory errors"])
+
+
+def test_a_site_without_a_scheduler_is_not_asked(cluster):
+    assert usable.survey(site(3, "local")) == ({}, [])
+    assert cluster == []
+
+
+def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, monkeypatch, capsys):
+    monkeypatch.setattr(campaign.site, "load_all", lambda: [site(3)])
+    monkeypatch.setattr(campaign.site, "is_here", lambda document: True)
+    assert campaign._nodes_now({}) == {"PLUMB_NODES": "cpu=2"}
+    assert "node2 is drained" in capsys.readouterr().out
+    assert campaign._nodes_now({"PLUMB_NODES": "1"}) == {}
+    monkeypatch.setattr(campaign.site, "is_here", lambda document: False)
+    assert campaign._nodes_now({}) == {}
