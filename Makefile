@@ -66,6 +66,7 @@ lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest ve
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
 
 clean: ## remove what was compiled and cached
+	@[ ! -d build/bed ] || tests/bed/bed down
 	rm -rf build .pytest_cache .ruff_cache .mypy_cache .hypothesis *.egg-info
 	find plumbline tests reframe-tests site-configs -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-ROLES = sorted((ROOT / "playbooks" / "roles").iterdir())
+ROLES = sorted([*(ROOT / "playbooks/roles").iterdir(), *(ROOT / "tests/bed/roles").iterdir()])
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 
 

@@ -1,0 +1,274 @@
+"""A cluster from SSH access to records, a gate and a report, and back to nothing; and what goes wrong on the way.
+
+The bed is fresh for it: /shared/plumbline is removed first. The tests follow one another and share one onboarding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from testbed import slurm
+from testbed.client import Bed
+
+from plumbline.records import store
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+STACKS = {"intelmpi", "mpich", "openmpi"}
+#: over two nodes, a point-to-point test of each suite and one of our kernels; STREAM, which is no MPI program, on one
+SMOKE = [
+    "-n", "(osu_pair.*operation=latency|imb_pair.*operation=PingPong|overlap_fraction).*placement=pair:node",
+    "-n", "stream_threads.*placement=compact",
+    "-S", "launches=2",
+]  # fmt: skip
+ONE = ["-n", "osu_pair.*operation=latency.*placement=pair:node", "-p", "mpich", "-S", "launches=1"]
+
+
+def play(bed: Bed, name: str, *options: str, **variables: object) -> subprocess.CompletedProcess[str]:
+    """A playbook with the bed's inventory; what is not committed in this checkout goes along."""
+    given = {"plumb_checkout_uncommitted": True, "plumb_onboard_full": True, **variables}
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(bed.inventory)]
+    command += [str(ROOT / "playbooks" / f"{name}.yml"), "-e", json.dumps(given), *options]
+    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    environment.pop("PLUMB_ROOT", None)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment, timeout=1500)
+
+
+def summary(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+    """How many tasks changed something, and how many failed."""
+    found = re.search(r"^ctl: ok=\d+ changed=(\d+) failed=(\d+)", done.stdout, re.MULTILINE)
+    assert found, done.stdout + done.stderr
+    return int(found[1]), int(found[2])
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Every record below a folder; a damaged one fails the test."""
+    found = [item for file in sorted(folder.glob("*.jsonl")) for item in store.read_file(file)]
+    damaged = [item for item in found if isinstance(item, store.Damage)]
+    assert not damaged, damaged
+    return [item for item in found if isinstance(item, dict)]
+
+
+def plumb(bed: Bed, line: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """A plumb command on the login host."""
+    return bed.ssh("ctl", f"cd /shared/plumbline && .venv/bin/plumb {line}", timeout)
+
+
+def wait(until: Callable[[], bool], seconds: float) -> None:
+    """Return when it is so; fail if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, f"not so after {seconds:g} s"
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[dict[str, Path]]:
+    """The folders of site `bed` in this checkout, absent before and after."""
+    folders = {"site": ROOT / "site-configs/bed", "results": ROOT / "results/bed"}
+    for folder in folders.values():
+        shutil.rmtree(folder, ignore_errors=True)
+    yield folders
+    for folder in folders.values():
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def onboarded(bed: Bed, here: dict[str, Path]) -> subprocess.CompletedProcess[str]:
+    """One onboarding with all stages."""
+    bed.out("ctl", "rm -rf /shared/plumbline")
+    slurm.resume(bed.nodes)
+    return play(
+        bed, "onboard", plumb_smoke_options=SMOKE, plumb_calibrate_options=ONE, plumb_calibrate_sessions=2
+    )  # fmt: skip
+
+
+def test_onboarding_goes_through(onboarded):
+    assert onboarded.returncode == 0, onboarded.stdout[-6000:] + onboarded.stderr
+    changed, failed = summary(onboarded)
+    assert changed > 0
+    assert failed == 0
+
+
+def test_the_site_is_that_of_the_compute_nodes(onboarded, bed, here):
+    site = yaml.safe_load((here["site"] / "site.yaml").read_text())
+    (part,) = site["partitions"]
+    assert (part["name"], part["scheduler"], part["nodes"]) == ("main", "squeue", len(bed.nodes))
+    assert set(part["stacks"]) == STACKS
+    assert part["environment"] == {"FI_PROVIDER": "tcp"}
+    assert "<topology" in (here["site"] / part["topology"]).read_text()
+
+
+def test_every_suite_is_verified_over_two_nodes_on_every_stack(onboarded, bed):
+    found = records(bed.shared / "plumbline/results/bed")
+    assert [(record["variant"]["name"], record["reasons"]) for record in found if record["reasons"]] == []
+    over = {(r["benchmark"]["suite"], r["stack"]["name"]) for r in found if r["nodes"] == bed.nodes[:2]}
+    wanted = {(suite, stack) for suite in ("osu", "kernels") for stack in STACKS}
+    wanted |= {("imb", "intelmpi"), ("imb", "mpich")}  # the wheels have no IMB for Open MPI
+    assert wanted <= over
+    assert any(record["benchmark"]["suite"] == "stream" for record in found)
+    for record in found:
+        assert {host["name"] for host in record.get("hosts", [])} <= set(bed.nodes)
+
+
+def test_a_second_onboarding_changes_nothing(onboarded, bed):
+    done = play(
+        bed, "onboard", plumb_smoke_options=SMOKE, plumb_calibrate_options=ONE, plumb_calibrate_sessions=2
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert summary(done) == (0, 0), done.stdout
+
+
+def test_an_edit_survives_and_travels(onboarded, bed, here):
+    file = here["site"] / "site.yaml"
+    file.write_text(file.read_text() + "# a person's remark\n")
+    done = play(bed, "onboard", "--tags", "site_config")
+    assert done.returncode == 0, done.stdout[-4000:]
+    there = bed.shared / "plumbline/site-configs/bed/site.yaml"
+    assert file.read_text() == there.read_text()
+    assert file.read_text().endswith("# a person's remark\n")
+
+
+def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
+    before = {record["id"] for record in records(here["results"])}
+    done = play(bed, "campaign", plumb_campaign_options=ONE)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    (new,) = [record for record in records(here["results"]) if record["id"] not in before]
+    assert new["nodes"] == bed.nodes[:2]
+    assert new["verified"]
+    page = (here["results"] / "report.html").read_text()
+    assert new["id"] in page
+
+
+def test_a_gate_runs_as_one_job_on_both_nodes(onboarded, bed):
+    line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
+    done = plumb(bed, f"{line} --minutes 0.4 --json /shared/plumbline/build/gate.json", 400)
+    assert done.returncode in (0, 1, 2), done.stdout[-4000:] + done.stderr
+    assert "job: sbatch --wait" in done.stdout
+    verdicts = json.loads((bed.shared / "plumbline/build/gate.json").read_text())
+    assert json.dumps(verdicts).count('"verdict"') >= 1
+    newest = max((bed.shared / "plumbline/results/bed").glob("*.jsonl"), key=lambda file: file.stat().st_mtime)
+    both = records(newest.parent)[-2:]
+    assert {record["stack"]["name"] for record in both if record["session"] in newest.name} <= {"mpich", "openmpi"}
+    assert all(record["nodes"] == bed.nodes[:2] for record in both)
+
+
+# ---- what goes wrong
+
+
+def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Callable[..., None]):
+    fault("drain", "node2")
+    tests = "-n 'osu_pair.*operation=latency.*placement=pair:(node|l3)|pi_sum' -p mpich -S launches=1"
+    done = plumb(bed, f"campaign -- {tests}")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert "node2 is drained" in done.stdout
+    assert "1 of 2 nodes can be used" in done.stdout
+    assert re.search(r"skipped +1 x 2 nodes asked, the partition offers 1 \(PLUMB_NODES\)", done.stdout)
+    assert re.search(r"^\d+ variants, \d+ verified", done.stdout, re.MULTILINE)
+
+
+def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
+    command = ["ssh", "-F", str(bed.ssh_config), "ctl"]
+    command += [f"cd /shared/plumbline && .venv/bin/plumb campaign -- {' '.join(map(repr, ONE))}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        fault("slurmctld")
+        output = child.communicate(timeout=300)[0]
+    assert child.returncode == 0, output[-3000:]
+    assert "1 variants, 1 verified" in output or "1 variant, 1 verified" in output
+
+
+def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault: Callable[..., None]):
+    tests = "-n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=40"
+    before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
+    command = ["ssh", "-F", str(bed.ssh_config), "ctl", f"cd /shared/plumbline && .venv/bin/plumb campaign -- {tests}"]
+
+    def launches() -> list[dict[str, Any]]:
+        new = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
+        return [launch for file in new for item in store.read_file(file) for launch in item["launches"]]  # type: ignore[index]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
+        wait(lambda: len(launches()) >= 2, 120)
+        fault("kill", "node2")
+        output = child.communicate(timeout=400)[0]
+    assert child.returncode != 0, output[-3000:]
+    good = [launch for launch in launches() if launch["verified"]]
+    assert len(good) >= 2, output[-3000:]
+
+
+def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[..., None]):
+    fault("topology", "node2")
+    folder = "/shared/plumbline/build/nodes-fault"
+    done = plumb(bed, f"nodes facts --scheduler squeue --partition main --output {folder}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    compared = plumb(bed, f"nodes compare {folder}")
+    assert compared.returncode == 1, compared.stdout + compared.stderr
+    assert "node2" in compared.stdout
+    assert "of 2 nodes differ" in compared.stdout
+
+
+def test_doctor_shows_all_nodes(onboarded, bed):
+    done = play(bed, "doctor")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"node\[1-\d\]|2 nodes", done.stdout), done.stdout[-3000:]
+
+
+def inventory(tmp_path: Path, bed: Bed, **host: str) -> Bed:
+    """The bed's inventory with other variables of the login host."""
+    document = yaml.safe_load((bed.inventory / "hosts.yml").read_text())
+    document["plumb_login"]["hosts"]["ctl"] |= host
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(document))
+    other = Bed()
+    other.inventory = tmp_path
+    return other
+
+
+def test_a_refused_key_is_one_line(bed, tmp_path):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
+    known = f"-o UserKnownHostsFile={bed.ssh_config.parent}/known_hosts -o IdentitiesOnly=yes -i {tmp_path}/key"
+    other = inventory(tmp_path, bed, ansible_ssh_common_args=f"-F none {known}")
+    done = play(other, "onboard")
+    assert done.returncode != 0
+    assert "Permission denied" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
+    done = play(bed, "onboard", "--tags", "preflight", plumb_root="/home/bench/plumbline")
+    assert done.returncode != 0
+    assert "shared" in done.stdout, done.stdout[-2000:]
+
+
+def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
+    bed.out("root@ctl", "install -d -o guest -g guest -m 750 /shared/guest")
+    other = inventory(tmp_path, bed, ansible_user="guest")
+    done = play(other, "onboard", "--tags", "preflight,packages", plumb_root="/shared/guest/plumbline")
+    bed.out("root@ctl", "rm -rf /shared/guest")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert summary(done)[1] == 0
+
+
+def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
+    refused = play(bed, "offboard")
+    assert refused.returncode != 0
+    assert "confirm" in refused.stdout
+    there = {record["id"] for record in records(bed.shared / "plumbline/results/bed")}
+    done = play(bed, "offboard", "-e", "confirm=bed")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert not (bed.shared / "plumbline").exists()
+    assert there == {record["id"] for record in records(here["results"])}
+    left = bed.out(
+        "root@ctl", "find /home/bench /tmp -newer /etc/hostname -name '*plumb*'; pgrep -u bench -a . || true"
+    )
+    assert "plumb" not in left, left
