@@ -1,6 +1,7 @@
 """A cluster from SSH access to records, a gate and a report, and back to nothing; and what goes wrong on the way.
 
-The bed is fresh for it: /shared/plumbline is removed first. The tests follow one another and share one onboarding.
+The commands are those of docs/tutorial.md. The bed is fresh for them: /shared/plumbline is removed first. The tests
+follow one another and share one onboarding. The cluster gets this checkout's commit: nothing else is tested.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 import yaml
-from testbed import slurm
+from testbed import inventory, slurm
 from testbed.client import Bed
 
 from plumbline.records import store
@@ -27,22 +28,31 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 STACKS = {"intelmpi", "mpich", "openmpi"}
-#: over two nodes, a point-to-point test of each suite and one of our kernels; STREAM, which is no MPI program, on one
-SMOKE = [
-    "-n", "(osu_pair.*operation=latency|imb_pair.*operation=PingPong|overlap_fraction).*placement=pair:node",
-    "-n", "stream_threads.*placement=compact",
-    "-S", "launches=2",
-]  # fmt: skip
+#: the tutorial's steps: name -> shell lines
+STEPS = dict(
+    re.findall(
+        r"^<!-- step: (\w+) -->\n```sh\n(.*?)^```", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+)
 ONE = ["-n", "osu_pair.*operation=latency.*placement=pair:node", "-p", "mpich", "-S", "launches=1"]
 
 
 def play(bed: Bed, name: str, *options: str, **variables: object) -> subprocess.CompletedProcess[str]:
-    """A playbook with the bed's inventory; what is not committed in this checkout goes along."""
-    given = {"plumb_checkout_uncommitted": True, "plumb_onboard_full": True, **variables}
+    """A playbook with the bed's inventory."""
     command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(bed.inventory)]
-    command += [str(ROOT / "playbooks" / f"{name}.yml"), "-e", json.dumps(given), *options]
-    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
-    environment.pop("PLUMB_ROOT", None)
+    command += [str(ROOT / "playbooks" / f"{name}.yml"), "-e", json.dumps(variables), *options]
+    return call(command)
+
+
+def step(name: str) -> subprocess.CompletedProcess[str]:
+    """A step of the tutorial, from the top of the checkout as a reader types it."""
+    return call(["bash", "-euo", "pipefail", "-c", STEPS[name]])
+
+
+def call(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command from the top of the checkout, as from a fresh shell."""
+    environment = {name: value for name, value in os.environ.items() if name != "PLUMB_ROOT"}
+    environment |= {"ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment, timeout=1500)
 
 
@@ -87,12 +97,11 @@ def here() -> Iterator[dict[str, Path]]:
 
 @pytest.fixture(scope="module")
 def onboarded(bed: Bed, here: dict[str, Path]) -> subprocess.CompletedProcess[str]:
-    """One onboarding with all stages."""
+    """The tutorial's onboarding, with all stages."""
+    assert step("raise").returncode == 0
     bed.out("ctl", "rm -rf /shared/plumbline")
     slurm.resume(bed.nodes)
-    return play(
-        bed, "onboard", plumb_smoke_options=SMOKE, plumb_calibrate_options=ONE, plumb_calibrate_sessions=2
-    )  # fmt: skip
+    return step("onboard")
 
 
 def test_onboarding_goes_through(onboarded):
@@ -107,7 +116,7 @@ def test_the_site_is_that_of_the_compute_nodes(onboarded, bed, here):
     (part,) = site["partitions"]
     assert (part["name"], part["scheduler"], part["nodes"]) == ("main", "squeue", len(bed.nodes))
     assert set(part["stacks"]) == STACKS
-    assert part["environment"] == {"FI_PROVIDER": "tcp"}
+    assert part["environment"] == inventory.ENVIRONMENT
     assert "<topology" in (here["site"] / part["topology"]).read_text()
 
 
@@ -124,9 +133,7 @@ def test_every_suite_is_verified_over_two_nodes_on_every_stack(onboarded, bed):
 
 
 def test_a_second_onboarding_changes_nothing(onboarded, bed):
-    done = play(
-        bed, "onboard", plumb_smoke_options=SMOKE, plumb_calibrate_options=ONE, plumb_calibrate_sessions=2
-    )  # fmt: skip
+    done = step("again")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr
     assert summary(done) == (0, 0), done.stdout
 
@@ -143,7 +150,7 @@ def test_an_edit_survives_and_travels(onboarded, bed, here):
 
 def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     before = {record["id"] for record in records(here["results"])}
-    done = play(bed, "campaign", plumb_campaign_options=ONE)
+    done = step("campaign")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     (new,) = [record for record in records(here["results"]) if record["id"] not in before]
     assert new["nodes"] == bed.nodes[:2]
@@ -152,17 +159,26 @@ def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     assert new["id"] in page
 
 
-def test_a_gate_runs_as_one_job_on_both_nodes(onboarded, bed):
-    line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
-    done = plumb(bed, f"{line} --minutes 0.4 --json /shared/plumbline/build/gate.json", 400)
-    assert done.returncode in (0, 1, 2), done.stdout[-4000:] + done.stderr
+def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
+    before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
+    done = step("gate")
+    assert done.returncode == 1, done.stdout[-4000:] + done.stderr
     assert "job: sbatch --wait" in done.stdout
-    verdicts = json.loads((bed.shared / "plumbline/build/gate.json").read_text())
-    assert json.dumps(verdicts).count('"verdict"') >= 1
-    newest = max((bed.shared / "plumbline/results/bed").glob("*.jsonl"), key=lambda file: file.stat().st_mtime)
-    both = records(newest.parent)[-2:]
-    assert {record["stack"]["name"] for record in both if record["session"] in newest.name} <= {"mpich", "openmpi"}
-    assert all(record["nodes"] == bed.nodes[:2] for record in both)
+    assert "gate: FAIL" in done.stdout
+    (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
+    both = list(store.read_file(file))
+    assert {record["stack"]["name"] for record in both} == {"mpich", "openmpi"}  # type: ignore[index]
+    assert all(record["nodes"][0] in bed.nodes for record in both)  # type: ignore[index]
+
+
+def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
+    line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
+    before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
+    done = plumb(bed, f"{line} --minutes 0.3 --json /shared/plumbline/build/gate.json", 400)
+    assert done.returncode in (0, 1, 2), done.stdout[-4000:] + done.stderr
+    assert json.loads((bed.shared / "plumbline/build/gate.json").read_text())
+    (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
+    assert all(record["nodes"] == bed.nodes[:2] for record in store.read_file(file))  # type: ignore[index]
 
 
 # ---- what goes wrong
@@ -224,7 +240,7 @@ def test_doctor_shows_all_nodes(onboarded, bed):
     assert re.search(r"node\[1-\d\]|2 nodes", done.stdout), done.stdout[-3000:]
 
 
-def inventory(tmp_path: Path, bed: Bed, **host: str) -> Bed:
+def elsewhere(tmp_path: Path, bed: Bed, **host: str) -> Bed:
     """The bed's inventory with other variables of the login host."""
     document = yaml.safe_load((bed.inventory / "hosts.yml").read_text())
     document["plumb_login"]["hosts"]["ctl"] |= host
@@ -237,7 +253,7 @@ def inventory(tmp_path: Path, bed: Bed, **host: str) -> Bed:
 def test_a_refused_key_is_one_line(bed, tmp_path):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     known = f"-o UserKnownHostsFile={bed.ssh_config.parent}/known_hosts -o IdentitiesOnly=yes -i {tmp_path}/key"
-    other = inventory(tmp_path, bed, ansible_ssh_common_args=f"-F none {known}")
+    other = elsewhere(tmp_path, bed, ansible_ssh_common_args=f"-F none {known}")
     done = play(other, "onboard")
     assert done.returncode != 0
     assert "Permission denied" in done.stdout
@@ -252,7 +268,7 @@ def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
 
 def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
     bed.out("root@ctl", "install -d -o guest -g guest -m 750 /shared/guest")
-    other = inventory(tmp_path, bed, ansible_user="guest")
+    other = elsewhere(tmp_path, bed, ansible_user="guest")
     done = play(other, "onboard", "--tags", "preflight,packages", plumb_root="/shared/guest/plumbline")
     bed.out("root@ctl", "rm -rf /shared/guest")
     assert done.returncode == 0, done.stdout[-3000:]
@@ -264,7 +280,7 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     assert refused.returncode != 0
     assert "confirm" in refused.stdout
     there = {record["id"] for record in records(bed.shared / "plumbline/results/bed")}
-    done = play(bed, "offboard", "-e", "confirm=bed")
+    done = step("offboard")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert not (bed.shared / "plumbline").exists()
     assert there == {record["id"] for record in records(here["results"])}

@@ -11,8 +11,9 @@ from testbed import access
 from testbed.layout import Settings, reserved, state
 from testbed.nodes import CGROUP_MOUNT
 
-#: what MPI needs on the bed's links: plain TCP, no fabric to be looked for
-ENVIRONMENT = {"FI_PROVIDER": "tcp"}
+#: what MPI needs on the bed's links: plain TCP, no fabric to be looked for; and as all nodes share the host's CPUs, the
+#: first core of two nodes is one: a rank that waits has to leave it to the other, or a message takes 4 ms
+ENVIRONMENT = {"FI_PROVIDER": "tcp", "OMPI_MCA_mpi_yield_when_idle": "1", "I_MPI_WAIT_MODE": "1"}
 
 
 def write(settings: Settings) -> None:
