@@ -3,7 +3,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 export ANSIBLE_FORCE_COLOR=0 PYTHONDONTWRITEBYTECODE=1
-mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels -name '*.py' -not -path 'site-configs/local/*')
+mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels spack-env -name '*.py' -not -path 'site-configs/local/*')
 mapfile -t c < <(find custom-kernels tests -name '*.[ch]')
 mapfile -t shell < <(
     echo activate

@@ -112,8 +112,16 @@ def _search_path(name: str, modules: list[str]) -> str:
     command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not done.stdout:
-        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        said = _complaint(done.stderr) or f"exit status {done.returncode}"
         raise PlumbError(
             f"cannot load {' '.join(modules)}: {said[:200]}", f"stack {name}", "module avail shows what there is"
         )
     return done.stdout
+
+
+def _complaint(text: str) -> str:
+    """The line of a module system's error; Lmod names the modules in the next one and gives advice after it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    number = next((at for at, line in enumerate(lines) if "error" in line.lower()), len(lines) - 1)
+    end = number + (2 if lines and lines[number].endswith(":") else 1)
+    return " ".join(lines[number:end])

@@ -1,8 +1,9 @@
 """The real Spack: no drift of the locks, benchmarks in C on two MPIs through ReFrame, and again from the archive.
 
-Needs Spack and its packages (``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES``, or a network) and the sources of OSU and IMB
-(``PLUMB_SPACK_MIRROR``, or a network). ``PLUMB_SPACK_TEST_SITE`` names a site folder whose ``openmpi.yaml`` and
-``mpich.yaml`` replace the common environments, where the locked versions cannot be had. Takes about ten minutes.
+Needs Spack and its packages (``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES``, or a network), the sources of OSU and IMB
+(``PLUMB_SPACK_MIRROR``, or a network) and a package registry or pip's cache. ``PLUMB_SPACK_TEST_SITE`` names a site
+folder whose ``openmpi.yaml`` and ``mpich.yaml`` replace the common environments, where the locked versions cannot be
+had. Takes about 15 minutes on two cores.
 """
 
 import os
@@ -25,6 +26,10 @@ from plumbline.stacks.spack.runner import Spack
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
 MPIS = ("openmpi", "mpich")
+GIVEN = ("SPACK_ROOT", "PLUMB_SPACK_PACKAGES", "PLUMB_SPACK_MIRROR", "PLUMB_SPACK_WHEELS", "GIT_CONFIG_GLOBAL")
+#: SHA-256 of the source of the Intel MPI Benchmarks 2021.7, as Spack's recipe has it: the name of the file in a mirror.
+IMB = "acee02cc719a74e6853194576cb7e6bf1fdc74f8971578e1b2141306c3c19477"
+ALONE = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--map-root-user"]
 
 
 def reachable(host):
@@ -82,23 +87,25 @@ def write_site(site):
     (site / "packages.yaml").write_text(yaml.safe_dump({"packages": packages}))
 
 
-def plumb(variables, *arguments, timeout=1800):
+def attempt(variables, *arguments, before=()):
+    """Exit status and output of ``plumb stack``, started by the command ``before``."""
+    command = [*before, str(BIN / "plumb"), "stack", *arguments]
     done = subprocess.run(
-        [str(BIN / "plumb"), "stack", *arguments],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=1800
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return done.returncode, done.stdout
+
+
+def plumb(variables, *arguments, before=()):
+    status, said = attempt(variables, *arguments, before=before)
+    assert status == 0, said
+    return said
 
 
 @pytest.mark.parametrize("name", settings.ENVIRONMENTS)
 def test_concretizing_gives_the_committed_lock(stacks, name):
     variables = {key: value for key, value in stacks.items() if key != "PLUMB_SPACK_SITE"}
-    assert plumb(variables, "lock", "--check", f"spack:{name}") == f"spack:{name}: unchanged\n"
+    assert plumb(variables, "lock", "--check", f"spack:{name}").endswith(f"spack:{name}: unchanged\n")
 
 
 @pytest.fixture(scope="module")
@@ -152,23 +159,118 @@ def test_latency_and_pingpong_run_on_two_mpis_through_reframe(installed, tmp_pat
         assert record["benchmark"]["command"][0].startswith(installed["PLUMB_SPACK_HOME"])
 
 
-def test_the_archive_installs_into_an_empty_tree_without_network(installed, tmp_path):
-    archive = tmp_path / "all.tar"
-    digest = re.search(r"--sha256 ([0-9a-f]{64})", plumb(installed, "pack", str(archive), "spack:openmpi"))[1]
-    # a longer path than that of the first tree, and nothing given but the archive
-    elsewhere = tmp_path / "a-longer-name-of-a-folder" / "stacks"
-    elsewhere.mkdir(parents=True)
-    (elsewhere / "openmpi").symlink_to(paths.stacks() / "openmpi")
-    given = ("SPACK_ROOT", "PLUMB_SPACK_PACKAGES", "PLUMB_SPACK_MIRROR", "PLUMB_SPACK_WHEELS", "GIT_CONFIG_GLOBAL")
-    variables = {key: value for key, value in installed.items() if key not in given}
-    variables |= {"PLUMB_STACKS": str(elsewhere), "PLUMB_SPACK_HOME": str(elsewhere / "spack")}
-    plumb(variables, "install", "--from", str(archive), "--sha256", digest, "spack:openmpi")
-    log = (elsewhere / "spack-openmpi.log").read_text()
+@pytest.fixture(scope="module")
+def packed(installed, tmp_path_factory):
+    """The archive of ``spack:openmpi`` and its SHA-256."""
+    archive = tmp_path_factory.mktemp("packed") / "all.tar"
+    return archive, re.search(r"--sha256 ([0-9a-f]{64})", plumb(installed, "pack", str(archive), "spack:openmpi"))[1]
+
+
+def elsewhere(installed, folder, *kept):
+    """Variables of an empty tree that has the wheel stack, and of what was given only ``kept``."""
+    stacks = folder / "a-longer-name-of-a-folder" / "stacks"  # longer than the path of the first tree
+    stacks.mkdir(parents=True)
+    (stacks / "openmpi").symlink_to(paths.stacks() / "openmpi")
+    variables = {key: value for key, value in installed.items() if key not in GIVEN or key in kept}
+    return {**variables, "PLUMB_STACKS": str(stacks), "PLUMB_SPACK_HOME": str(stacks / "spack")}, stacks
+
+
+def bootstrapped(variables):
+    """Bring the private Spack with its solver, as long as there is a network and room."""
+    subprocess.run([sys.executable, "-m", "plumbline.stacks.spack"], env=variables, check=True)
+
+
+def with_index(installed, home):
+    """Take the index of all packages from the first tree: making it takes a minute."""
+    shutil.copytree(Path(installed["PLUMB_SPACK_HOME"]) / "cache", home / "cache")
+
+
+def test_the_archive_installs_into_an_empty_tree_without_network(installed, packed, tmp_path):
+    if subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("not run: no network namespace can be made here (unshare --net)")
+    variables, stacks = elsewhere(installed, tmp_path)
+    archive, digest = packed
+    plumb(variables, "install", "--from", str(archive), "--sha256", digest, before=ALONE)
+    command = [*ALONE, str(BIN / "plumb"), "stack", "install", "spack:openmpi"]
+    two = [
+        subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=900)[0] for process in two]
+    assert [process.returncode for process in two] == [0, 0], outputs
+    assert sum("waiting for another installation" in output for output in outputs) >= 1
+    assert sum("spack-openmpi: up to date" in output for output in outputs) == 1
+    log = (stacks / "spack-openmpi.log").read_text()
     built = re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log)
     assert built == ["plumbline-kernels"], "everything else comes from the buildcache"
+    index = sorted((stacks / "spack" / "cache").glob("*/builtin-*-index.json"))
+    given = sorted((stacks / "spack" / "airgap" / "index").glob("*/*.json"))
+    assert [file.read_bytes() for file in index] == [file.read_bytes() for file in given] != []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_STACKS", str(elsewhere))
+        patch.setenv("PLUMB_STACKS", str(stacks))
         assert manifest.problems(manifest.load("spack-openmpi")) == []
+
+
+def test_a_changed_archive_is_refused(installed, packed, tmp_path):
+    content = bytearray(packed[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    changed = tmp_path / "changed.tar"
+    changed.write_bytes(content)
+    variables, stacks = elsewhere(installed, tmp_path)
+    status, said = attempt(variables, "install", "--from", str(changed), "spack:openmpi")
+    assert status == 2
+    assert re.fullmatch(r"plumb: the archive was tampered with: \S+ is not what the list says .*\n", said)
+    assert attempt(variables, "install", "--from", str(changed), "--sha256", packed[1], "spack:openmpi")[0] == 2
+    assert not (stacks / "spack" / "airgap").exists()
+    assert not (stacks / "archive").exists()
+
+
+def test_a_missing_source_is_named_with_where_it_was_looked_for(installed, tmp_path):
+    given = os.environ.get("PLUMB_SPACK_MIRROR")
+    if not given:
+        pytest.skip("not run: no PLUMB_SPACK_MIRROR to take a file out of")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
+        _, node = environment.node(environment.read("openmpi"), "intel-mpi-benchmarks")
+    mirror = tmp_path / "mirror"
+    shutil.copytree(given, mirror)
+    variables, stacks = elsewhere(installed, tmp_path, *GIVEN)
+    variables["PLUMB_SPACK_MIRROR"] = str(mirror)
+    with_index(installed, stacks / "spack")
+    bootstrapped(variables)
+    (gone,) = mirror.glob(f"_source-cache/archive/*/{IMB}*")
+    content = gone.read_bytes()
+    gone.unlink()
+    status, said = attempt(variables, "install", "spack:openmpi", before=ALONE)
+    assert status == 2
+    source = f"the source of intel-mpi-benchmarks-{node['version']} cannot be fetched; tried file://{gone}, https://"
+    assert source in said.splitlines()[-1]
+    gone.write_bytes(content)
+    plumb(variables, "install", "spack:openmpi", before=ALONE)
+
+
+def test_a_full_disk_is_told_and_a_second_run_goes_on(installed, packed, tmp_path):
+    variables, stacks = elsewhere(installed, tmp_path)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500m", "none", str(stacks)], check=False).returncode:
+        pytest.skip("not run: no file system can be mounted here (needs root)")
+    try:
+        (stacks / "openmpi").symlink_to(paths.stacks() / "openmpi")
+        plumb(variables, "install", "--from", str(packed[0]))
+        bootstrapped(variables)
+        ballast = stacks / "ballast"
+        with ballast.open("wb") as stream:
+            os.posix_fallocate(stream.fileno(), 0, shutil.disk_usage(stacks).free - 6_000_000)
+        status, said = attempt(variables, "install", "spack:openmpi")
+        assert status == 2
+        assert re.search(r"^plumb: (the disk is full|cannot write .*No space left).*it goes on\n\Z", said, re.MULTILINE)
+        assert not (stacks / "spack-openmpi" / "manifest.json").exists()
+        ballast.unlink()
+        plumb(variables, "install", "spack:openmpi")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PLUMB_STACKS", str(stacks))
+            assert manifest.problems(manifest.load("spack-openmpi")) == []
+    finally:
+        subprocess.run(["umount", "--lazy", str(stacks)], check=True)
 
 
 @pytest.mark.parametrize("name", MPIS)

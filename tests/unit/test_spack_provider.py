@@ -191,6 +191,7 @@ MISSING = """==> Installing osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqsz
 ==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqszuko6nh7
         file:///mirror/_source-cache/archive/61/618de3.tar.gz: URLError: No such file
     https://osu.example/osu.tar.gz: DetailedURLError: GET https://osu.example/osu.tar.gz errored
+    https://osu.example/osu.tar.gz: DetailedURLError: GET https://osu.example/old/osu.tar.gz errored
 """
 
 

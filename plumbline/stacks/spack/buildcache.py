@@ -25,8 +25,9 @@ def check(document: dict[str, Any]) -> None:
         for digest, node in document["concrete_specs"].items():
             file = folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
             if file.is_file():
-                for part, wanted in [(file, _listed(file)), *_blobs(folder, file)]:
-                    _compare(part, wanted, folder)
+                _compare(file, _listed(file), folder)
+                for blob, wanted in _blobs(folder, file):
+                    _compare(blob, wanted, folder)
 
 
 def _compare(file: Path, wanted: str | None, folder: Path) -> None:

@@ -91,7 +91,7 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
         found = _UNFETCHED.search(line.rstrip())
         if found:
             after = itertools.takewhile(bool, (_TRIED.match(text) for text in lines[number + 1 :]))
-            tried = ", ".join(match[1] for match in after if match) or "no mirror"
+            tried = ", ".join(dict.fromkeys(match[1] for match in after if match)) or "no mirror"
             what = f"the source of {found[1]} cannot be fetched; tried {tried}"
             return PlumbError(
                 what, where, f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"

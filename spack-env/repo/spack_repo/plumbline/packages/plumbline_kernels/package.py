@@ -53,7 +53,7 @@ class PlumblineKernels(CMakePackage):
         # Open MPI refuses root, which is who a container runs as, and `spack test` starts with a clean environment.
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         # A host with one core has no two slots.
-        os.environ["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
+        os.environ["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"  # noqa: SIM112
         folder = os.path.dirname(self.spec["mpi"].mpicc)
         launcher = which("mpiexec", "mpirun", path=folder, required=True)
         launcher("-n", "2", os.path.join(self.prefix.bin, program), *arguments)
