@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,8 @@ from plumbline.nodes import names, states
 VARIABLE = "PLUMB_NODES"
 #: schedulers whose nodes plumbline.nodes.states can ask for
 ASKED = ("slurm", "squeue", "pbs", "lsf", "flux")
+#: a scheduler that was just started does not know its nodes yet: asked so often, with so many seconds between
+PATIENCE = (6, 5.0)
 
 
 def limit(partition: str, offered: int, environment: Mapping[str, str] = os.environ) -> int:
@@ -38,16 +41,27 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     for part in document["partitions"]:
         if part["scheduler"] not in ASKED:
             continue
-        found = states.states(part["scheduler"], names.queue(part["scheduler"], None, part.get("access", [])))
+        found = _settled(part["scheduler"], names.queue(part["scheduler"], None, part.get("access", [])))
         good = len(states.usable(found))
-        lines += [
-            f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}"
-            for node in found
-            if not node.usable
-        ]
+        lines += [_out_of_work(node) for node in found if not node.usable]
         if good < int(part.get("nodes", 1)):
             counts[part["name"]] = good
             lines.append(
                 f"partition {part['name']}: {good} of {len(found)} nodes can be used; tests of more are skipped"
             )
     return counts, lines
+
+
+def _settled(scheduler: str, queue: str | None) -> list[states.Node]:
+    times, pause = PATIENCE
+    found = states.states(scheduler, queue)
+    for _ in range(times):
+        if not any(node.state.rstrip("*") == "unknown" for node in found):
+            break
+        time.sleep(pause)
+        found = states.states(scheduler, queue)
+    return found
+
+
+def _out_of_work(node: states.Node) -> str:
+    return f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}"

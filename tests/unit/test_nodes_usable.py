@@ -70,3 +70,11 @@ def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, 
     assert campaign._nodes_now({"PLUMB_NODES": "1"}) == {}
     monkeypatch.setattr(campaign.site, "is_here", lambda document: False)
     assert campaign._nodes_now({}) == {}
+
+
+def test_a_scheduler_that_was_just_started_is_asked_again(monkeypatch):
+    answers = [[Node("node1", "unknown", False)], [Node("node1", "unknown*", False)], [Node("node1", "idle", True)]]
+    monkeypatch.setattr(states, "states", lambda scheduler, queue: answers.pop(0))
+    monkeypatch.setattr(usable, "PATIENCE", (6, 0.0))
+    assert usable.survey(site(1)) == ({}, [])
+    assert answers == []

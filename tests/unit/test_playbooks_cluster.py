@@ -621,3 +621,16 @@ def test_the_example_inventory_is_in_order():
     known = {"root": values["plumb_root"], "here": False, "site": values["plumb_site"], "python": "python3"}
     more = {"partitions": values["plumb_partitions"], "stacks": values["plumb_stacks"], "environment": {}}
     assert FILTERS.faults({**known, **more}) == []
+
+
+def test_a_refused_calibration_is_not_measured_again_until_somebody_asks(cluster):
+    plumb(cluster, 1)  # campaigns that were not verified, and records that gave no reference
+    (cluster / "cluster/site-configs/straw/references").mkdir()
+    (cluster / "cluster/.git").mkdir()
+    for again, wanted in ((False, 3), (False, 1), (True, 3)):
+        (cluster / "cluster/called").unlink(missing_ok=True)
+        options = {"plumb_calibrate_sessions": 2, "plumb_calibrate_again": again}
+        done = play(cluster, "onboard", "--tags", "calibrate", **options)
+        assert done.returncode == 0, done.stdout
+        assert "plumb_calibrate_again=true measures anew" in done.stdout.replace("\n", " ")
+        assert len((cluster / "cluster/called").read_text().splitlines()) == wanted
