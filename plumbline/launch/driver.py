@@ -130,13 +130,13 @@ def prepare(variant: dict[str, Any], session: str) -> Job:
         variant["placement"], threads=variant["threads"], memory=variant["memory"], ranks=variant["ranks_per_node"]
     )
     partition = site.partition(site.load(variant["site"]), variant["partition"])
-    names = hosts.chosen(partition, variant["nodes"])
+    named = hosts.chosen(partition, variant["nodes"])
     layout = launchers.Layout(
         nodes=variant["nodes"],
         ranks_per_node=variant["ranks_per_node"] or len(resolved["ranks"]),
-        hosts=names,
+        hosts=named or hosts.share(variant["nodes"], os.environ),
         round_robin=variant["placement"] == "roundrobin",
-        ssh=bool(names),
+        ssh=bool(named),
     )
     launcher: dict[str, Any] = manifest["launcher"]
     needs: dict[str, str] = {}

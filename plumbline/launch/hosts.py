@@ -48,6 +48,19 @@ def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
     return (own, *(name for name in named if name != own))[:nodes] if nodes > 1 else ()
 
 
+def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """This host and the next ones of a job that has more nodes than a launch takes (a gate's, say); else none.
+
+    Without them the launcher would deal the ranks over the whole job.
+    """
+    found = allocated(environment)
+    here = socket.gethostname()
+    own = next((name for name in found if same_host(name, here)), None)
+    if own is None or len(found) <= nodes:
+        return ()
+    return (own, *(name for name in found if name != own))[:nodes]
+
+
 def allocated(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The hosts of this job as the scheduler tells them, each once; none where it does not.
 

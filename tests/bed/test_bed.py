@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
     "wrong",
     [
         {"nodes": 0},
-        {"nodes": 5},
+        {"nodes": 7},
         {"flavor": "../fresh"},
         {"shape": "1gbit; reboot"},
         {"shape": "fast"},

@@ -236,6 +236,49 @@ def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[.
     assert "of 2 nodes differ" in compared.stdout
 
 
+def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault: Callable[..., None]):
+    before = len(records(bed.shared / "plumbline/results/bed"))
+    fault("full")
+    done = plumb(bed, f"campaign -- {' '.join(map(repr, ONE))}")
+    assert done.returncode != 0
+    assert "No space left on device" in done.stdout + done.stderr
+    assert bed.call("heal").returncode == 0
+    assert len(records(bed.shared / "plumbline/results/bed")) >= before
+
+
+@pytest.fixture(scope="module")
+def five(onboarded, bed) -> Iterator[Bed]:
+    """The bed with five compute nodes, which the site knows of; two again afterwards."""
+    line = "sed -i 's/ nodes: {}$/ nodes: {}/' /shared/plumbline/site-configs/bed/site.yaml"
+    raised = bed.call("up", "--nodes", "5")
+    assert raised.returncode == 0, raised.stderr
+    bed.out("ctl", line.format(2, 5))
+    yield Bed()
+    bed.out("ctl", line.format(5, 2))
+    assert bed.call("up", "--nodes", "2").returncode == 0
+
+
+def test_a_slow_link_is_found_by_the_pairs_of_nodes(five: Bed, fault: Callable[..., None]):
+    fault("slow-link", "node2", "200mbit")
+    done = plumb(five, "campaign --profile full -- -n 'pairs_nodes.*operation=serial.*node_count=5' -p mpich", 500)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    (found,) = re.findall(r"^([0-9a-f]{12})  pairs_nodes", done.stdout, re.MULTILINE)
+    judged = plumb(five, f"outliers {found}")
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+    assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
+
+
+def test_a_node_slowed_by_a_competitor_is_found(five: Bed, fault: Callable[..., None]):
+    fault("slow-node", "node2")
+    for node in five.nodes:
+        tests = f"-n 'stream_threads.*placement=compact.*threads=1' -p openmpi -S launches=5 -J nodelist={node}"
+        done = plumb(five, f"campaign -- {tests}")
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    judged = plumb(five, "outliers --test stream_threads --figure triad")
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+    assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
+
+
 def test_doctor_shows_all_nodes(onboarded, bed):
     done = play(bed, "doctor")
     assert done.returncode == 0, done.stdout[-3000:]
@@ -290,3 +333,21 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
         "root@ctl", "find /home/bench /tmp -newer /etc/hostname -name '*plumb*'; pgrep -u bench -a . || true"
     )
     assert "plumb" not in left, left
+
+
+def test_a_cluster_without_a_route_gets_its_stacks_from_an_archive(bed, here, tmp_path):
+    archive = tmp_path / "plumbline.tar"
+    packed = call([str(Path(sys.executable).parent / "plumb"), "stack", "pack", str(archive), "wheel:mpich"])
+    assert packed.returncode == 0, packed.stdout + packed.stderr
+    assert bed.call("up", "--no-route").returncode == 0
+    try:
+        root = "/shared/offline"
+        stages = "preflight,packages,tools,facts,site_config,deploy"
+        given = {"plumb_archive": str(archive), "plumb_stacks": ["mpich"], "plumb_root": root}
+        done = play(bed, "onboard", "--tags", stages, **given)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+        checked = bed.ssh("ctl", f"cd {root} && .venv/bin/plumb stack check mpich")
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    finally:
+        bed.out("ctl", "rm -rf /shared/offline")
+        assert bed.call("up", "--route").returncode == 0

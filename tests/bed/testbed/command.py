@@ -19,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="bed", description="A small Slurm cluster of booted hosts on this machine.")
     commands = top.add_subparsers(dest="command", required=True)
     raised = commands.add_parser("up", help="raise it; options not given are as they were, or the defaults")
-    raised.add_argument("--nodes", type=int, metavar="N", help="compute nodes, 1 to 4 (default: 2)")
+    raised.add_argument("--nodes", type=int, metavar="N", help="compute nodes, 1 to 6 (default: 2)")
     raised.add_argument("--shape", metavar="RATE", help="rate of every link, as 1gbit; none: unlimited (default)")
     way = raised.add_mutually_exclusive_group()
     way.add_argument("--route", dest="route", action="store_const", const=True, help="registries by NAT (default)")

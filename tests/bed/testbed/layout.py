@@ -17,7 +17,7 @@ RUN = Path("/run/plumb-bed")
 LOCK = Path("/run/plumb-bed.lock")
 
 CONTROLLER = "ctl"
-MOST_NODES = 4
+MOST_NODES = 6
 BENCH_UID = 1000
 SHARED_SIZE = 24 * 2**30  # bytes, at most; the file is sparse
 NETWORK = "10.77.0"
