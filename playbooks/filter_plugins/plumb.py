@@ -24,8 +24,8 @@ FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:@-]*(/[A-Za-z0-9][A-Za-z0-9._+=:@-
 #: what has to be on PATH of the login host for each scheduler
 COMMANDS = {
     "local": (),
-    "slurm": ("sbatch", "srun", "sinfo", "scontrol", "sacct"),
-    "squeue": ("sbatch", "srun", "sinfo", "scontrol", "squeue"),
+    "slurm": ("sbatch", "salloc", "srun", "sinfo", "scontrol", "sacct"),
+    "squeue": ("sbatch", "salloc", "srun", "sinfo", "scontrol", "squeue"),
     "pbs": ("qsub", "qstat", "pbsnodes"),
     "sge": ("qsub", "qstat", "qhost"),
     "lsf": ("bsub", "bjobs", "bhosts"),

@@ -71,9 +71,11 @@ def commands(request: Request) -> list[list[str]]:
     if request.scheduler in ("slurm", "squeue"):
         where = [f"--nodelist={names.fold(request.nodes)}"] if request.nodes else []
         queue = [f"--partition={request.queue}"] if request.queue else []
-        shape = [f"--nodes={size}", f"--ntasks={size}", "--ntasks-per-node=1", "--exclusive", "--cpu-bind=none"]
-        step = ["--mpi=none", f"--time={MINUTES}", "--job-name=plumb-facts"]
-        return [["srun", *shape, *step, *where, *queue, *_joined(options), *work]]
+        shape = [f"--nodes={size}", f"--ntasks={size}", "--ntasks-per-node=1"]
+        job = ["--quiet", *shape, "--exclusive", f"--time={MINUTES}", "--job-name=plumb-facts"]
+        # a step of its own job: srun alone would give each task one CPU of the whole node that it asked for
+        step = ["srun", *shape, "--cpu-bind=none", "--mpi=none"]
+        return [["salloc", *job, *where, *queue, *_joined(options), *step, *work]]
     queue = ["-q", request.queue] if request.queue else []
     if request.scheduler == "pbs":
         select = "+".join(f"1:ncpus=1:host={name}" for name in request.nodes) or f"{size}:ncpus=1"

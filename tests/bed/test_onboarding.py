@@ -117,7 +117,8 @@ def test_the_site_is_that_of_the_compute_nodes(onboarded, bed, here):
     assert (part["name"], part["scheduler"], part["nodes"]) == ("main", "squeue", len(bed.nodes))
     assert set(part["stacks"]) == STACKS
     assert part["environment"] == inventory.ENVIRONMENT
-    assert "<topology" in (here["site"] / part["topology"]).read_text()
+    topology = (here["site"] / part["topology"]).read_text()
+    assert topology.count('type="PU"') == len(os.sched_getaffinity(0))  # all of a node, not a job's share of it
 
 
 def test_every_suite_is_verified_over_two_nodes_on_every_stack(onboarded, bed):
@@ -176,7 +177,8 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
     line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     done = plumb(bed, f"{line} --minutes 1.5 --json /shared/plumbline/build/gate.json", 400)
-    assert done.returncode in (0, 1, 2), done.stdout[-4000:] + done.stderr
+    # a minute and a half may end before the first look
+    assert done.returncode in (0, 1, 2) or "the first look is at 13" in done.stdout, done.stdout[-4000:] + done.stderr
     assert json.loads((bed.shared / "plumbline/build/gate.json").read_text())
     (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
     assert all(record["nodes"] == bed.nodes[:2] for record in store.read_file(file))  # type: ignore[index]
@@ -271,7 +273,7 @@ def test_a_slow_link_is_found_by_the_pairs_of_nodes(five: Bed, fault: Callable[.
 def test_a_node_slowed_by_a_competitor_is_found(five: Bed, fault: Callable[..., None]):
     fault("slow-node", "node2")
     for node in five.nodes:
-        tests = f"-n 'stream_threads.*placement=compact.*threads=1' -p openmpi -S launches=5 -J nodelist={node}"
+        tests = f"-n 'stream_threads.*placement=compact' -p openmpi -S launches=5 -J nodelist={node}"
         done = plumb(five, f"campaign -- {tests}")
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     judged = plumb(five, "outliers --test stream_threads --figure triad")

@@ -141,10 +141,13 @@ def test_collector_without_a_place_to_write(tmp_path, capsys):
 
 def test_srun(tmp_path):
     words = command(tmp_path, "squeue", nodes=["n1", "n2"], access=["-p main", "--account lab"])
-    assert words[:5] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--exclusive"]
+    assert words[:6] == ["salloc", "--quiet", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--exclusive"]
     assert "--nodelist=n[1-2]" in words
     assert words[words.index("-pmain") + 1] == "--account=lab"
-    assert words[words.index("--account=lab") + 1] == "python3"
+    step = words[words.index("--account=lab") + 1 :]
+    assert step[:4] == ["srun", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
+    assert "--exclusive" not in step  # of a step it means: just the CPUs that it asks for
+    assert next(word for word in step[1:] if not word.startswith("-")) == "python3"
     assert "--partition=main" in command(tmp_path, "slurm", count=3, queue="main")
 
 
@@ -231,7 +234,7 @@ def test_here(tmp_path, capsys):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """``srun`` and ``ssh`` that run the collector here under each node's name; node ``n3`` never answers."""
+    """``salloc``, ``srun`` and ``ssh`` that run the collector here as each node; node ``n3`` never answers."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -243,13 +246,16 @@ def fake(tmp_path, monkeypatch):
         'for name in n1 n2; do SLURMD_NODENAME=$name "$@" || exit 1; done\n'
         '[[ ! -e "$0.fails" ]] || { echo "srun: error: n3: task 2: Exited" >&2; exit 1; }\n'
     )
+    (folder / "salloc").write_text(
+        '#!/bin/bash\necho "$@" > "$0.asked"\nwhile [[ "$1" == -* ]]; do shift; done\nexec "$@"\n'
+    )
     (folder / "ssh").write_text(
         '#!/bin/bash\nhost="${@: -2:1}"\n'
         '[[ $host != n3 ]] || { echo "ssh: no route" >&2; exit 255; }\n'
         'bash -c "${@: -1}"\n'
     )
     (folder / "sinfo").write_text("#!/bin/sh\nprintf 'n1|idle|none\\nn2|mixed|none\\nn4|drained|bad fan\\n'\n")
-    for name in ("srun", "ssh", "sinfo"):
+    for name in ("salloc", "srun", "ssh", "sinfo"):
         (folder / name).chmod(0o755)
     return folder
 
@@ -268,7 +274,7 @@ def test_all_usable_nodes_of_a_partition(fake, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "n4: not asked: drained (bad fan)" in out
     assert "2 of 2 nodes answered: n[1-2]" in out
-    said = shlex.split((fake / "srun.asked").read_text())
+    said = shlex.split((fake / "salloc.asked").read_text())
     assert {"--nodes=2", "--nodelist=n[1-2]", "--partition=main"} <= set(said)
 
 
@@ -288,9 +294,9 @@ def test_a_job_that_fails_on_all(fake, tmp_path, capsys):
     (fake / "srun").write_text("#!/bin/sh\necho 'srun: error: Invalid account' >&2\nexit 1\n")
     assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", "--output", str(tmp_path / "o")]) == 2
     assert "the job failed: srun: error: Invalid account (exit status 1)" in capsys.readouterr().err
-    (fake / "srun").unlink()
+    (fake / "salloc").unlink()
     assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", "--output", str(tmp_path / "o")]) == 2
-    assert "srun is not on PATH" in capsys.readouterr().err
+    assert "salloc is not on PATH" in capsys.readouterr().err
 
 
 def test_by_ssh(fake, tmp_path, capsys):

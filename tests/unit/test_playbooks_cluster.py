@@ -199,7 +199,7 @@ def test_no_task_gives_others_permissions():
 
 
 def slurm(cluster, srun):
-    for name in ("sbatch", "sinfo", "scontrol", "squeue"):
+    for name in ("sbatch", "salloc", "sinfo", "scontrol", "squeue"):
         program(cluster / "bin" / name, "#!/bin/sh\n")
     program(cluster / "bin/srun", f"#!/bin/bash\n{srun}\n")
 
