@@ -16,7 +16,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign test rates scale testbed testbed-down lint lock clean distclean
+.PHONY: help venv setup campaign test rates scale testbed testbed-down faults lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -59,6 +59,9 @@ testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts 
 
 testbed-down: ## remove it
 	@tests/bed/bed down
+
+faults: .venv/.stamp-dev setup ## slow tests on the test bed: slow nodes and links found, archives without a route
+	@PLUMB_SLOW=1 $(BIN)/python -m pytest tests/bed
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)

@@ -260,6 +260,7 @@ def five(onboarded, bed) -> Iterator[Bed]:
     assert bed.call("up", "--nodes", "2").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_slow_link_is_found_by_the_pairs_of_nodes(five: Bed, fault: Callable[..., None]):
     fault("slow-link", "node2", "200mbit")
     done = plumb(five, "campaign --profile full -- -n 'pairs_nodes.*operation=serial.*node_count=5' -p mpich", 500)
@@ -270,6 +271,7 @@ def test_a_slow_link_is_found_by_the_pairs_of_nodes(five: Bed, fault: Callable[.
     assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
 
 
+@pytest.mark.slow
 def test_a_node_slowed_by_a_competitor_is_found(five: Bed, fault: Callable[..., None]):
     fault("slow-node", "node2")
     for node in five.nodes:
@@ -337,6 +339,7 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     assert "plumb" not in left, left
 
 
+@pytest.mark.slow
 def test_a_cluster_without_a_route_gets_its_stacks_from_an_archive(bed, here, tmp_path):
     archive = tmp_path / "plumbline.tar"
     packed = call([str(Path(sys.executable).parent / "plumb"), "stack", "pack", str(archive), "wheel:mpich"])
