@@ -60,7 +60,7 @@ testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts 
 testbed-down: ## remove it
 	@tests/bed/bed down
 
-faults: .venv/.stamp-dev setup ## slow tests on the test bed: slow nodes and links found, archives without a route
+faults: .venv/.stamp-dev setup ## all tests on the test bed, those too that make test leaves out
 	@PLUMB_SLOW=1 $(BIN)/python -m pytest tests/bed
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)

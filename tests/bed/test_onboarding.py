@@ -161,6 +161,7 @@ def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     assert new["id"] in page
 
 
+@pytest.mark.slow
 def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     done = step("gate")
@@ -209,6 +210,7 @@ def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fau
     assert "1 variants, 1 verified" in output or "1 variant, 1 verified" in output
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault: Callable[..., None]):
     tests = "-n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=40"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
@@ -238,6 +240,7 @@ def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[.
     assert "of 2 nodes differ" in compared.stdout
 
 
+@pytest.mark.slow
 def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault: Callable[..., None]):
     before = len(records(bed.shared / "plumbline/results/bed"))
     fault("full")
@@ -299,6 +302,7 @@ def elsewhere(tmp_path: Path, bed: Bed, **host: str) -> Bed:
     return other
 
 
+@pytest.mark.slow
 def test_a_refused_key_is_one_line(bed, tmp_path):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     known = f"-o UserKnownHostsFile={bed.ssh_config.parent}/known_hosts -o IdentitiesOnly=yes -i {tmp_path}/key"
@@ -309,12 +313,14 @@ def test_a_refused_key_is_one_line(bed, tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
     done = play(bed, "onboard", "--tags", "preflight", plumb_root="/home/bench/plumbline")
     assert done.returncode != 0
     assert "shared" in done.stdout, done.stdout[-2000:]
 
 
+@pytest.mark.slow
 def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
     bed.out("root@ctl", "install -d -o guest -g guest -m 750 /shared/guest")
     other = elsewhere(tmp_path, bed, ansible_user="guest")
@@ -324,6 +330,7 @@ def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
     assert summary(done)[1] == 0
 
 
+@pytest.mark.slow
 def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     refused = play(bed, "offboard")
     assert refused.returncode != 0
