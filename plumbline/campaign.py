@@ -51,7 +51,7 @@ def _nodes_now(environment: dict[str, str]) -> dict[str, str]:
     """Say which nodes of this host's site are out of work, and keep ReFrame's jobs from waiting for them."""
     if usable.VARIABLE in environment:
         return {}
-    here = next((document for document in site.load_all() if site.is_here(document)), None)
+    here = site.claiming(site.load_all())
     if here is None or here.get("archived", False):
         return {}
     counts, lines = usable.survey(here)

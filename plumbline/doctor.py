@@ -27,6 +27,9 @@ class Finding:
 
 #: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
 MEMLOCK_WANTED = 64 << 20
+#: how a finding is shown, and which come first
+MARKS = {True: "!!", None: "??", False: "ok"}
+ORDER = {True: 0, None: 1, False: 2}
 #: programs that measurements lean on, and what is lost without them
 TOOLS = {
     "numactl": "memory placement cannot be tried by hand",
@@ -41,7 +44,7 @@ def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.wh
     findings = _settings(host)
     findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
     findings += [_own(paths.binder()), _own(paths.witness_library())]
-    return sorted(findings, key=lambda finding: {True: 0, None: 1, False: 2}[finding.bad])
+    return sorted(findings, key=lambda finding: ORDER[finding.bad])
 
 
 def _settings(host: dict[str, Any]) -> list[Finding]:
@@ -80,14 +83,12 @@ def nodes_report(findings: dict[str, list[Finding]]) -> str:
     for node, found in findings.items():
         for item in found:
             cases.setdefault((item.name, item.bad), []).append((node, item))
-    rank = {True: 0, None: 1, False: 2}
-    marks = {True: "!!", None: "??", False: "ok"}
     rows = []
-    for (name, bad), members in sorted(cases.items(), key=lambda case: (rank[case[0][1]], len(case[1]), case[0][0])):
+    for (name, bad), members in sorted(cases.items(), key=lambda case: (ORDER[case[0][1]], len(case[1]), case[0][0])):
         first = members[0][1]
         seen = sorted({item.seen for _, item in members})
         rows.append((
-            marks[bad], name, "; ".join(seen[:3]) + ("; …" if len(seen) > 3 else ""), str(len(members)),
+            MARKS[bad], name, "; ".join(seen[:3]) + ("; …" if len(seen) > 3 else ""), str(len(members)),
             names.fold(node for node, _ in members), f"{first.effect}; {first.cure}" if bad else "",
         ))  # fmt: skip
     wrong = {node for node, found in findings.items() if any(item.bad for item in found)}
@@ -98,9 +99,8 @@ def nodes_report(findings: dict[str, list[Finding]]) -> str:
 
 def report(findings: list[Finding]) -> str:
     """One screen: a row per finding, the count of what is wrong last."""
-    marks = {True: "!!", None: "??", False: "ok"}
     rows = [
-        (marks[item.bad], item.name, item.seen, f"{item.effect}; {item.cure}" if item.bad else "") for item in findings
+        (MARKS[item.bad], item.name, item.seen, f"{item.effect}; {item.cure}" if item.bad else "") for item in findings
     ]
     wrong = sum(item.bad is True for item in findings)
     unknown = sum(item.bad is None for item in findings)

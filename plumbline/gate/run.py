@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +75,22 @@ def prepare(wanted: Wanted, say: Say, build: sides.Build | None = None) -> Path:
             list(dict.fromkeys(side.stack for side in both)), wanted.tests, wanted.site, folder
         )
         couples, notes = pair_up(listing, both, manifests, wanted.common)
-        where_of = (couples[0][0]["site"], couples[0][0]["partition"])
-        entries, where = rules.load(wanted.rules, where_of[0])
+        entries, where = rules.load(wanted.rules, couples[0][0]["site"])
         couples = [[rules.settle(variant, entries, where, wanted.default) for variant in couple] for couple in couples]
-        part = site.partition(site.load(where_of[0]), where_of[1])
-        _save(name, both, couples, notes, wanted, folder, elsewhere=jobs.needed(part))
+        begun = compose(name, both, couples, notes, wanted)
+        if jobs.needed(_partition(begun)):
+            begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
+        session.save(folder, begun)
     return folder
 
 
 def partition(folder: Path) -> dict[str, Any]:
     """The partition of ``site.yaml`` that the gate of ``folder`` is measured on."""
-    first = session.peek(folder).couples[0][0]
+    return _partition(session.peek(folder))
+
+
+def _partition(begun: Session) -> dict[str, Any]:
+    first = begun.couples[0][0]
     return site.partition(site.load(first["site"]), first["partition"])
 
 
@@ -98,39 +103,23 @@ def in_job(folder: Path, options: list[str], say: Say) -> int:
     nodes = max(couple[0]["nodes"] for couple in begun.couples)
     program = str(Path(sys.executable).parent / "plumb")
     command = [program, "gate", "--resume", str(folder), *options]
-    part = partition(folder)
+    part = _partition(begun)
     nodelist = begun.circumstances["nodes"] if part["scheduler"] in ("slurm", "squeue") else None
     job = jobs.Job(part, command, nodes, folder.resolve(), nodelist or "")
     with live.interruptible():
         return jobs.run(job, say)
 
 
-def begin(
+def compose(
     name: str,
     both: tuple[sides.Side, sides.Side],
     couples: list[list[dict[str, Any]]],
     notes: list[str],
     wanted: Wanted,
-    folder: Path,
-    say: Say,
-    make: MakeBench | None = None,
-) -> Outcome:
-    """Write the state of a gate of ``couples`` (baseline's and candidate's variant, with margins) and measure it."""
-    return _measure(_save(name, both, couples, notes, wanted, folder), folder, wanted.minutes, say, make)
-
-
-def _save(
-    name: str,
-    both: tuple[sides.Side, sides.Side],
-    couples: list[list[dict[str, Any]]],
-    notes: list[str],
-    wanted: Wanted,
-    folder: Path,
-    elsewhere: bool = False,
 ) -> Session:
+    """A new gate of ``couples`` (baseline's and candidate's variant, with margins), under the circumstances of now."""
     measured = [side.measured for side in both]
-    known = session.circumstances(sorted(set(measured)))
-    begun = Session(
+    return Session(
         name=name,
         site=couples[0][0]["site"],
         seed=secrets.randbits(32) if wanted.seed is None else wanted.seed,
@@ -139,10 +128,14 @@ def _save(
         couples=couples,
         notes=notes,
         command=list(wanted.repeat),
-        circumstances=session.before_a_job(known) if elsewhere else known,
+        circumstances=session.circumstances(sorted(set(measured))),
     )
+
+
+def begin(begun: Session, folder: Path, minutes: float | None, say: Say, make: MakeBench | None = None) -> Outcome:
+    """Write the state of a new gate and measure it."""
     session.save(folder, begun)
-    return begun
+    return _measure(begun, folder, minutes, say, make)
 
 
 def resume(folder: Path, minutes: float | None, say: Say, make: MakeBench | None = None) -> Outcome:

@@ -1,5 +1,27 @@
 """Sites: the folders below ``site-configs/`` and what onboarding writes into them."""
 
-from plumbline.site.site import folder, here, is_here, load, load_all, names, partition, references, references_file
+from plumbline.site.site import (
+    claiming,
+    folder,
+    here,
+    is_here,
+    load,
+    load_all,
+    names,
+    partition,
+    references,
+    references_file,
+)
 
-__all__ = ["folder", "here", "is_here", "load", "load_all", "names", "partition", "references", "references_file"]
+__all__ = [
+    "claiming",
+    "folder",
+    "here",
+    "is_here",
+    "load",
+    "load_all",
+    "names",
+    "partition",
+    "references",
+    "references_file",
+]

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.nodes import collector
+from plumbline.nodes import collector, compare, read
 from plumbline.nodes.collector import is_virtual, memory, parse_dmidecode, without_serials
 
 __all__ = [
@@ -46,8 +46,6 @@ class Captured:
 
 def captured(folder: Path) -> Captured:
     """From the facts that ``plumb nodes facts`` put into ``folder``."""
-    from plumbline.nodes import compare, read
-
     found = read.folder(folder)
     comparison = compare.compare(found)
     for name in comparison.groups[0]:

@@ -60,14 +60,19 @@ def is_here(document: dict[str, Any]) -> bool:
     return any(re.match(pattern, socket.gethostname()) for pattern in document["hostnames"])
 
 
+def claiming(documents: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The site of ``documents`` that claims this host: the first, as ReFrame chooses; None if none does."""
+    return next((document for document in documents if is_here(document)), None)
+
+
 def here() -> str:
-    """The name of the site that claims this host: the first, as ReFrame chooses."""
+    """The name of the site that claims this host."""
     documents = load_all()
-    claimed = next((document["name"] for document in documents if is_here(document)), None)
+    claimed = claiming(documents)
     if claimed is None:
         known = ", ".join(document["name"] for document in documents) or "none: plumb site init makes one"
         raise PlumbError(f"no site claims this host, {socket.gethostname()}", str(paths.sites()), f"known: {known}")
-    return str(claimed)
+    return str(claimed["name"])
 
 
 def partition(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -10,8 +10,11 @@ from plumbline.errors import PlumbError
 
 
 @contextmanager
-def writing(what: str) -> Iterator[None]:
-    """Turn an OSError of the block into a :class:`PlumbError` that names ``what`` could not be written, and where."""
+def writing(what: str, then: str = "do it again: it goes on") -> Iterator[None]:
+    """Turn an OSError of the block into a :class:`PlumbError`: ``what`` could not be written, and where.
+
+    ``then`` says what to do once there is space.
+    """
     try:
         yield
     except BrokenPipeError:  # whoever read the progress has gone
@@ -20,5 +23,5 @@ def writing(what: str) -> Iterator[None]:
         raise PlumbError(
             f"cannot write {what}: {error.strerror or error}",
             str(error.filename or paths.stacks()),
-            "free space or mend the permissions, then do it again: it goes on",
+            f"free space or mend the permissions, then {then}",
         ) from None

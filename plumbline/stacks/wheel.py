@@ -28,6 +28,7 @@ from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
+from plumbline.stacks.disk import writing
 from plumbline.stacks.lock import alone
 
 #: Raised when the recipe changes in a way the locks do not show: installed stacks are then made again.
@@ -123,7 +124,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         return
     for lock in lock_files(name) if reason else ():
         pip_options(lock)  # an unpacked archive without this stack: said while the old stack is still there
-    try:
+    with writing(f"stack '{name}'", "install again"):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with alone(name) as waited:
             reason = stale(name) if waited else reason
@@ -132,14 +133,6 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
                 _Installation(name).run()
             if not kernels.refresh(name) and reason is None:
                 print(f"{name}: up to date", flush=True)  # by the process that was waited for
-    except BrokenPipeError:  # whoever read the progress has gone
-        raise
-    except OSError as error:
-        raise PlumbError(
-            f"cannot write stack '{name}': {error.strerror or error}",
-            str(error.filename or paths.stacks()),
-            "free space or mend the permissions, then install again",
-        ) from None
 
 
 def stale(name: str) -> str | None:

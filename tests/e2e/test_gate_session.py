@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import processes
 import pytest
 import yaml
 
@@ -49,19 +50,6 @@ def plumb_gate(twins, *options, timeout=200):
     )
 
 
-def left_over(marker):
-    """Command lines of live processes that carry ``marker`` in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if marker.encode() in (entry / "environ").read_bytes():
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-            except OSError:
-                continue
-    return found
-
-
 def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     work = tmp_path / "work"
     command = [PLUMB, "gate", "--baseline", "mpich", "--candidate", "mpich-copy", *SELECT, "--work", str(work)]
@@ -74,7 +62,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert child.returncode == 130
     assert f"plumb gate --resume {work}" in rest
     deadline = time.monotonic() + 10
-    while (left := left_over(str(tmp_path / "results"))) and time.monotonic() < deadline:
+    while (left := processes.carrying(str(tmp_path / "results"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
     (file,) = (tmp_path / "results" / "local").glob("*.jsonl")

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import processes
 import pytest
 
 from plumbline import integrity, paths
@@ -159,19 +160,6 @@ def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
     assert "imb.yaml" in found[0]
 
 
-def descendants(marker):
-    """Command lines of live processes that carry ``marker`` in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if marker.encode() in (entry / "environ").read_bytes():
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-            except OSError:
-                continue
-    return found
-
-
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
@@ -186,7 +174,7 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
     assert child.returncode == 130
     assert "interrupted" in rest
     deadline = time.monotonic() + 10
-    while (left := descendants(str(tmp_path / "results"))) and time.monotonic() < deadline:
+    while (left := processes.carrying(str(tmp_path / "results"))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))

@@ -94,7 +94,8 @@ def gate(tmp_path, monkeypatch):
                 couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
             wanted = run.Wanted("old", "new", seed=seed, minutes=minutes, repeat=("plumb", "gate"))
             with live.interruptible():
-                outcome = run.begin("20260101T000000Z-n-1", both, couples, [], wanted, where, lines.append, make)
+                begun = run.compose("20260101T000000Z-n-1", both, couples, [], wanted)
+                outcome = run.begin(begun, where, minutes, lines.append, make)
         return outcome, made[0], lines
 
     return call

@@ -64,11 +64,11 @@ def test_a_site_without_a_scheduler_is_not_asked(cluster):
 
 def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, monkeypatch, capsys):
     monkeypatch.setattr(campaign.site, "load_all", lambda: [site(3)])
-    monkeypatch.setattr(campaign.site, "is_here", lambda document: True)
+    monkeypatch.setattr(campaign.site, "claiming", lambda documents: documents[0])
     assert campaign._nodes_now({}) == {"PLUMB_NODES": "cpu=2"}
     assert "node2 is drained" in capsys.readouterr().out
     assert campaign._nodes_now({"PLUMB_NODES": "1"}) == {}
-    monkeypatch.setattr(campaign.site, "is_here", lambda document: False)
+    monkeypatch.setattr(campaign.site, "claiming", lambda documents: None)
     assert campaign._nodes_now({}) == {}
 
 

@@ -11,7 +11,8 @@ import yaml
 
 from plumbline import site
 from plumbline.errors import PlumbError
-from plumbline.site import command, facts, kernel, tests, write
+from plumbline.nodes import collector
+from plumbline.site import command, facts, tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
 
@@ -333,7 +334,7 @@ def processor(tmp_path):
         if boost is not None:
             (cpus / "cpufreq").mkdir(parents=True)
             (cpus / "cpufreq" / "boost").write_text(f"{boost}\n")
-        return kernel.core(cpuinfo, cpus)
+        return collector.core(cpuinfo, cpus)
 
     return make
 
@@ -367,7 +368,7 @@ def test_an_unreadable_clock_is_absent(processor, clocks):
 
 
 def test_nothing_readable_is_no_fact(tmp_path):
-    assert kernel.core(tmp_path / "none", tmp_path / "none") == {}
+    assert collector.core(tmp_path / "none", tmp_path / "none") == {}
 
 
 @pytest.fixture
@@ -380,7 +381,7 @@ def network(tmp_path):
                 (tmp_path / where / name / "device").mkdir(parents=True)
                 for file, text in files.items():
                     (tmp_path / where / name / file).write_text(f"{text}\n")
-        return kernel.links(tmp_path / "infiniband", tmp_path / "net")
+        return collector.links(tmp_path / "infiniband", tmp_path / "net")
 
     return make
 
