@@ -21,7 +21,7 @@ COMPACT = "compact"
 #: more threads than this read no faster from one file system, and each holds buffers
 THREADS = 4
 #: how often the files are looked for anew when one vanished while they were read
-TRIES = 5
+TRIES = 20
 
 Answer = TypeVar("Answer")
 

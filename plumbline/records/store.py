@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,18 +51,26 @@ def write(file: Path, records: list[dict[str, Any]]) -> None:
 
 def read_file(file: Path) -> Iterator[dict[str, Any] | Damage]:
     """Every record of ``file``, and a :class:`Damage` for every line that is none."""
-    for _, item in numbered(file):
-        yield item
+    try:
+        for _, item in numbered(file):
+            yield item
+    except sources.Vanished:
+        yield Damage(file, 0, os.strerror(errno.ENOENT))
 
 
 def numbered(file: Path) -> Iterator[tuple[int, dict[str, Any] | Damage]]:
-    """The same, each with the number of its line (0 for a file that cannot be read)."""
+    """The same, each with the number of its line (0 for a file that cannot be read).
+
+    Raises :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment later.
+    """
     try:
         with file.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield number, parse(file, number, line)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not file.is_symlink():
+            raise sources.Vanished(file) from error
         yield 0, Damage(file, 0, error.strerror or str(error))
 
 

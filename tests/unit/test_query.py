@@ -400,6 +400,24 @@ def test_files_that_keep_vanishing_end_with_an_error(results, monkeypatch):
             read()
 
 
+def test_a_file_that_is_gone_and_back_again_is_no_damage(results, monkeypatch):
+    """Its absence shows when it is opened; a look at the folder afterwards would find it there."""
+    put(results, [[record()]])
+    opened, absent = Path.open, [True]
+
+    def open_(self, *args, **kwargs):
+        if self.suffix == ".jsonl" and absent and absent.pop():
+            raise FileNotFoundError(2, "No such file or directory", str(self))
+        return opened(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", open_)
+    assert [item["id"] for item in store.read_all()[0]] == ["0123456789ab"]
+    assert absent == []
+    absent.append(True)
+    found, damages = query.records()
+    assert ([row.id for row in found], damages, absent) == (["0123456789ab"], [], [])
+
+
 def test_readers_beside_a_writer_see_whole_files(results):
     """A session file that is rewritten, one that comes and goes: every answer is one of the states there were."""
     put(results, [[record()]])
