@@ -302,7 +302,6 @@ def elsewhere(tmp_path: Path, bed: Bed, **host: str) -> Bed:
     return other
 
 
-@pytest.mark.slow
 def test_a_refused_key_is_one_line(bed, tmp_path):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     known = f"-o UserKnownHostsFile={bed.ssh_config.parent}/known_hosts -o IdentitiesOnly=yes -i {tmp_path}/key"
@@ -313,14 +312,12 @@ def test_a_refused_key_is_one_line(bed, tmp_path):
     assert "Traceback" not in done.stdout + done.stderr
 
 
-@pytest.mark.slow
 def test_a_folder_that_nodes_do_not_share_is_refused(bed, tmp_path):
     done = play(bed, "onboard", "--tags", "preflight", plumb_root="/home/bench/plumbline")
     assert done.returncode != 0
     assert "shared" in done.stdout, done.stdout[-2000:]
 
 
-@pytest.mark.slow
 def test_a_user_without_sudo_gets_as_far(bed, tmp_path):
     bed.out("root@ctl", "install -d -o guest -g guest -m 750 /shared/guest")
     other = elsewhere(tmp_path, bed, ansible_user="guest")
