@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from plumbline import paths, site, units
 from plumbline.errors import PlumbError
-from plumbline.nodes import usable
+from plumbline.nodes import pinned, usable
 from plumbline.records import query
 from plumbline.report import outcome
 from plumbline.views import summary
@@ -23,15 +24,16 @@ from plumbline.views import summary
 _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
 
 
-def run(profile: str, extra: list[str]) -> int:
+def run(profile: str, extra: list[str], nodes: Sequence[str] = (), turn: str | None = None) -> int:
     """Run the tests tagged ``profile`` (plus any ReFrame options in ``extra``) and print the summary.
 
+    ``nodes`` or ``turn`` choose the nodes of the jobs (:mod:`plumbline.nodes.pinned`).
     Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
     interrupted.
     """
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     environment = {**os.environ, **environment_of_reframe(), "PLUMB_CAMPAIGN": campaign, "PLUMB_PROFILE": profile}
-    environment |= _nodes_now(environment)
+    environment |= _nodes_chosen(nodes, turn) | _nodes_now(environment)
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", profile, *extra]
     print(
@@ -45,6 +47,21 @@ def run(profile: str, extra: list[str]) -> int:
     code, ended = _follow(command, environment)
     print()
     return _report(campaign, profile, code, ended, time.monotonic() - begin)
+
+
+def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
+    """Pin the jobs as asked."""
+    if not nodes and turn is None:
+        return {}
+    here = site.claiming(site.load_all())
+    if here is None:
+        raise PlumbError(
+            "no site claims this host, so it has no nodes", str(paths.sites()), "plumb site init makes one"
+        )
+    chosen = pinned.turn(here, turn) if turn is not None else pinned.explicit(here, list(nodes))
+    for name, node in chosen.items():
+        print(f"partition {name}: jobs run on {node}", flush=True)
+    return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
 def _nodes_now(environment: dict[str, str]) -> dict[str, str]:

@@ -61,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
 
     campaign = add("campaign", "run all tests of a profile and print the summary", _campaign)
     campaign.add_argument("--profile", choices=("quick", "full"), default="quick")
+    where = campaign.add_mutually_exclusive_group()
+    where.add_argument(
+        "--node", action="append", default=[], metavar="[PARTITION=]NODE", help="jobs run on this node, repeated"
+    )
+    where.add_argument("--turn", metavar="I/K", help="jobs run on the I-th of the first K nodes that can be used")
     campaign.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
     doctor = add("doctor", "what is wrong with this host, or these nodes, for benchmarking", _doctor)
     doctor.add_argument("--nodes", type=Path, metavar="DIR", help="all nodes whose facts plumb nodes facts put there")
@@ -103,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 def _campaign(arguments: argparse.Namespace) -> int:
     from plumbline import campaign
 
-    return campaign.run(arguments.profile, arguments.reframe)
+    return campaign.run(arguments.profile, arguments.reframe, arguments.node, arguments.turn)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from plumbline import paths, site
 from plumbline.errors import PlumbError
 from plumbline.launch import launchers
+from plumbline.nodes import pinned
 from plumbline.stacks import manifest as manifests
 
 #: the feature of every environment made from a stack manifest
@@ -70,7 +71,7 @@ def _system(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    hosts = part.get("hosts", [])
+    hosts = pinned.hosts(part)
     ssh = {"sched_options": {"ssh_hosts": hosts}} if part["scheduler"] == "ssh" and hosts else {}
     # plumb launch runs on the first host; https://reframe-hpc.readthedocs.io/ calls #host= a pseudo option of ssh
     first = [f"#host={hosts[0]}", *launchers.SSH_OPTIONS] if ssh else []
@@ -80,7 +81,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "descr": part.get("description", part["name"]),
         "scheduler": _SCHEDULERS[part["scheduler"]],
         "launcher": "local",  # plumb launch starts the ranks itself
-        "access": [*first, *part.get("access", [])],
+        "access": [*first, *part.get("access", []), *pinned.access(part)],
         "environs": part["stacks"] or [NOTHING],
         # benchmarks beside one another measure one another
         "max_jobs": 1 if part["scheduler"] in ("local", "ssh") else 8,

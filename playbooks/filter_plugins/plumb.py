@@ -117,6 +117,19 @@ def job(part: dict[str, Any], command: list[str], seconds: int) -> list[str]:
     return [*arguments, *command]
 
 
+def keys(part: dict[str, Any]) -> list[str]:
+    """The options of ``plumb site init`` for what a partition of the inventory says beside its name and scheduler."""
+    given = [f"--access={option}" for option in part.get("access") or []]
+    given += [f"--srun-mpi={family}={kind}" for family, kind in (part.get("srun_mpi") or {}).items()]
+    given += [f"--env={name}={value}" for name, value in (part.get("environment") or {}).items()]
+    for option, key in (("--nodes", "nodes"), ("--launcher", "launcher"), ("--max-pending", "max_pending_s")):
+        if part.get(key):
+            given.append(f"{option}={part[key]}")
+    if part.get("hosts"):
+        given.append(f"--hosts={','.join(map(str, part['hosts']))}")
+    return given
+
+
 def sums(found: dict[str, Any], folder: str) -> dict[str, str]:
     """Path below ``folder`` -> checksum, from what ``ansible.builtin.find`` found there; odd names are left out."""
     prefix = folder.rstrip("/") + "/"
@@ -168,6 +181,7 @@ class FilterModule:
             "plumb_faults": faults,
             "plumb_commands": commands,
             "plumb_job": job,
+            "plumb_keys": keys,
             "plumb_sums": sums,
             "plumb_directions": directions,
             "plumb_differing": differing,

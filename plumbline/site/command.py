@@ -8,6 +8,7 @@ from pathlib import Path
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
+from plumbline.nodes.names import expand
 from plumbline.site import facts, site, write
 from plumbline.stacks import manifest
 
@@ -22,6 +23,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--description", default="", help="one line for people")
     init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
     init.add_argument("--nodes", type=int, help="how many nodes one test may use")
+    init.add_argument("--launcher", choices=("mpirun", "srun"), help="what starts ranks in a job (default: mpirun)")
+    init.add_argument(
+        "--srun-mpi", action="append", default=[], metavar="FAMILY=TYPE", help="srun --mpi=TYPE for an MPI family"
+    )
+    init.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="variable of every launch, repeated"
+    )
+    init.add_argument("--hosts", metavar="A,B", help="the nodes by name, for schedulers local and ssh")
+    init.add_argument("--max-pending", type=int, metavar="SECONDS", help="longest wait of a job for its nodes")
     init.add_argument("--stacks", help="comma separated; default: those that are installed")
     init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
     init.add_argument(
@@ -62,6 +72,13 @@ def _init(args: argparse.Namespace) -> int:
         add_stacks=_names(args.add_stacks),
         access=args.access,
         nodes=args.nodes,
+        keys={
+            "launcher": args.launcher,
+            "srun_mpi": _pairs(args.srun_mpi, "--srun-mpi", "FAMILY=TYPE"),
+            "environment": _pairs(args.env, "--env", "NAME=VALUE"),
+            "hosts": expand(args.hosts, "--hosts") if args.hosts else None,
+            "max_pending_s": args.max_pending,
+        },
         hostnames=args.hostname,
         captured=facts.captured(args.facts) if args.facts else None,
         recapture=args.recapture,
@@ -80,6 +97,14 @@ def _init(args: argparse.Namespace) -> int:
         for name in sorted(set(request.stacks) - set(part["stacks"])):
             print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
     return 0
+
+
+def _pairs(given: list[str], option: str, form: str) -> dict[str, str]:
+    """A mapping of options like ``NAME=VALUE``."""
+    for item in given:
+        if item.find("=") < 1:
+            raise PlumbError(f"'{item}' is not {form}", option, f"write {option} {form}")
+    return dict(item.split("=", 1) for item in given)
 
 
 def _names(given: str | None) -> list[str]:

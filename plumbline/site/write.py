@@ -49,6 +49,8 @@ class Request:
     add_stacks: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
     nodes: int | None = None
+    #: further keys of the partition, by their names in plumbline/schemas/site.json
+    keys: dict[str, Any] = field(default_factory=dict)
     #: regular expressions of the login hosts; none: this host
     hostnames: list[str] = field(default_factory=list)
     #: what the partition's nodes told; None: they are like this host
@@ -121,6 +123,7 @@ def wanted(request: Request) -> dict[str, Any]:
         part["description"] = told.summary
     if request.nodes or told:
         part["nodes"] = request.nodes or (told.nodes if told else None)
+    part |= {key: value for key, value in request.keys.items() if value}
     part["topology"] = f"topology/{request.partition}.xml"
     part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
     known = told.limits if told else facts.known()

@@ -49,7 +49,7 @@ def test_every_default_is_specified_documented_and_prefixed(role):
         assert f"`{name}`" in readme
         if isinstance(defaults[name], (str, int)) and "{{" not in str(defaults[name]):
             shown = str(defaults[name]).lower() if isinstance(defaults[name], bool) else str(defaults[name])
-            assert re.search(rf"`{name}` \| .*`{re.escape(shown)}`", readme), name
+            assert re.search(rf"`{name}` \| {f'.*`{re.escape(shown)}`' if shown else 'none '}", readme), name
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)

@@ -396,27 +396,34 @@ def test_a_file_changed_on_both_machines_is_named(cluster):
     assert (cluster / "cluster/site-configs/straw/site.yaml").read_text() == "cluster"
 
 
-def test_keys_of_the_inventory_are_added_and_a_persons_kept(tmp_path):
+def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
     folder = tmp_path / "straw"
     folder.mkdir()
     (folder / "site.yaml").write_text(
         "schema: 1\nname: straw\ndescription: d\nhostnames: [a]\npartitions:\n"
-        "  - name: main  # mine\n    scheduler: squeue\n    topology: t.xml\n    stacks: []\n    launcher: mpirun\n"
+        "  - name: main  # mine\n    scheduler: ssh\n    topology: t.xml\n    stacks: []\n    launcher: mpirun\n"
     )
-    part = {"name": "main", "scheduler": "squeue", "launcher": "srun", "environment": {"FI_PROVIDER": "tcp"}}
-    command = [sys.executable, str(ROLES / "plumb_site/files/keys.py"), "straw", json.dumps([part])]
+    part = {"name": "main", "scheduler": "ssh", "launcher": "srun", "srun_mpi": {"mpich": "pmix"}, "max_pending_s": 60}
+    part |= {"environment": {"FI_PROVIDER": "tcp;ofi", "LEVEL": 1}, "hosts": ["a1", "a2"]}
+    command = [str(BIN / "plumb"), "site", "init", "--name", "straw", "--partition", "main"]
+    command += ["--scheduler", "ssh", "--stacks", "openmpi", *FILTERS.keys(part)]
 
     def run(*more):
         environment = {**os.environ, "PLUMB_SITES": str(tmp_path)}
-        return subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=True).stdout
+        done = subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
-    assert run("--dry-run") == "site straw: partitions.main.environment would be added\n"
-    assert run() == "site straw: partitions.main.environment added\n"
+    run()
     text = (folder / "site.yaml").read_text()
     assert "# mine" in text
     written = yaml.safe_load(text)["partitions"][0]
-    assert (written["launcher"], written["environment"]) == ("mpirun", {"FI_PROVIDER": "tcp"})
-    assert run() == "site straw: unchanged\n"
+    assert written["launcher"] == "mpirun"
+    assert {key: written[key] for key in ("srun_mpi", "environment", "hosts", "max_pending_s")} == {
+        **{key: part[key] for key in ("srun_mpi", "hosts", "max_pending_s")},
+        "environment": {"FI_PROVIDER": "tcp;ofi", "LEVEL": "1"},
+    }
+    assert "site straw: unchanged\n" in run()
 
 
 # campaigns and records
@@ -472,10 +479,14 @@ def test_calibration_goes_on_where_it_was_interrupted(cluster):
     (cluster / "cluster/.git").mkdir()
     (cluster / "cluster/build/onboard").mkdir(parents=True)
     (cluster / "cluster/build/onboard/session-1").write_text("done\n")
-    done = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3)
+    given = {"plumb_calibrate_nodes": 2, "plumb_calibrate_options": ["-n", "stream"]}
+    given |= {"plumb_campaign_options": ["-n", "other"], "plumb_campaign_turn": "7/9"}  # for campaign.yml alone
+    done = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3, **given)
     assert done.returncode == 0, done.stdout
-    calls = [json.loads(line)[0] for line in (cluster / "cluster/called").read_text().splitlines()]
-    assert calls == ["campaign", "campaign", "calibrate"]
+    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    quick = ["campaign", "--profile", "quick"]
+    assert calls[:2] == [[*quick, "--turn", f"{number}/2", "--", "-n", "stream"] for number in (2, 3)]
+    assert [call[0] for call in calls[2:]] == ["calibrate"]
     assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
     (cluster / "cluster/site-configs/straw/references/stream.yaml").write_text("references:\n  - a: b\n    method: x\n")
     again = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3)
