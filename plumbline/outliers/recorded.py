@@ -16,8 +16,10 @@ from plumbline.outliers.matrix import BETWEEN, Matrix
 from plumbline.outliers.nodes import Nodes
 from plumbline.records.rows import Row, as_row, is_valid, of_record
 
+#: the ranks at the ends of a link
+RANKS = ("first", "second")
 #: parameters that say which link a measurement is of; all others are part of its class
-OF_LINK = ("first", "second")
+OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
 
 
 def nodes(records: Iterable[Row | dict[str, Any]], test: str | None = None, figure: str | None = None) -> list[Nodes]:
@@ -57,12 +59,13 @@ def matrices(record: dict[str, Any]) -> list[Matrix]:
     for number, launch in enumerate(counting):
         for row in launch["measurements"]:
             params = row["params"]
-            if not all(name in params for name in OF_LINK):
+            if not all(name in params for name in RANKS):
                 continue
-            _check(row, where)
+            kind, first, second = _ends(params, several=len(record["nodes"]) > 1)
+            _check(row, first, second, where)
             made = found.setdefault(_class(record, row), Matrix(_class(record, row), row["better"]))
-            made.ends = "core" if isinstance(params["first"], int) else "node"
-            made.add(str(params["first"]), str(params["second"]), row["value"], number)
+            made.ends = kind
+            made.add(first, second, row["value"], number)
     if not found:
         raise PlumbError("no pair was measured", where, "give a record of the pairs kernel")
     for made in found.values():
@@ -70,8 +73,21 @@ def matrices(record: dict[str, Any]) -> list[Matrix]:
     return [found[name] for name in sorted(found)]
 
 
-def _check(row: dict[str, Any], where: str) -> None:
-    first, second = (str(row["params"][name]) for name in OF_LINK)
+def _ends(params: dict[str, Any], several: bool) -> tuple[str, str, str]:
+    """What the ends of a link are, and their names: nodes, or CPUs of a node (with its name if there are ``several``).
+
+    A rank stands for its CPU where it was not bound to one.
+    """
+    hosts = [params.get(f"{end}_host") for end in RANKS]
+    if None not in hosts and hosts[0] != hosts[1]:
+        return "node", str(hosts[0]), str(hosts[1])
+    cores = [str(params.get(f"{end}_cpu", params[end])) for end in RANKS]
+    if several and None not in hosts:
+        cores = [f"{host}:{core}" for host, core in zip(hosts, cores, strict=True)]
+    return "core", cores[0], cores[1]
+
+
+def _check(row: dict[str, Any], first: str, second: str, where: str) -> None:
     if first == second or BETWEEN in first or BETWEEN in second:
         raise PlumbError(f"a pair of '{first}' and '{second}'", where, "measure again")
     if not 0 < row["value"] < math.inf:

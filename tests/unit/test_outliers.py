@@ -611,7 +611,8 @@ def matrix_record(**changes):
                 "value": 2.0 * (1.1 if (first, second) == (2, 5) else 1.0) * math.exp(draw.normal(0, 0.005)),
                 "unit": "us",
                 "better": "lower",
-                "params": {"first": first, "second": second, "class": "pair:l3", "bytes": size},
+                "params": {"class": "pair:l3", "bytes": size, "first_host": "a", "second_host": "a"}
+                | {"first": first, "second": second, "first_cpu": first + 8, "second_cpu": second + 8},
                 "iterations": 100,
             }
             for size in (8, 4096)
@@ -630,9 +631,44 @@ def test_links_from_a_record(results, capsys):
     )
     for line in (first, second):
         assert line["members"] == {"core": 8, "link": 28}
-        assert [one["name"] for one in line["findings"]] == ["2 – 5"]
+        assert [one["name"] for one in line["findings"]] == ["10 – 13"]
     assert plumb_outliers("0123") == 1
-    assert "link 2 – 5 by up to" in capsys.readouterr().out
+    assert "link 10 – 13 by up to" in capsys.readouterr().out
+
+
+def nodes_record(ranks_per_node):
+    """The same over six nodes, the links of node b slow."""
+    draw = np.random.default_rng(1)
+    made = record() | {"nodes": list("abcdef")}
+    made["launches"] = [launch(order, 1.0) for order in range(4)]
+    ranks = [(host, cpu) for host in made["nodes"] for cpu in range(ranks_per_node)]
+    for one in made["launches"]:
+        for (first, (here, mine)), (second, (there, yours)) in itertools.combinations(enumerate(ranks), 2):
+            params = {"class": "pair:node" if here != there else "pair:l3", "first": first, "second": second}
+            params |= {"first_host": here, "second_host": there, "first_cpu": mine, "second_cpu": yours}
+            value = 2.0 * (1.5 if here != there and "b" in (here, there) else 1.0) * math.exp(draw.normal(0, 0.005))
+            row = {"metric": "latency", "value": value, "unit": "us", "better": "lower", "params": params}
+            one["measurements"].append({**row, "iterations": 100})
+    return made
+
+
+def test_ends_between_nodes_are_nodes(results, capsys):
+    results(nodes_record(ranks_per_node=1))
+    assert plumb_outliers("last", "--json") == 1
+    (line,) = lines(capsys)
+    assert line["class"] == "latency pair:node openmpi"
+    assert line["members"] == {"node": 6, "link": 15}
+    assert [(one["kind"], one["name"]) for one in line["findings"]] == [("node", "b")]
+
+
+def test_links_inside_nodes_are_of_cores_with_the_nodes_names():
+    inside, between = recorded.matrices(nodes_record(ranks_per_node=4))
+    assert (inside.name, between.name) == ("latency pair:l3 openmpi", "latency pair:node openmpi")
+    assert (inside.ends, between.ends) == ("core", "node")
+    assert len(inside.values) == 6 * 6
+    assert ("a:0", "a:1") in inside.values
+    assert len(between.values) == 15
+    assert len(between.values["a", "b"][0]) == 16  # every core of the one with every core of the other
 
 
 def test_superseded_launches_are_not_in_the_matrix(results, capsys):
