@@ -165,7 +165,8 @@ class PlumbTest(rfm.RunOnlyRegressionTest):
         self.num_tasks = self.nodes
         self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
-        self.time_limit = f"{int(self.launches * self.launch_time_limit) + 60}s"
+        wanted = int(self.launches * self.launch_time_limit) + 60
+        self.time_limit = f"{min(wanted, self.current_partition.extras['max_job_s'] or wanted)}s"
 
     def ask_for_nodes(self) -> None:
         """Skip what needs more nodes than there are, and let no job wait for them for ever."""

@@ -89,6 +89,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "env_vars": [["PLUMB_ROOT", shlex.quote(str(paths.root()))]],
         "extras": {
             "archived": found.get("archived", False),
+            "max_job_s": part.get("max_job_s"),
             "nodes": nodes_offered(part),
             "max_pending_s": part.get("max_pending_s", MAX_PENDING_S),
             "topology": str(paths.sites() / found["name"] / part["topology"]),

@@ -122,9 +122,9 @@ def keys(part: dict[str, Any]) -> list[str]:
     given = [f"--access={option}" for option in part.get("access") or []]
     given += [f"--srun-mpi={family}={kind}" for family, kind in (part.get("srun_mpi") or {}).items()]
     given += [f"--env={name}={value}" for name, value in (part.get("environment") or {}).items()]
-    for option, key in (("--nodes", "nodes"), ("--launcher", "launcher"), ("--max-pending", "max_pending_s")):
+    for key in ("nodes", "launcher", "max_pending_s", "max_job_s"):
         if part.get(key):
-            given.append(f"{option}={part[key]}")
+            given.append(f"--{key.removesuffix('_s').replace('_', '-')}={part[key]}")
     if part.get("hosts"):
         given.append(f"--hosts={','.join(map(str, part['hosts']))}")
     return given

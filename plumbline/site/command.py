@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.nodes.names import expand
+from plumbline.nodes.longest import longest_job
+from plumbline.nodes.names import expand, queue
 from plumbline.site import facts, site, write
 from plumbline.stacks import manifest
 
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     init.add_argument("--hosts", metavar="A,B", help="the nodes by name, for schedulers local and ssh")
     init.add_argument("--max-pending", type=int, metavar="SECONDS", help="longest wait of a job for its nodes")
+    init.add_argument("--max-job", type=int, metavar="SECONDS", help="longest job (default: as the scheduler says)")
     init.add_argument("--stacks", help="comma separated; default: those that are installed")
     init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
     init.add_argument(
@@ -78,6 +80,7 @@ def _init(args: argparse.Namespace) -> int:
             "environment": _pairs(args.env, "--env", "NAME=VALUE"),
             "hosts": expand(args.hosts, "--hosts") if args.hosts else None,
             "max_pending_s": args.max_pending,
+            "max_job_s": args.max_job or longest_job(args.scheduler, queue(args.scheduler, None, args.access)),
         },
         hostnames=args.hostname,
         captured=facts.captured(args.facts) if args.facts else None,

@@ -91,6 +91,8 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
     assert part["sched_options"] == {"ssh_hosts": ["n1", "n2"]}
     assert part["extras"]["nodes"] == 2
     assert part["extras"]["max_pending_s"] == 3600
+    assert part["extras"]["max_job_s"] is None
+    assert made(here, "slurm", "    max_job_s: 7200\n")["extras"]["max_job_s"] == 7200
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,7 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
         ("local", "    environment: {'A B': x}\n", "A B"),
         ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
         ("slurm", "    max_pending_s: 0\n", "0"),
+        ("slurm", "    max_job_s: 0\n", "0"),
     ],
 )
 def test_what_a_partition_must_not_say(here, scheduler, more, said):

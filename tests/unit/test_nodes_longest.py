@@ -1,0 +1,67 @@
+"""The longest job of a partition, as Slurm says it."""
+
+import pytest
+import yaml
+
+from plumbline import paths
+from plumbline.cli import main
+from plumbline.errors import PlumbError
+from plumbline.nodes import longest
+
+
+@pytest.fixture
+def sinfo(tmp_path, monkeypatch):
+    """A sinfo that answers so, and notes what it was asked."""
+
+    def answers(text):
+        program = tmp_path / "bin/sinfo"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho \"$@\" >>{tmp_path}/asked\nprintf '{text}'\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        return tmp_path / "asked"
+
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("1:00:00\\n", 3600),
+        ("1-12:00:00\\n", 129600),
+        ("30:00\\n", 1800),
+        ("infinite\\n", None),
+        ("2:00:00\\ninfinite\\n1:00:00\\n", 3600),
+    ],
+)
+def test_sinfo_is_asked_for_the_partition(sinfo, text, limit):
+    asked = sinfo(text)
+    assert longest.longest_job("squeue", "main") == limit
+    assert asked.read_text() == "-h -o %l --partition=main\n"
+
+
+def test_another_answer_is_one_line(sinfo):
+    sinfo("soon\\n")
+    with pytest.raises(PlumbError, match="'soon' is no time limit"):
+        longest.longest_job("slurm", None)
+
+
+@pytest.mark.parametrize("scheduler", ["pbs", "local", "ssh"])
+def test_other_schedulers_are_not_asked(sinfo, scheduler):
+    asked = sinfo("1:00:00\\n")
+    assert longest.longest_job(scheduler, None) is None
+    assert not asked.exists()
+
+
+def test_away_from_the_cluster_nothing_is_known(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert longest.longest_job("slurm", "main") is None
+
+
+@pytest.mark.parametrize(("given", "limit"), [([], 5400), (["--max-job=600"], 600)])
+def test_a_new_site_says_it(sinfo, monkeypatch, tmp_path, given, limit):
+    sinfo("1:30:00\\n")
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    monkeypatch.setattr("plumbline.site.facts.topology", lambda: "<topology/>")
+    assert main(["site", "init", "--name", "far", "--scheduler", "squeue", "--stacks", "mpich", *given]) == 0
+    assert yaml.safe_load((paths.sites() / "far/site.yaml").read_text())["partitions"][0]["max_job_s"] == limit
