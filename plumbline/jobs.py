@@ -30,6 +30,14 @@ INSIDE = {
     "lsf": "LSB_JOBID",
     "flux": "FLUX_URI",
 }
+#: A job whose node dies is not started anew: half a session on other nodes would follow the first half.
+ONCE = {
+    "slurm": ["--no-requeue"],
+    "squeue": ["--no-requeue"],
+    "pbs": ["-r", "n"],
+    "sge": ["-r", "n"],
+    "lsf": ["-rn"],
+}
 #: seconds between two looks at what a job has written
 LOOK_S = 0.5
 #: seconds that the end of a job may take to be seen: shared file systems are late
@@ -155,19 +163,19 @@ def _read(file: Path) -> str:
 def _slurm(job: Job) -> list[str]:
     """sbatch(1): ``--wait`` ends with the job's exit status, ``--parsable`` prints the job's number first."""
     options = ["--wait", "--parsable", "--job-name=plumb", f"--nodes={job.nodes}", "--ntasks-per-node=1", "--exclusive"]
-    options += [f"--output={job.log}", *job.partition.get("access", [])]
+    options += [*ONCE["slurm"], f"--output={job.log}", *job.partition.get("access", [])]
     return ["sbatch", *options, *([f"--nodelist={job.nodelist}"] if job.nodelist else [])]
 
 
 def _pbs(job: Job) -> list[str]:
     """qsub(1B) of OpenPBS: ``block=true`` waits for the job and ends with its exit status."""
-    options = ["-W", "block=true", "-N", "plumb", "-j", "oe", "-o", str(job.log)]
+    options = [*ONCE["pbs"], "-W", "block=true", "-N", "plumb", "-j", "oe", "-o", str(job.log)]
     return ["qsub", *options, "-l", f"select={job.nodes}", "-l", "place=scatter:excl", *job.partition.get("access", [])]
 
 
 def _lsf(job: Job) -> list[str]:
     """bsub(1) of LSF: ``-K`` waits for the job and ends with its exit status, ``-x`` takes whole nodes."""
-    options = ["-K", "-x", "-J", "plumb", "-n", str(job.nodes), "-R", "span[ptile=1]", "-o", str(job.log)]
+    options = [*ONCE["lsf"], "-K", "-x", "-J", "plumb", "-n", str(job.nodes), "-R", "span[ptile=1]", "-o", str(job.log)]
     return ["bsub", *options, *job.partition.get("access", [])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from plumbline import paths, site
+from plumbline import jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.launch import launchers
 from plumbline.nodes import pinned
@@ -81,7 +81,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "descr": part.get("description", part["name"]),
         "scheduler": _SCHEDULERS[part["scheduler"]],
         "launcher": "local",  # plumb launch starts the ranks itself
-        "access": [*first, *part.get("access", []), *pinned.access(part)],
+        "access": [*first, *_once(part), *part.get("access", []), *pinned.access(part)],
         "environs": part["stacks"] or [NOTHING],
         # benchmarks beside one another measure one another
         "max_jobs": 1 if part["scheduler"] in ("local", "ssh") else 8,
@@ -95,6 +95,12 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
             "topology": str(paths.sites() / found["name"] / part["topology"]),
         },
     }
+
+
+def _once(part: dict[str, Any]) -> list[str]:
+    """As one line of a job script each."""
+    words = jobs.ONCE.get(part["scheduler"], [])
+    return [" ".join(words)] if words else []
 
 
 def nodes_offered(part: dict[str, Any]) -> int:

@@ -7,5 +7,6 @@
 #SBATCH --error=rfm_job.err
 #SBATCH --time=0:4:0
 #SBATCH --exclusive
+#SBATCH --no-requeue
 export PLUMB_ROOT=ROOT
 ROOT/.venv/bin/plumb launch variant.json --records records.jsonl

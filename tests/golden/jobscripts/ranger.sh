@@ -4,6 +4,7 @@
 #$ -e rfm_job.err
 #$ -wd STAGE
 #$ -l h_rt=0:4:0
+#$ -r n
 #$ -q development
 #$ -pe 1way 32
 #$ -A TACCacct
