@@ -32,6 +32,12 @@ def human(value: float, unit: str) -> tuple[str, str]:
     return f"{value:.{digits}f}", unit
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 launch``, ``2 launches``."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s", "x")) else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def human_seconds(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)

@@ -23,6 +23,7 @@ from plumbline.gate.validity import Series
 from plumbline.launch import driver
 from plumbline.launch.process import Interrupted
 from plumbline.records import store
+from plumbline.units import counted
 
 Say = Callable[[str], None]
 #: makes the bench of a session; tests give another one
@@ -208,7 +209,8 @@ def _measure(begun: Session, folder: Path, minutes: float | None, say: Say, make
         contests.append(live.Contest(position, bench.records(position, found), total))
     before = sum(len(contest.launches) for contest in contests)
     say(
-        f"gate {begun.name}: {begun.candidate} against {begun.baseline}, {len(contests)} variants, {total} figures, "
+        f"gate {begun.name}: {begun.candidate} against {begun.baseline}, "
+        f"{counted(len(contests), 'variant')}, {counted(total, 'figure')}, "
         f"seed {begun.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
     progress = Progress(contests)

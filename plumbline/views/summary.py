@@ -40,9 +40,10 @@ def closing(records: Sequence[Listed]) -> str:
     rows = [as_row(item) for item in records]
     verdicts = Counter(row.verdict for row in rows)
     parts = [
-        f"{len(rows)} variants",
+        units.counted(len(rows), "variant"),
         f"{sum(row.verified for row in rows)} verified",
-        f"{sum(row.launches for row in rows)} launches ({sum(row.disturbed for row in rows)} disturbed)",
+        units.counted(sum(row.launches for row in rows), "launch")
+        + f" ({sum(row.disturbed for row in rows)} disturbed)",
         *(f"{count} {name}" for name, count in sorted(verdicts.items())),
     ]
     return ", ".join(parts)

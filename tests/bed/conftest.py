@@ -15,15 +15,6 @@ from testbed.client import Bed
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked slow say how to run them where they are left out."""
-    if os.environ.get("PLUMB_SLOW"):
-        return
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.skip(reason="slow: make faults runs it"))
-
-
 def raised() -> bool:
     """Raise the bed; whether it was not up before. Skips the test where no bed can stand."""
     problem = host.obstacle()

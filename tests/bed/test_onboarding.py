@@ -196,7 +196,7 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
     assert "node2 is drained" in done.stdout
     assert "1 of 2 nodes can be used" in done.stdout
     assert re.search(r"skipped +1 x 2 nodes asked, the partition offers 1 \(PLUMB_NODES\)", done.stdout)
-    assert re.search(r"^\d+ variants, \d+ verified", done.stdout, re.MULTILINE)
+    assert re.search(r"^\d+ variants?, \d+ verified", done.stdout, re.MULTILINE)
 
 
 def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fault: Callable[..., None]):
@@ -207,7 +207,7 @@ def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fau
         fault("slurmctld")
         output = child.communicate(timeout=300)[0]
     assert child.returncode == 0, output[-3000:]
-    assert "1 variants, 1 verified" in output or "1 variant, 1 verified" in output
+    assert "1 variant, 1 verified" in output
 
 
 def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed, fault: Callable[..., None]):
