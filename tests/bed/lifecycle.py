@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -81,7 +82,8 @@ def main() -> None:
     seen["shape"] = output("tc", "qdisc", "show", "dev", "plumb-node1")
 
     for pid in cgroups.processes():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it ended with one that was killed before
+            os.kill(pid, signal.SIGKILL)
     bed("down")
     seen["down after crash"] = snapshot()
     bed("down")

@@ -250,7 +250,7 @@ def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed
     assert len(records(bed.shared / "plumbline/results/bed")) >= before
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def six(onboarded, bed) -> Iterator[Bed]:
     """The bed with six compute nodes, which the site knows of; two again afterwards."""
     line = "sed -i 's/ nodes: {}$/ nodes: {}/' /shared/plumbline/site-configs/bed/site.yaml"
@@ -262,27 +262,29 @@ def six(onboarded, bed) -> Iterator[Bed]:
     assert bed.call("up", "--nodes", "2").returncode == 0
 
 
-def test_a_slow_link_is_found_by_the_pairs_of_nodes(six: Bed, fault: Callable[..., None]):
-    """Open MPI, whose waiting ranks leave their CPU: all six nodes share those of this host."""
-    fault("slow-link", "node2", "400mbit")
-    tests = "-n 'pairs_nodes.*operation=tournament.*node_count=6' -p openmpi -S launches=5"
-    done = plumb(six, f"campaign --profile full -- {tests}")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    (found,) = re.findall(r"^([0-9a-f]{12})  pairs_nodes", done.stdout, re.MULTILINE)
-    judged = plumb(six, f"outliers {found}")
-    assert judged.returncode == 1, judged.stdout + judged.stderr
-    assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
+class TestSixNodes:
+    """What is found by holding nodes against one another."""
 
-
-def test_a_node_slowed_by_a_competitor_is_found(six: Bed, fault: Callable[..., None]):
-    fault("slow-node", "node2")
-    for number, node in enumerate(six.nodes, start=1):
-        done = plumb(six, f"campaign --turn {number}/6 -- -n 'pi_sum.*build=stack' -p mpich -S launches=5")
+    def test_a_slow_link_is_found_by_the_pairs_of_nodes(self, six: Bed, fault: Callable[..., None]):
+        """Open MPI, whose waiting ranks leave their CPU: all six nodes share those of this host."""
+        fault("slow-link", "node2", "400mbit")
+        tests = "-n 'pairs_nodes.*operation=tournament.*node_count=6' -p openmpi -S launches=5"
+        done = plumb(six, f"campaign --profile full -- {tests}")
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-        assert f"partition main: jobs run on {node}" in done.stdout
-    judged = plumb(six, "outliers --test pi_sum")
-    assert judged.returncode == 1, judged.stdout + judged.stderr
-    assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
+        (found,) = re.findall(r"^([0-9a-f]{12})  pairs_nodes", done.stdout, re.MULTILINE)
+        judged = plumb(six, f"outliers {found}")
+        assert judged.returncode == 1, judged.stdout + judged.stderr
+        assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
+
+    def test_a_node_slowed_by_a_competitor_is_found(self, six: Bed, fault: Callable[..., None]):
+        fault("slow-node", "node2")
+        for number, node in enumerate(six.nodes, start=1):
+            done = plumb(six, f"campaign --turn {number}/6 -- -n 'pi_sum.*build=stack' -p mpich -S launches=5")
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+            assert f"partition main: jobs run on {node}" in done.stdout
+        judged = plumb(six, "outliers --test pi_sum")
+        assert judged.returncode == 1, judged.stdout + judged.stderr
+        assert "node node2" in judged.stdout.splitlines()[-1], judged.stdout
 
 
 def test_doctor_shows_all_nodes(onboarded, bed):
