@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -43,14 +44,17 @@ def bed(*arguments: str) -> None:
         sys.exit(f"bed {' '.join(arguments)}: {done.stderr}")
 
 
-def broken_off(how: signal.Signals) -> int:
-    """Start `bed up`, end it when the first node boots; its exit status."""
-    process = subprocess.Popen([BED, "up", "--nodes", "1"], stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 120
-    while cgroups.supervisor(layout.CONTROLLER) is None and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(how)
-    return process.wait()
+def broken_off(how: signal.Signals) -> dict[str, object]:
+    """Start `bed up`, end it when the first node boots; its exit status, what it said, and what is left."""
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen([BED, "up", "--nodes", "1"], stderr=said)
+        end = time.monotonic() + 120
+        while cgroups.supervisor(layout.CONTROLLER) is None and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(how)
+        status = process.wait()
+        said.seek(0)
+        return {"status": status, "said": said.read(), "left": snapshot()}
 
 
 def supervisors() -> dict[str, int | None]:
@@ -62,11 +66,11 @@ def main() -> None:
     """Run all, print what was seen."""
     seen: dict[str, object] = {"before": snapshot()}
 
-    seen["interrupted"] = {"status": broken_off(signal.SIGINT), "left": snapshot()}
+    seen["interrupted"] = broken_off(signal.SIGINT)
     bed("down")
     seen["down after interrupt"] = snapshot()
 
-    seen["killed"] = {"status": broken_off(signal.SIGKILL), "left": snapshot()}
+    seen["killed"] = broken_off(signal.SIGKILL)
     # a bed of another shape is raised on what the killed one left
     bed("up", "--nodes", "4", "--no-route", "--fake-topology", "Sockets=2 CoresPerSocket=8 ThreadsPerCore=1")
     first = supervisors()

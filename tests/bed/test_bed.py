@@ -349,11 +349,11 @@ def test_down_leaves_nothing(seen, moment: str):
 
 @pytest.mark.e2e
 def test_what_was_left_by_an_interrupt_and_a_kill_was_something(seen):
-    assert seen["interrupted"]["status"] == 130
-    assert seen["killed"]["status"] == -9
-    for moment in ("interrupted", "killed"):
-        assert seen[moment]["left"]["processes"]
-        assert any("plumb-bed" in mount for mount in seen[moment]["left"]["mounts"])
+    for moment, status in (("interrupted", 130), ("killed", -9)):
+        there = seen[moment]
+        assert there["status"] == status, there
+        assert there["left"]["processes"], there
+        assert any("plumb-bed" in mount for mount in there["left"]["mounts"]), there
 
 
 @pytest.mark.e2e

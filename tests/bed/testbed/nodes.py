@@ -18,6 +18,8 @@ from testbed.layout import BENCH_UID, SHARED_SIZE, Node, Settings, every, reserv
 CGROUP_MOUNT = "/cg"
 BOUND = ("cpuset", "memory", "freezer", "devices", "cpuacct")
 NSPAWN_FILES = Path("/run/systemd/nspawn")
+#: kept to the end: an interrupt that arrives while Python disposes of one would be swallowed
+STARTED: list[subprocess.Popen[bytes]] = []
 
 
 def mounted(path: Path) -> bool:
@@ -117,7 +119,7 @@ def boot(node: Node, settings: Settings, lower: Path) -> None:
     ]
     with (node.files / "console.txt").open("wb") as console:
         # the cgroups are joined before exec: the node's systemd must never manage those of the host
-        subprocess.Popen(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=console,
@@ -125,6 +127,7 @@ def boot(node: Node, settings: Settings, lower: Path) -> None:
             start_new_session=True,
             preexec_fn=lambda: cgroups.join(groups),
         )
+    STARTED.append(process)
 
 
 def wait(node: Node, seconds: float = 180) -> None:
