@@ -83,7 +83,7 @@ ROW = {
     "reasons": "JSON",
     "verdict": "JSON",
     "figures": "JSON",
-    "launches": [{"disturbed": "JSON", "superseded": "JSON"}],
+    "launches": [{"verified": "JSON", "disturbed": "JSON", "superseded": "JSON"}],
 }
 LAUNCH = {
     "index": "JSON",

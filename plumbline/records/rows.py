@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record. ``figures`` is empty unless every launch is verified.
+    """One record. ``verified``: it says so, and so does every launch; ``figures`` is empty unless they do.
 
     ``launches`` and ``disturbed`` count the launches that count, without those that were superseded.
 
@@ -135,7 +135,7 @@ def of_record(record: dict[str, Any]) -> Row:
         host={name: value for name, value in record["host"].items() if name not in FLEETING},
         launches=len(counting),
         disturbed=sum(launch["disturbed"] for launch in counting),
-        verified=record["verified"],
+        verified=record["verified"] and all(launch["verified"] for launch in record["launches"]),
         reasons=tuple(record["reasons"]),
         verdict=record["verdict"],
         figures=tuple(Figure(**{**figure, "samples": tuple(figure["samples"])}) for figure in record["figures"]),

@@ -21,6 +21,7 @@ from scipy import special
 
 from plumbline import files, limits, site
 from plumbline.errors import PlumbError
+from plumbline.records.rows import Figure, Row
 from plumbline.references import match
 from plumbline.site.tests import family
 
@@ -61,11 +62,11 @@ class Outcome:
 class _Group:
     """The records of one figure of one variant on one stack."""
 
-    records: list[dict[str, Any]] = field(default_factory=list)
-    figures: list[dict[str, Any]] = field(default_factory=list)
+    records: list[Row] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
 
 
-def propose(records: list[dict[str, Any]], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
+def propose(records: list[Row], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
     """What ``records`` (oldest first) say about the references of a site; nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
@@ -77,14 +78,14 @@ def propose(records: list[dict[str, Any]], site_name: str, min_sessions: int = 3
     outcome = Outcome()
     groups: dict[str, _Group] = {}
     for record in records:
-        if record["site"] != site_name or (test and not record["variant"]["test"].startswith(test)):
+        if record.site != site_name or (test and not record.test.startswith(test)):
             continue
         reason = refusal(record)
         if reason:
             outcome.refused[f"{reason} (records)"] += 1
             continue
-        for figure in record["figures"]:
-            group = groups.setdefault(json.dumps(_wanted(record, figure), sort_keys=True), _Group())
+        for figure in record.figures:
+            group = groups.setdefault(json.dumps(match.subject(record, figure.name), sort_keys=True), _Group())
             group.records.append(record)
             group.figures.append(figure)
     for key in sorted(groups):
@@ -100,22 +101,20 @@ def propose(records: list[dict[str, Any]], site_name: str, min_sessions: int = 3
     return outcome
 
 
-def refusal(record: dict[str, Any]) -> str | None:
+def refusal(record: Row) -> str | None:
     """Why a record cannot be calibrated from, None if it can."""
-    if record["state"] != "complete":
+    if record.state != "complete":
         return "not complete"
-    if not record["verified"] or not all(launch["verified"] for launch in record["launches"]):
+    if not record.verified:
         return "not verified"
-    if record["reasons"] or record["verdict"] == "invalid" or not record["figures"]:
+    if record.reasons or record.verdict == "invalid" or not record.figures:
         return "invalid"
-    counting = [launch["disturbed"] for launch in record["launches"] if not launch.get("superseded")]
-    if 2 * sum(counting) > len(counting):
+    if 2 * record.disturbed > record.launches:
         return "most launches disturbed"
-    for figure in record["figures"]:
-        if not all(math.isfinite(sample) and sample > 0 for sample in [figure["value"], *figure["samples"]]):
+    for figure in record.figures:
+        if not all(math.isfinite(sample) and sample > 0 for sample in [figure.value, *figure.samples]):
             return "not a positive, finite number"
-        limit = figure["limit"]
-        if limit and max(figure["samples"]) > limit["value"] * limits.TOLERANCE:
+        if figure.limit and max(figure.samples) > figure.limit["value"] * limits.TOLERANCE:
             return "above the physical limit"
     return None
 
@@ -127,12 +126,11 @@ def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
     same = [
         (record, item)
         for record, item in zip(group.records, group.figures, strict=True)
-        if record["stack"]["sha256"] == newest["stack"]["sha256"]
-        and (item["unit"], item["better"]) == (figure["unit"], figure["better"])
+        if record.stack.sha256 == newest.stack.sha256 and (item.unit, item.better) == (figure.unit, figure.better)
     ]
     samples: dict[str, list[float]] = {}
     for record, item in same:
-        samples.setdefault(record["session"], []).extend(item["samples"])
+        samples.setdefault(record.session, []).extend(item.samples)
     medians = [statistics.median(values) for values in samples.values()]
     if len(medians) < min_sessions:
         raise PlumbError(f"fewer than {min_sessions} sessions")
@@ -143,21 +141,21 @@ def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
         raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
     rounded = math.ceil(tolerance * 1000) / 1000
     return {
-        **_wanted(newest, figure),
+        **match.subject(newest, figure.name),
         "value": _digits(value),
-        "unit": figure["unit"],
-        "better": figure["better"],
+        "unit": figure.unit,
+        "better": figure.better,
         "lower": -rounded,
         "upper": rounded,
         "method": "calibrated",
         "source": {
-            "records": [record["id"] for record, _ in same],
+            "records": [record.id for record, _ in same],
             "sessions": len(medians),
-            "dates": [same[0][0]["time"][:10], newest["time"][:10]],
+            "dates": [same[0][0].time[:10], newest.time[:10]],
             "spread": round(spread, 5),
-            "nodes": sorted({node for record, _ in same for node in record["nodes"]}),
-            "stack_sha256": newest["stack"]["sha256"],
-            "suite_commit": newest["suite"]["commit"],
+            "nodes": sorted({node for record, _ in same for node in record.nodes}),
+            "stack_sha256": newest.stack.sha256,
+            "suite_commit": newest.suite_commit,
         },
     }
 
@@ -210,18 +208,6 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
     stream = io.StringIO()
     editor.dump(document, stream)
     return stream.getvalue()
-
-
-def _wanted(record: dict[str, Any], figure: dict[str, Any]) -> dict[str, Any]:
-    """What a reference of this figure matches by."""
-    return {
-        "test": record["variant"]["test"],
-        "figure": figure["name"],
-        "stack": record["stack"]["name"],
-        "partition": record["partition"],
-        "params": record["variant"]["params"],
-        "placement": {key: record["placement"][key] for key in sorted(record["placement"])},
-    }
 
 
 class _Representer(RoundTripRepresenter):

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from plumbline import site, units
-from plumbline.records import store
+from plumbline.records import query
 from plumbline.references import match
 from plumbline.views.table import table
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
     name = args.site or site.here()
     site.load(name)
-    records, damages = store.read_all(name)
+    records, damages = query.records(query.Selection(site=name, test=args.test))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     outcome = calibrate.propose(records, name, args.min_sessions, args.test)

@@ -10,6 +10,7 @@ from typing import Any
 
 from plumbline import paths, schemas, site
 from plumbline.errors import PlumbError
+from plumbline.records.rows import Row, as_row
 from plumbline.site.site import read_yaml
 
 #: what ``judge`` answers: ``below`` is worse than the reference's range, ``above`` better than it, in either direction
@@ -49,25 +50,30 @@ class References:
             found += [Match(entry, name) for entry in document["references"]]
         return cls(found)
 
-    def resolve(self, record: dict[str, Any], figure: str) -> Match | None:
+    def resolve(self, record: dict[str, Any] | Row, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
 
         Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
         Two that match are an error: neither can be trusted.
         """
-        variant = record["variant"]
-        wanted = {
-            "test": variant["test"],
-            "figure": figure,
-            "stack": record["stack"]["name"],
-            "partition": record["partition"],
-            "params": variant["params"],
-        }
-        matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, record["placement"])]
+        wanted = subject(as_row(record), figure)
+        matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, wanted["placement"])]
         if len(matches) > 1:
             where = " and ".join(dict.fromkeys(match.file for match in matches))
             raise PlumbError(f"{len(matches)} references match {describe(wanted)}", where, "remove all but one")
         return matches[0] if matches else None
+
+
+def subject(row: Row, figure: str) -> dict[str, Any]:
+    """What a reference of ``figure`` of a record matches by, the whole placement included."""
+    return {
+        "test": row.test,
+        "figure": figure,
+        "stack": row.stack.name,
+        "partition": row.partition,
+        "params": row.params,
+        "placement": {key: row.placement[key] for key in sorted(row.placement)},
+    }
 
 
 def files(site_name: str) -> list[Path]:

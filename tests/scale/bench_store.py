@@ -69,6 +69,16 @@ def outliers() -> str:
     return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
 
 
+def calibrate() -> str:
+    """The references that ``plumb calibrate`` would write."""
+    from plumbline.references import calibrate as references
+
+    rows, damages = query.records(Selection(site="local"))
+    found = references.propose(rows, "local")
+    refused = dict(sorted(found.refused.items()))
+    return f"{sum(map(len, found.changes.values()))} references, refused {refused}, {len(damages)} damaged"
+
+
 def report() -> str:
     """What a report of the newest campaign needs: all rows, and the whole records of the newest hundred."""
     rows, damages = query.records()
@@ -83,7 +93,15 @@ def show() -> str:
     return f"record {store.find('last')['id']}"
 
 
-QUESTIONS = {"list": listing, "gate": gate, "history": history, "outliers": outliers, "report": report, "show": show}
+QUESTIONS = {
+    "list": listing,
+    "gate": gate,
+    "history": history,
+    "outliers": outliers,
+    "calibrate": calibrate,
+    "report": report,
+    "show": show,
+}
 
 
 def ask(name: str) -> dict[str, object]:

@@ -15,6 +15,7 @@ from samples import launch, record, variant
 from plumbline import site
 from plumbline.errors import PlumbError
 from plumbline.records import store
+from plumbline.records.rows import of_record
 from plumbline.references import References, calibrate, command, judge, lint, match
 from plumbline.site import tests
 
@@ -105,6 +106,10 @@ def entry(**changes):
         "source": {"document": "a person"},
         **changes,
     }
+
+
+def propose(made, *arguments, **options):
+    return calibrate.propose([of_record(one) for one in made], *arguments, **options)
 
 
 def put(local, *entries, name="stream"):
@@ -223,7 +228,7 @@ def test_what_cannot_be_compared_is_an_error_and_never_within(change):
 
 def test_the_value_is_the_median_of_the_sessions_medians(local):
     made = [session(0, 1.0, 10000.0, 10000.0), session(1, 10100.0), session(2, 10300.0, 10300.0, 90000.0)]
-    (change,) = calibrate.propose(made, "local").changes["stream"]
+    (change,) = propose(made, "local").changes["stream"]
     new = change.new
     assert (change.old, change.kept) == (None, None)
     assert (new["value"], new["unit"], new["better"], new["method"]) == (10100.0, "MB/s", "higher", "calibrated")
@@ -237,7 +242,7 @@ def test_the_value_is_the_median_of_the_sessions_medians(local):
 
 
 def test_calm_sessions_have_the_narrowest_bounds(local):
-    (change,) = calibrate.propose([session(number) for number in range(3)], "local").changes["stream"]
+    (change,) = propose([session(number) for number in range(3)], "local").changes["stream"]
     assert (change.new["lower"], change.new["upper"]) == (-0.05, 0.05)
 
 
@@ -255,7 +260,7 @@ def test_calm_sessions_have_the_narrowest_bounds(local):
 )
 def test_what_is_refused(local, spoil, reason):
     bad = {**session(0), **spoil}
-    outcome = calibrate.propose([bad, session(1), session(2)], "local")
+    outcome = propose([bad, session(1), session(2)], "local")
     assert outcome.refused == {f"{reason} (records)": 1, "fewer than 3 sessions (figures)": 1}
     assert outcome.changes == {}
 
@@ -266,41 +271,41 @@ def test_what_is_refused(local, spoil, reason):
 def test_figures_that_cannot_be_are_refused(local, value, reason):
     bad = session(0, value)
     bad["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "channels"}
-    assert calibrate.refusal(bad).startswith(reason)
+    assert calibrate.refusal(of_record(bad)).startswith(reason)
 
 
 def test_half_of_the_launches_may_be_disturbed():
     made = {**session(0), "launches": [launch(k, 1e4, disturbed=k < 2) for k in range(4)]}
-    assert calibrate.refusal(made) is None
+    assert calibrate.refusal(of_record(made)) is None
 
 
 def test_records_of_one_session_are_one(local):
     twice = [session(0), {**session(1), "session": "s0"}, session(2)]
-    assert calibrate.propose(twice, "local").changes == {}
+    assert propose(twice, "local").changes == {}
 
 
 def test_an_older_build_of_the_stack_does_not_count(local):
     old = [session(number, stack={**record()["stack"], "sha256": "e" * 64}) for number in range(3)]
-    assert calibrate.propose([*old, session(3), session(4)], "local").changes == {}
-    (change,) = calibrate.propose([*old, session(3), session(4), session(5)], "local").changes["stream"]
+    assert propose([*old, session(3), session(4)], "local").changes == {}
+    (change,) = propose([*old, session(3), session(4), session(5)], "local").changes["stream"]
     assert change.new["source"]["records"] == [f"{number:012x}" for number in (3, 4, 5)]
 
 
 def test_sessions_that_differ_too_much_give_no_reference(local):
-    outcome = calibrate.propose([session(0, 5000.0), session(1, 10000.0), session(2, 20000.0)], "local")
+    outcome = propose([session(0, 5000.0), session(1, 10000.0), session(2, 20000.0)], "local")
     assert outcome.changes == {}
     assert "sessions too different for bounds of 50% (figures)" in outcome.refused
 
 
 def test_other_sites_and_tests_are_left_out(local):
     other = [session(number, site="elsewhere") for number in range(3)]
-    assert calibrate.propose(other, "local").changes == {}
-    assert calibrate.propose([session(number) for number in range(3)], "local", test="imb").changes == {}
+    assert propose(other, "local").changes == {}
+    assert propose([session(number) for number in range(3)], "local", test="imb").changes == {}
 
 
 def test_one_session_is_never_enough(local):
     with pytest.raises(PlumbError, match="one session"):
-        calibrate.propose([session(0)], "local", min_sessions=1)
+        propose([session(0)], "local", min_sessions=1)
 
 
 def store_sessions(*made):
@@ -360,7 +365,7 @@ def test_calibrate_leaves_what_people_declared(local, capsys):
 def test_a_declared_entry_that_says_less_of_the_placement_is_left_alone_too(local):
     """A second, calibrated entry beside it would match the same records."""
     put(local, entry(value=9000.0))
-    (change,) = calibrate.propose([session(number) for number in range(3)], "local").changes["stream"]
+    (change,) = propose([session(number) for number in range(3)], "local").changes["stream"]
     assert change.kept == "declared, left alone"
     assert change.old["value"] == 9000.0
 

@@ -47,6 +47,7 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(results))
     full, damages = store.read_all()
     expected = [rows.of_record(item) for item in full]
+    disturbed = sum(2 * row.disturbed > row.launches for row in expected)
     pairs = len(full) // 2 * len(generate.FIGURES) * generate.LAUNCHES
     for step in ("session files", "compacted"):
         assert query.records() == (expected, damages), step
@@ -58,6 +59,12 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
         values = 2 * len(full) * generate.LAUNCHES
         classes = generate.VARIANTS * len(generate.FIGURES) * len(generate.STACKS)
         assert ask(results, "outliers")["found"] == f"{classes} classes of {values} values, 0 damaged"
+        # one session of each variant is too few
+        refused = {
+            "fewer than 3 sessions (figures)": classes - 2 * disturbed,
+            "most launches disturbed (records)": disturbed,
+        }
+        assert ask(results, "calibrate")["found"] == f"0 references, refused {refused}, 0 damaged"
         assert max(listed["mebibytes"], gate["mebibytes"]) < 500
         compact.compact(only_site(full), remove=True)
     assert list(results.rglob("*.jsonl")) == []
