@@ -16,7 +16,7 @@ from plumbline.gate.sequential import Rule
 from plumbline.gate.validity import Series
 
 #: options that only a live gate has, as argparse calls them
-LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "resume")
+LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "first_fail", "resume")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=float, default=0.01, help="slowdown that may pass (default 0.01: 1 %%)")
     parser.add_argument("--must-detect", type=float, default=0.05, help="slowdown that must not (default 0.05: 5 %%)")
     parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
+    parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the gate of this folder")
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Exactly one of the ways to use it, and no option of another."""
-    live = [f"--{name}" for name in LIVE if getattr(args, name) not in (None, False)]
+    live = [f"--{name.replace('_', '-')}" for name in LIVE if getattr(args, name) not in (None, False)]
     ways = [bool(args.records), bool(args.pairs), bool(live)]
     cure = "give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR"
     if sum(ways) != 1:
@@ -82,8 +83,9 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
     if args.pairs and args.baseline:
         raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
-    if args.resume and (args.baseline or [name for name in live if name not in ("--resume", "--minutes")]):
-        raise PlumbError("--resume goes on with what was begun", "plumb gate", "leave out all but --minutes and files")
+    if args.resume and (args.baseline or set(live) - {"--resume", "--minutes", "--first-fail"}):
+        cure = "leave out all but --minutes, --first-fail and files"
+        raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
     if args.minutes is not None and not args.minutes > 0:
@@ -103,14 +105,15 @@ def _given(args: argparse.Namespace, rule: Rule) -> int:
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run as live  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate import run  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate.live import Stop
 
     def say(line: str) -> None:
         print(line, flush=True)
 
     folder = args.resume
     if folder is None:
-        wanted = live.Wanted(
+        wanted = run.Wanted(
             args.baseline,
             args.candidate,
             args.stack,
@@ -121,13 +124,12 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
             args.common,
             args.seed,
             args.work,
-            args.minutes,
             _repeat(args),
         )
-        folder = live.prepare(wanted, say)
-    if jobs.needed(live.partition(folder)):
-        return live.in_job(folder, _of_the_job(args), say)
-    outcome = live.resume(folder, args.minutes, say)
+        folder = run.prepare(wanted, say)
+    if jobs.needed(run.partition(folder)):
+        return run.in_job(folder, _of_the_job(args), say)
+    outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
     _write_all(args, outcome.series, outcome.verdicts, rule, outcome.facts)
     print(f"\n{closing(outcome.verdicts)}", flush=True)
     return judge.EXIT[judge.worst(outcome.verdicts)]
@@ -136,6 +138,7 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
 def _of_the_job(args: argparse.Namespace) -> list[str]:
     """The options that the job of a gate gets: its time, and the files that it is to write."""
     found = [] if args.minutes is None else ["--minutes", f"{args.minutes:g}"]
+    found += ["--first-fail"] if args.first_fail else []
     for name in ("json", "junit", "markdown", "html"):
         file = getattr(args, name)
         found += [] if file is None else [f"--{name}", str(file.absolute())]
@@ -149,7 +152,8 @@ def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
         value = getattr(args, name)
         if value is not None and (name, value) not in (("tolerance", 0.01), ("must_detect", 0.05)):
             found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-    return (*found, *(["--common"] if args.common else []))
+    flags = [f"--{name.replace('_', '-')}" for name in ("common", "first_fail") if getattr(args, name)]
+    return (*found, *flags)
 
 
 def _write_all(

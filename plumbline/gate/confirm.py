@@ -160,6 +160,6 @@ def measure_here(say: run.Say) -> Measure:
         with session.locked(folder), live.interruptible():
             for side in both:
                 sides.make(side)
-            return run.begin(run.compose(name, both, [couple], [], wanted), folder, wanted.minutes, say)
+            return run.begin(run.compose(name, both, [couple], [], wanted), folder, live.Stop(), say)
 
     return measure

@@ -93,6 +93,7 @@ class Metric:
     """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
 
     ``state`` is a verdict, or ``open``, or ``slower``: a FAIL that needs more pairs to hold among so many series.
+    ``certain`` is a FAIL that holds whatever the other series do.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Metric:
     ratio: float | None
     interval: tuple[float, float] | None
     state: str
+    certain: bool = False
 
     @property
     def decided(self) -> bool:
@@ -157,19 +159,16 @@ def _metric(series: Series, kept: int, total: int) -> Metric:
     estimates = sequential.estimate(found.logs[:, :used])
     ratio = judge.ratios(series, float(estimates.centre[0]))[0]
     low, high = sorted(judge.ratios(series, float(estimates.low[0]), float(estimates.high[0])))
-    return Metric(
-        name,
-        used,
-        ratio,
-        (low, high) if used >= LOOKS[0] else None,
-        _state(int(found.state[0]), found.p[0], kept, total),
-    )
+    state = int(found.state[0])
+    certain = state == sequential.FAIL and bool(found.p[0] * total <= CAMPAIGN_ERROR)
+    interval = (low, high) if used >= LOOKS[0] else None
+    return Metric(name, used, ratio, interval, _state(state, certain, kept), certain)
 
 
-def _state(state: int, p: float, kept: int, total: int) -> str:
+def _state(state: int, certain: bool, kept: int) -> str:
     if state == sequential.PASS:
         return "PASS"
-    if state == sequential.FAIL and (p * total <= CAMPAIGN_ERROR or kept >= CAP):
+    if state == sequential.FAIL and (certain or kept >= CAP):
         return "FAIL"
     if kept >= CAP:
         return "INCONCLUSIVE"
@@ -179,17 +178,32 @@ def _state(state: int, p: float, kept: int, total: int) -> str:
 Told = Callable[[Contest, list[Metric], int, bool], None]
 
 
-def measure(contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, told: Told, until: float) -> bool:
-    """Measure pairs until every contest is decided or the monotonic clock says ``until``; True if all are decided.
+@dataclass(frozen=True)
+class Stop:
+    """When a gate ends before all is decided: after ``minutes``; with the first FAIL that is certain, or neither.
+
+    The FAIL waits for the first look at all others: what is not looked at is INVALID, which is worse.
+    """
+
+    minutes: float | None = None
+    first_fail: bool = False
+
+
+def measure(contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, told: Told, stop: Stop) -> str | None:
+    """Measure pairs until every contest is decided, or until ``stop``: then why.
 
     The contest with the fewest pairs is next, among equals in an order drawn from ``seed``. ``told`` is called after
     each pair with how its figures stand, the number of pairs in all and whether this one is measured again.
     """
+    began = time.monotonic()
+    failed = any(metric.certain for contest in contests for metric in contest.metrics())
     undecided = {contest.position: contest for contest in contests if contest.open()}
     done = sum(len(contest.launches) for contest in contests)
     while undecided:
-        if time.monotonic() >= until:
-            return False
+        if stop.minutes is not None and time.monotonic() >= began + 60 * stop.minutes:
+            return "time is up"
+        if stop.first_fail and failed and all(contest.kept >= LOOKS[0] for contest in undecided.values()):
+            return "a figure failed"
         contest = min(undecided.values(), key=lambda item: (len(item.launches), _draw(seed, item, "round")))
         repeated = _pair(contest, bench, seed, done)
         done += 1
@@ -198,8 +212,9 @@ def measure(contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, 
         metrics = contest.metrics()
         if all(metric.decided for metric in metrics):
             del undecided[contest.position]
+        failed = failed or any(metric.certain for metric in metrics)
         told(contest, metrics, done, repeated)
-    return True
+    return None
 
 
 def _draw(seed: int, contest: Contest, what: str) -> float:

@@ -44,7 +44,6 @@ class Wanted:
     common: bool = False
     seed: int | None = None
     folder: Path | None = None
-    minutes: float | None = None
     repeat: tuple[str, ...] = ()
 
 
@@ -133,17 +132,17 @@ def compose(
     )
 
 
-def begin(begun: Session, folder: Path, minutes: float | None, say: Say, make: MakeBench | None = None) -> Outcome:
+def begin(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
     """Write the state of a new gate and measure it."""
     session.save(folder, begun)
-    return _measure(begun, folder, minutes, say, make)
+    return _measure(begun, folder, stop, say, make)
 
 
-def resume(folder: Path, minutes: float | None, say: Say, make: MakeBench | None = None) -> Outcome:
+def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
     """Go on with the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
     folder = folder.resolve()
     with session.locked(folder), live.interruptible():
-        return _measure(session.load(folder), folder, minutes, say, make)
+        return _measure(session.load(folder), folder, stop, say, make)
 
 
 def pair_up(
@@ -198,7 +197,7 @@ def _suite(manifest: dict[str, Any], variant: dict[str, Any]) -> str:
     return str(manifest["benchmarks"][variant["benchmark"]]["suite"])
 
 
-def _measure(begun: Session, folder: Path, minutes: float | None, say: Say, make: MakeBench | None) -> Outcome:
+def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
     bench = (make or _driver_bench)(begun, folder)
     total = sum(len(couple[0]["figures"]) for couple in begun.couples)
     contests = []
@@ -214,7 +213,7 @@ def _measure(begun: Session, folder: Path, minutes: float | None, say: Say, make
         f"seed {begun.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
     progress = Progress(contests)
-    began = last = time.monotonic()
+    last = time.monotonic()
 
     def told(contest: live.Contest, metrics: list[live.Metric], done: int, repeated: bool) -> None:
         nonlocal last
@@ -222,9 +221,8 @@ def _measure(begun: Session, folder: Path, minutes: float | None, say: Say, make
         say(progress.line(contest, metrics, done, repeated, took))
 
     file = store.session_file(begun.site, begun.name)
-    until = float("inf") if minutes is None else began + 60 * minutes
     try:
-        complete = live.measure(contests, bench, folder, begun.seed, told, until)
+        why = live.measure(contests, bench, folder, begun.seed, told, stop)
     except (Interrupted, PlumbError):
         if any(contest.launches for contest in contests):
             live.finish(contests, file, "interrupted")
@@ -233,8 +231,8 @@ def _measure(begun: Session, folder: Path, minutes: float | None, say: Say, make
     live.finish(contests, file, "complete")
     with contextlib.suppress(OSError):
         (folder / "launches").rmdir()  # unless a launch failed: its output is there
-    if not complete:
-        say(f"time is up: plumb gate --resume {shlex.quote(str(folder))} goes on")
+    if why:
+        say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
     return _judged(begun, contests, file, say)
 
 

@@ -74,7 +74,7 @@ def gate(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
 
-    def call(variants=1, resume=False, seed=1, minutes=None, folder="work", **bench):
+    def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, folder="work", **bench):
         made, lines = [], []
 
         def make(begun, _):
@@ -82,8 +82,9 @@ def gate(tmp_path, monkeypatch):
             return made[0]
 
         where = tmp_path / folder
+        stop = live.Stop(minutes, first_fail)
         if resume:
-            outcome = run.resume(where, minutes, lines.append, make)
+            outcome = run.resume(where, stop, lines.append, make)
         else:
             where.mkdir(exist_ok=True)
             both = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
@@ -92,10 +93,10 @@ def gate(tmp_path, monkeypatch):
                 variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
                 variant = rules.settle(variant, [], "", Rule())
                 couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
-            wanted = run.Wanted("old", "new", seed=seed, minutes=minutes, repeat=("plumb", "gate"))
+            wanted = run.Wanted("old", "new", seed=seed, repeat=("plumb", "gate"))
             with live.interruptible():
                 begun = run.compose("20260101T000000Z-n-1", both, couples, [], wanted)
-                outcome = run.begin(begun, where, minutes, lines.append, make)
+                outcome = run.begin(begun, where, stop, lines.append, make)
         return outcome, made[0], lines
 
     return call
@@ -371,6 +372,24 @@ def test_no_pair_is_begun_after_the_time(gate):
     assert states(outcome) == ["INVALID"]
     assert any("time is up: plumb gate --resume" in line for line in lines)
     assert states(gate(resume=True)[0]) == ["PASS"]
+
+
+def test_the_first_certain_fail_ends_a_gate_that_is_told_so(gate):
+    noisy = {"variants": 2, "ratio": [2.0, 1.0], "noise": 0.05}
+    whole, measured, _ = gate(**noisy, folder="whole")
+    outcome, bench, lines = gate(**noisy, first_fail=True)
+    assert states(outcome) == ["FAIL", "INCONCLUSIVE"]
+    assert judge.worst(outcome.verdicts) == "FAIL"
+    assert len(bench.started) < len(measured.started) / 2
+    assert any("a figure failed: plumb gate --resume" in line for line in lines)
+    resumed = {"ratio": [2.0, 1.0], "noise": 0.05, "resume": True}
+    again, bench, _ = gate(**resumed, first_fail=True)
+    assert (states(again), bench.started) == (states(outcome), [])
+    assert gate(**resumed)[0].verdicts == whole.verdicts
+
+
+def test_without_a_fail_all_is_decided(gate):
+    assert states(gate(variants=2, first_fail=True)[0]) == ["PASS", "PASS"]
 
 
 def test_a_signal_between_launches_is_an_interruption():
