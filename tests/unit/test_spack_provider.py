@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -195,13 +196,37 @@ MISSING = """==> Installing osu-micro-benchmarks-7.5.2-3rltvnnq6nfnadjhjnr5gjqsz
 """
 
 
+#: what Spack 1.1.0 printed of a build that failed
+BROKEN = """\
+==> Installing pmix-6.1.0-glvzoottzxn7sb2k5avmxm477y3uvcdw [23/28]
+==> pmix: Executing phase: 'configure'
+==> Error: ProcessError: Command exited with status 1:
+    '/stage/pmix/configure' '--prefix=/store/pmix' '--enable-shared'
+
+1 error found in build log:
+     543    checking for zlib library (z) in /usr... not found
+     544    configure: WARNING: ZLIB SUPPORT REQUESTED AND NOT FOUND
+  >> 545    configure: error: CANNOT CONTINUE
+
+See build log for details:
+  /stage/spack-stage-pmix-6.1.0-glvzoottzxn7sb2k5avmxm477y3uvcdw/spack-build-out.txt
+
+==> Warning: Skipping build of openmpi-5.0.10-ncluzzcsig3h2tjtmm7t7vowmrhzyyse since pmix failed
+"""
+
+
 @pytest.mark.parametrize(
     ("output", "what"),
     [
+        (BROKEN, r"pmix-6\.1\.0 cannot be built: configure: error: CANNOT CONTINUE .*all of it in /stage/spack-stage-"),
         (
             MISSING,
             r"the source of osu-micro-benchmarks-7\.5\.2 cannot be fetched; "
             r"tried file:///mirror/_source-cache/archive/61/618de3\.tar\.gz, https://osu\.example/osu\.tar\.gz \(",
+        ),
+        (
+            re.sub(r"(?<=spack-stage-)\S+", "-3vjtasw-patch-" + "b4" * 32, MISSING, count=1),
+            r"patch b4b4b4b4b4b4… cannot be fetched; tried file:///mirror/",
         ),
         ("OSError: [Errno 28] No space left on device: 'x.o'\n", r"the disk is full .*it goes on"),
         ("==> Error: no such thing\n", "Spack failed: Error: no such thing"),

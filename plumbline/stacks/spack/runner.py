@@ -17,7 +17,11 @@ from plumbline.stacks.spack.bootstrap import Base
 
 #: Spack's line about a source that it could not get, and those after it: where it looked and what was wrong there.
 _UNFETCHED = re.compile(r"All fetchers failed for (?:spack-stage-)?(\S+?)(?:-[a-z0-9]{32})?$")
+_PATCH = re.compile(r"\S*-patch-([0-9a-f]{64})")
 _TRIED = re.compile(r"\s+([a-z+]+://\S+?): ")
+#: In what Spack prints of a failed build: the compiler's or configure's error, and the package in the name of its log.
+_BUILD_ERROR = re.compile(r"\s*>> \d+\s+(.+)")
+_BUILD_LOG = re.compile(r"\s+\S*/spack-stage-(\S+)-[a-z0-9]{32}/spack-build-out\.txt")
 _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
@@ -92,10 +96,15 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
         if found:
             after = itertools.takewhile(bool, (_TRIED.match(text) for text in lines[number + 1 :]))
             tried = ", ".join(dict.fromkeys(match[1] for match in after if match)) or "no mirror"
-            what = f"the source of {found[1]} cannot be fetched; tried {tried}"
-            return PlumbError(
-                what, where, f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"
-            )
+            patch = _PATCH.fullmatch(found[1])
+            missing = f"patch {patch[1][:12]}…" if patch else f"the source of {found[1]}"
+            cure = f"put it into a mirror (PLUMB_SPACK_MIRROR) or connect; all output is in {log}"
+            return PlumbError(f"{missing} cannot be fetched; tried {tried}", where, cure)
+    broken = next(filter(None, map(_BUILD_LOG.match, lines)), None)
+    if broken:
+        error = next(filter(None, map(_BUILD_ERROR.match, lines)), None)
+        what = f"{broken[1]} cannot be built: {error[1].strip()[:200] if error else f'exit status {status}'}"
+        return PlumbError(what, where, f"the end of its build is in {log}, all of it in {broken[0].strip()}")
     errors = [line for line in lines if re.search(r"error:", line, re.IGNORECASE)]
     said = (errors or [line for line in lines if line.strip()][-1:] or [f"exit status {status}"])[0]
     said = re.sub(r"^\s*==>\s*", "", said).strip()[:250]
