@@ -142,10 +142,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
     skips = _skip_reasons(ended)
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
-    if not ended:
-        raise PlumbError("no test ran", str(paths.build() / "reframe" / "campaign.out"), "see ReFrame's output there")
-    failed = states["FAIL"] + states["ABORT"]
     log = paths.build() / "reframe" / "campaign.out"
+    if not ended:
+        raise PlumbError(f"no test ran: {_last_words(log)}", str(log), "ReFrame's whole output is there")
+    failed = states["FAIL"] + states["ABORT"]
     print(
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
         f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {log}"
@@ -159,3 +159,11 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
 def _skip_reasons(ended: list[tuple[str, str]]) -> Counter[str]:
     """Why cases were skipped: ReFrame prints the reason in brackets at the end of the line."""
     return Counter(rest.partition(" [")[2].rstrip("]") or "no reason given" for state, rest in ended if state == "SKIP")
+
+
+def _last_words(log: Path) -> str:
+    """Why ReFrame ran nothing, from its output: an error of ours that a site or a test raised, or one of its own."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
+    ours = [line.partition("PlumbError: ")[2] for line in lines if "PlumbError: " in line]
+    theirs = [line for line in lines if "error:" in line]
+    return (ours or theirs or ["none was selected"])[-1]

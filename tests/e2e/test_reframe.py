@@ -189,4 +189,13 @@ def test_an_unknown_selection_is_no_success(tmp_path):
     command = [str(BIN / "plumb"), "campaign", "--", "-n", "no_such_test"]
     answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert answer.returncode == 2
-    assert "no test ran" in answer.stderr
+    assert "no test ran: none was selected" in answer.stderr
+
+
+def test_a_missing_stack_is_named_by_the_campaign(tmp_path):
+    environment = {**os.environ, **activated(tmp_path), "PLUMB_STACKS": str(tmp_path / "stacks")}
+    command = [str(BIN / "plumb"), "campaign"]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 2
+    assert "no test ran: site " in answer.stderr
+    assert " is not installed (" in answer.stderr
