@@ -126,6 +126,8 @@ def _hydra(launcher: dict[str, Any], layout: Layout, bound: bool, exported: tupl
     if layout.ssh:
         arguments += ["-launcher", "ssh"]
         environment = {"HYDRA_LAUNCHER_EXTRA_ARGS": " ".join(SSH_OPTIONS)}
+    elif _on_this_node(layout):
+        arguments += ["-launcher", "fork"]
     # Slurm's PMIx variables beside Hydra's PMI stop MPICH with "Found both env vars PMI_SIZE and PMIX_NAMESPACE".
     return _under_slurm(arguments, {**environment, **_in_slurm({"SLURM_MPI_TYPE": "none"})}, bound)
 
@@ -142,7 +144,18 @@ def _intel_hydra(launcher: dict[str, Any], layout: Layout, bound: bool, exported
         arguments += ["-hosts", ",".join(layout.hosts)]
     if layout.ssh:
         arguments += ["-bootstrap", "ssh", "-bootstrap-exec-args", " ".join(SSH_OPTIONS)]
+    elif _on_this_node(layout):
+        arguments += ["-bootstrap", "fork"]
     return _under_slurm(arguments, {"I_MPI_PIN": "0"} if bound else {}, bound)
+
+
+def _on_this_node(layout: Layout) -> bool:
+    """Whether all ranks run where this runs, on a node of a Slurm job: then Hydra needs no srun to start its proxy.
+
+    A step costs Slurm's daemons a few percent of the CPUs of a short launch, which would be flagged as disturbed by it.
+    SLURMD_NODENAME is set on the nodes of a job only, not in a shell of salloc on a login host.
+    """
+    return layout.nodes == 1 and "SLURMD_NODENAME" in os.environ
 
 
 def _under_slurm(arguments: list[str], environment: dict[str, str], bound: bool) -> Command:

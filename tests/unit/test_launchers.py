@@ -76,6 +76,18 @@ def test_hydra_under_slurm_hides_pmix(monkeypatch):
     assert prefix({"family": "hydra", "command": "RUN"}, TWO, bound=False).environment == {"SLURM_MPI_TYPE": "none"}
 
 
+@pytest.mark.parametrize(("family", "option"), [("hydra", "-launcher fork"), ("intel-hydra", "-bootstrap fork")])
+def test_hydra_needs_no_step_of_slurm_for_ranks_on_its_own_node(family, option, monkeypatch):
+    share = Layout(nodes=1, ranks_per_node=4, hosts=("node1",))
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    assert "fork" not in line(family, ONE)  # a shell of salloc on a login host
+    monkeypatch.setenv("SLURMD_NODENAME", "node1")
+    assert line(family, ONE).endswith(option)
+    assert line(family, share).endswith(f"-hosts node1 {option}")
+    for other in (TWO, Layout(nodes=1, ranks_per_node=4, hosts=("node2",), ssh=True)):
+        assert "fork" not in line(family, other)
+
+
 @pytest.mark.parametrize("family", ["prrte", "orte", "hydra", "intel-hydra"])
 def test_ssh_asks_nobody_and_trusts_no_unknown_host(family):
     found = prefix({"family": family, "command": "RUN"}, Layout(2, 2, ("a", "b"), ssh=True), bound=True)
