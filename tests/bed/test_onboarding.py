@@ -122,6 +122,17 @@ def test_the_site_is_that_of_the_compute_nodes(onboarded, bed, here):
     assert topology.count('type="PU"') == len(os.sched_getaffinity(0))  # all of a node, not a job's share of it
 
 
+def test_references_are_made_or_refused_with_the_reason(onboarded, here):
+    """Which of both depends on what else this machine does."""
+    files = list((here["site"] / "references").glob("*.yaml"))
+    found = [entry for file in files for entry in yaml.safe_load(file.read_text())["references"]]
+    for entry in found:
+        assert (entry["test"], entry["method"], entry["source"]["sessions"]) == ("stream_numa", "calibrated", 3)
+    if not found:
+        assert re.search(r"^refused: \d+ ", onboarded.stdout, re.MULTILINE), onboarded.stdout[-4000:]
+        assert "the records gave no reference" in onboarded.stdout
+
+
 def test_every_suite_is_verified_over_two_nodes_on_every_stack(onboarded, bed):
     found = records(bed.shared / "plumbline/results/bed")
     assert [(record["variant"]["name"], record["reasons"]) for record in found if record["reasons"]] == []

@@ -31,6 +31,28 @@ def tasks(role):
         yield task
 
 
+def options(kind):
+    """Names of the roles' variables of a type, which somebody may give by ``-e NAME=VALUE``: then it is a string."""
+    for role in ROLES:
+        for entry in yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"].values():
+            found = [name for name, option in entry.get("options", {}).items() if option["type"] == kind]
+            yield from (name for name in found if not name.startswith("plumb_inventory_"))
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [(name, rf"(?<![\w=]){name}(?![\w:=])(?! \| bool)") for name in sorted(set(options("bool")))]
+    + [(name, rf"(?<!\w){name} (\+|if|else|and|or|==|<|>)") for name in sorted(set(options("int")))],
+)
+def test_variables_given_on_the_command_line_are_converted(name, use):
+    files = [file for role in ROLES for folder in ("tasks", "defaults") for file in (role / folder).glob("*.yml")]
+    lines = [f"{file.relative_to(ROOT)}: {line}" for file in files for line in file.read_text().splitlines()]
+    used = [line for line in lines if name in line]
+    assert used
+    handed_on = re.compile(rf"\w+: \"{{{{ {name} }}}}\"$|msg: |~ '")
+    assert [line for line in used if re.search(use, line) and not handed_on.search(line)] == []
+
+
 def test_syntax():
     for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
         done = ansible("--syntax-check", str(playbook))
