@@ -196,8 +196,9 @@ def measure(contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, 
     each pair with how its figures stand, the number of pairs in all and whether this one is measured again.
     """
     began = time.monotonic()
-    failed = any(metric.certain for contest in contests for metric in contest.metrics())
-    undecided = {contest.position: contest for contest in contests if contest.open()}
+    standing = [(contest, contest.metrics()) for contest in contests]
+    failed = any(metric.certain for _, metrics in standing for metric in metrics)
+    undecided = {item.position: item for item, metrics in standing if not all(metric.decided for metric in metrics)}
     done = sum(len(contest.launches) for contest in contests)
     while undecided:
         if stop.minutes is not None and time.monotonic() >= began + 60 * stop.minutes:

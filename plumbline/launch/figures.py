@@ -8,6 +8,7 @@ from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
+from plumbline.records.rows import of_record
 from plumbline.records.select import find, select
 from plumbline.references import References, judge
 from plumbline.topology.machine import Machine
@@ -74,8 +75,9 @@ def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any
 def _judge(found: list[dict[str, Any]], record: dict[str, Any], expected: References) -> str:
     """The verdict of the worst figure, each of which is given its reference."""
     verdicts = set()
+    row = of_record(record)
     for figure in found:
-        match = expected.resolve(record, figure["name"])
+        match = expected.resolve(row, figure["name"])
         figure["reference"] = match.of_record() if match else None
         verdicts.add(judge(figure, match.entry if match else None))
     return next((name for name in ("below", "above", "within") if name in verdicts), "unreferenced")

@@ -4,7 +4,8 @@ Whatever starts the ranks has its own binding switched off, because ``plumb-bind
 the launcher's default stays on, because that default is what the control measures.
 
 Inside a job of Slurm, PBS, LSF or Grid Engine the launchers find the job's hosts themselves and start their daemons
-through the scheduler, where they were built with it. ``Layout.ssh`` is for hosts that no scheduler gives.
+through the scheduler, where they were built with it; Hydra on one node of a Slurm job does without (`_on_this_node`).
+``Layout.ssh`` is for hosts that no scheduler gives.
 """
 
 from __future__ import annotations
