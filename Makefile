@@ -10,13 +10,15 @@ STACKS ?= $(STACK)
 PROFILE ?= quick
 
 BIN := .venv/bin
+# one process more than CPUs: the tests on the bed mostly wait
+PYTEST := $(BIN)/python -m pytest -n $(shell expr $$(nproc) + 1)
 ANSIBLE := $(BIN)/ansible-playbook -i playbooks/inventories/localhost
 PLAYBOOK := $(ANSIBLE) playbooks/onboard.yml
 COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign test rates scale testbed testbed-down faults lint lock clean distclean
+.PHONY: help venv setup campaign check test rates scale testbed testbed-down faults bare lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -42,10 +44,19 @@ campaign: setup ## set up, then run the benchmarks of PROFILE and print the summ
 lint: .venv/.stamp-dev ## formatting and static checks of every language here
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tests/lint.sh
 
-test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, pytest
+check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is checked with first, in minutes: lint, ctest, unit tests, placements
+	@cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
+	@cmake --install build/cmake >>build/cmake/check.log
+	@ctest --test-dir build/cmake --output-on-failure --quiet
+	@$(PYTEST) tests/unit tests/golden
+
+test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test
 	@$(ANSIBLE) playbooks/test_packages.yml
-	@ctest --test-dir build/cmake --output-on-failure
-	@$(BIN)/python -m pytest
+	@ctest --test-dir build/cmake --output-on-failure --quiet
+	@$(PYTEST) --durations=15 --durations-min=20
+
+build/cmake/CTestTestfile.cmake:
+	@$(MAKE) setup
 
 rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nodes, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
@@ -61,7 +72,10 @@ testbed-down: ## remove it
 	@tests/bed/bed down
 
 faults: .venv/.stamp-dev setup ## the tests on the test bed alone: onboarding, and what goes wrong (root)
-	@$(BIN)/python -m pytest tests/bed
+	@$(PYTEST) tests/bed
+
+bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make campaign' for another command
+	@tests/bare $(COMMAND)
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)

@@ -39,7 +39,7 @@ if [ -n "$wheels" ]; then
 fi
 
 if [ -x .venv/bin/python ] && ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
-    echo "venv: .venv is broken or of another Python, making it anew"
+    echo "venv: .venv is broken or of another Python, making it again"
     rm -rf .venv
 fi
 if [ ! -x .venv/bin/python ] || [ ! -x .venv/bin/pip ]; then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import secrets
@@ -16,37 +17,51 @@ from pathlib import Path
 from plumbline import paths, site, units
 from plumbline.errors import PlumbError
 from plumbline.nodes import pinned, usable
-from plumbline.records import query
-from plumbline.report import outcome
+from plumbline.records import outcome, query
 from plumbline.views import summary
 
 #: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
 _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
+#: ReFrame's closing report of a case that failed: its name, partition, environment and the reason
+_FAILURE = re.compile(
+    r"^FAILURE INFO for (.*) \(run: "
+    r".*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$.*?^  \* Reason: (.*?)$",
+    re.MULTILINE | re.DOTALL,
+)
+#: exit status of a shell command that Ctrl-C ended
+INTERRUPTED = 130
 
 
-def run(profile: str, extra: list[str], nodes: Sequence[str] = (), turn: str | None = None) -> int:
-    """Run the tests tagged ``profile`` (plus any ReFrame options in ``extra``) and print the summary.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb campaign``."""
+    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--node", action="append", default=[], metavar="[PARTITION=]NODE", help="jobs run on this node, repeated"
+    )
+    where.add_argument("--turn", metavar="I/K", help="jobs run on the I-th of the first K nodes that can be used")
+    parser.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
 
-    ``nodes`` or ``turn`` choose the nodes of the jobs (:mod:`plumbline.nodes.pinned`).
+
+def run(args: argparse.Namespace) -> int:
+    """Run the tests tagged with the profile, with ReFrame's own options as given, and print the summary.
+
     Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
     interrupted.
     """
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-    environment = {**os.environ, **environment_of_reframe(), "PLUMB_CAMPAIGN": campaign, "PLUMB_PROFILE": profile}
-    environment |= _nodes_chosen(nodes, turn) | _nodes_now(environment)
+    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(args.node, args.turn)}
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
-    command += ["--nocolor", "-t", profile, *extra]
-    print(
-        f"campaign {campaign}: {' '.join(command[: -len(extra)] if extra else command)} {' '.join(extra)}".rstrip(),
-        flush=True,
-    )
+    command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
+    command += [*_nodes_now(args.reframe), *args.reframe]
+    print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     begin = time.monotonic()
     code, ended = _follow(command, environment)
     print()
-    return _report(campaign, profile, code, ended, time.monotonic() - begin)
+    return _report(campaign, args.profile, code, ended, time.monotonic() - begin)
 
 
 def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
@@ -64,23 +79,27 @@ def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
-def _nodes_now(environment: dict[str, str]) -> dict[str, str]:
-    """Say which nodes of this host's site are out of work, and keep ReFrame's jobs from waiting for them."""
-    if usable.VARIABLE in environment:
-        return {}
+def _nodes_now(extra: Sequence[str]) -> list[str]:
+    """Say which nodes of this host's site are out of work; returns the option that keeps jobs from waiting for them.
+
+    None where ``extra``, ReFrame's other options, has it already.
+    """
+    if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
+        return []
     here = site.claiming(site.load_all())
     if here is None or here.get("archived", False):
-        return {}
+        return []
     counts, lines = usable.survey(here)
     for line in lines:
         print(line, flush=True)
-    return {usable.VARIABLE: ",".join(f"{name}={count}" for name, count in counts.items())} if counts else {}
+    lowered = ",".join(f"{name}={count}" for name, count in counts.items())
+    return ["-S", f"{usable.VARIABLE}={lowered}"] if counts else []
 
 
 def environment_of_reframe() -> dict[str, str]:
-    """What ``activate`` sets for ReFrame."""
+    """What ``activate`` sets for ReFrame, and the folders in use."""
     return {
-        "PLUMB_ROOT": str(paths.root()),
+        **paths.variables(),
         "RFM_CONFIG_FILES": str(paths.sites() / "settings.py"),
         "RFM_PREFIX": str(paths.build() / "reframe"),
     }
@@ -127,7 +146,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
                 child.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
-            return 130, ended
+            return INTERRUPTED, ended
 
 
 def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
@@ -143,6 +162,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
     log = paths.build() / "reframe" / "campaign.out"
+    for case in _FAILURE.finditer(log.read_text(encoding="utf-8", errors="replace")):
+        print("failed {} @{}+{}: {}".format(*case.groups()))
+    if not ended and code == INTERRUPTED:
+        return code
     if not ended:
         raise PlumbError(f"no test ran: {_last_words(log)}", str(log), "ReFrame's whole output is there")
     failed = states["FAIL"] + states["ABORT"]
@@ -150,9 +173,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
         f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {log}"
     )
-    if not mine:
+    measured = bool(mine or states["OK"])  # a check of the suite itself ends OK without a record
+    if not measured:
         print("no variant was measured", file=sys.stderr)
-    bad = failed or not mine or any(not row.verified or row.verdict == "invalid" for row in mine)
+    bad = failed or not measured or any(not row.is_valid for row in mine)
     return code or (1 if bad else 0)
 
 

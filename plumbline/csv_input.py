@@ -28,10 +28,45 @@ def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
     except UnicodeDecodeError as error:
         raise PlumbError("not a text file in UTF-8", str(file), "give a CSV file") from error
     except csv.Error as error:
-        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "mend the line") from error
+        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "fix the line") from error
 
 
 def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
     """The names of the columns, from the first of :func:`rows`; none for an empty file."""
     _, names = next(table, (0, []))
     return [name.strip() for name in names]
+
+
+def table(file: Path, what: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with ``FILE:LINE``.
+
+    ``what`` is as for :func:`rows`. Raises :class:`PlumbError` for a file that is no such table, for one without rows,
+    and for a row that lacks a cell.
+    """
+    lines = rows(file, what)
+    names = header(lines)
+    columns = _form(names, forms, file)
+    places = [names.index(name) for name in columns]
+    where = ""
+    for line, row in lines:
+        where = f"{file}:{line}"
+        if len(row) != len(names):
+            raise PlumbError(f"{len(row)} cells under {len(names)} columns", where, "correct the row")
+        cells = {name: row[place].strip() for name, place in zip(columns, places, strict=True)}
+        empty = next((name for name, cell in cells.items() if not cell), None)
+        if empty:
+            raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
+        yield where, cells
+    if not where:
+        raise PlumbError("the table has no rows", f"{file}:1", "nothing was measured, so nothing can be said")
+
+
+def _form(names: list[str], forms: tuple[tuple[str, ...], ...], file: Path) -> tuple[str, ...]:
+    twice = next((name for form in forms for name in form if names.count(name) > 1), None)
+    if twice:
+        raise PlumbError(f"two columns '{twice}'", f"{file}:1", "rename one")
+    for form in forms:
+        if set(form) <= set(names):
+            return form
+    choice = " or ".join(",".join(form) for form in forms)
+    raise PlumbError(f"columns {','.join(names)[:80] or 'missing'}", f"{file}:1", f"the first line has to be {choice}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 from collections.abc import Callable
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths
-from plumbline.nodes import compare, names, read
+from plumbline import paths, provenance
+from plumbline.nodes import compare, read
+from plumbline.schedulers import names
 from plumbline.views.table import table
 
 
@@ -27,16 +29,31 @@ class Finding:
 
 #: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
 MEMLOCK_WANTED = 64 << 20
+UNREADABLE = "not readable"
 #: how a finding is shown, and which come first
 MARKS = {True: "!!", None: "??", False: "ok"}
 ORDER = {True: 0, None: 1, False: 2}
-#: programs that measurements lean on, and what is lost without them
+#: programs that measurements need, and what is lost without them
 TOOLS = {
-    "numactl": "memory placement cannot be tried by hand",
-    "lstopo-no-graphics": "the topology cannot be looked at beside plumb topology",
+    "numactl": "memory policies cannot be tried on the command line",
+    "lstopo-no-graphics": "the topology cannot be compared with what plumb topology shows",
     "gcc": "STREAM and the custom kernels cannot be compiled",
     "cmake": "plumb-bind and the witness cannot be built",
 }
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb doctor``."""
+    parser.add_argument("--nodes", type=Path, metavar="DIR", help="all nodes whose facts plumb nodes facts put there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
+    if args.nodes is not None:
+        return run_nodes(args.nodes)
+    findings = examine(provenance.collect())
+    print(report(findings))
+    return 1 if any(finding.bad for finding in findings) else 0
 
 
 def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
@@ -48,11 +65,66 @@ def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.wh
 
 
 def _settings(host: dict[str, Any]) -> list[Finding]:
-    checks = (
-        _governor, _turbo, _thp, _numa_balancing, _smt, _cgroup_cpu, _cgroup_memory, _load, _memlock, _virtual,
-        _clocksource,
-    )  # fmt: skip
-    return [check(host) for check in checks]
+    quota, limit, total = host["cgroup"]["cpu_quota"], host["cgroup"]["memory_limit_bytes"], host["memory_bytes"]
+    limited = limit is not None and (total is None or limit < total)
+    load, cpus = host["load"], host.get("cpus") or os.cpu_count() or 1
+    locked, smt, virtual = host["memlock_bytes"], host["smt"], host["virtual"]
+    return [
+        _choice(
+            "frequency governor", host["governor"], ("performance",),
+            "the clock rises only after a launch has begun", "cpupower frequency-set -g performance",
+        ),
+        Finding(
+            "turbo", _switch(host["turbo"]), host["turbo"],
+            "the clock depends on temperature and on what other cores do",
+            "switch it off; every record holds its state",
+        ),
+        _choice(
+            "transparent huge pages", host["thp"], ("always",), "large arrays pay for 4 KiB pages unless they ask",
+            "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Finding(
+            "automatic NUMA balancing", _switch(host["numa_balancing"]), host["numa_balancing"],
+            "the kernel moves pages during a launch", "sysctl kernel.numa_balancing=0",
+        ),
+        Finding("hardware threads (SMT)", _switch(smt), None if smt is None else False),
+        Finding(
+            "CPU quota of the cgroup", "none" if quota is None else f"{quota:g} CPUs", quota is not None,
+            "the kernel stops the ranks for the rest of each period", "run outside the container, or lift cpu.max",
+        ),
+        Finding(
+            "memory limit of the cgroup", f"{limit / 1e9:.1f} GB" if limited and limit else "none", limited,
+            "large arrays end with an out-of-memory kill", "ask the scheduler for the whole node's memory",
+        ),
+        Finding(
+            "load", UNREADABLE if load is None else f"{load[0]:.2f} on {cpus} CPUs",
+            None if load is None else load[0] > 0.1 * cpus,
+            "other processes share cores, caches and memory with the launches",
+            "find them with top; run on an idle node",
+        ),
+        Finding(
+            "locked memory", "unlimited" if locked is None else f"{locked >> 10} KiB",
+            locked is not None and locked < MEMLOCK_WANTED,
+            "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
+        ),
+        Finding(
+            "virtual machine", virtual or "no", virtual is not None,
+            "other guests take time (steal) and hide the topology",
+            "compare it only with itself; records hold the steal",
+        ),
+        _choice(
+            "clock source", host["clocksource"], ("tsc", "kvm-clock", "arch_sys_counter", "timebase"),
+            "reading the time is a system call of microseconds", "boot with tsc=reliable",
+        ),
+    ]  # fmt: skip
+
+
+def _choice(name: str, seen: str | None, fine: tuple[str, ...], effect: str, cure: str) -> Finding:
+    return Finding(name, seen or UNREADABLE, None if seen is None else seen not in fine, effect, cure)
+
+
+def _switch(value: bool | None) -> str:
+    return {True: "on", False: "off", None: UNREADABLE}[value]
 
 
 def examine_node(node: dict[str, Any]) -> list[Finding]:
@@ -92,7 +164,7 @@ def nodes_report(findings: dict[str, list[Finding]]) -> str:
             names.fold(node for node, _ in members), f"{first.effect}; {first.cure}" if bad else "",
         ))  # fmt: skip
     wrong = {node for node, found in findings.items() if any(item.bad for item in found)}
-    last = f"{len(wrong)} of {len(findings)} nodes have something to mend"
+    last = f"{len(wrong)} of {len(findings)} nodes have something to fix"
     header = ("", "property", "seen", "nodes", "which", "effect; cure")
     return table(header, rows, right=("nodes",)) + "\n\n" + last
 
@@ -104,99 +176,8 @@ def report(findings: list[Finding]) -> str:
     ]
     wrong = sum(item.bad is True for item in findings)
     unknown = sum(item.bad is None for item in findings)
-    last = f"{wrong} to mend, {unknown} not readable, {len(findings) - wrong - unknown} in order"
+    last = f"{wrong} to fix, {unknown} not readable, {len(findings) - wrong - unknown} fine"
     return table(("", "property", "seen", "effect; cure"), rows) + "\n\n" + last
-
-
-def _governor(host: dict[str, Any]) -> Finding:
-    seen = host["governor"]
-    return Finding(
-        "frequency governor", seen or "not readable", None if seen is None else seen != "performance",
-        "the clock rises only after a launch has begun", "cpupower frequency-set -g performance",
-    )  # fmt: skip
-
-
-def _turbo(host: dict[str, Any]) -> Finding:
-    return Finding(
-        "turbo", _switch(host["turbo"]), host["turbo"],
-        "the clock depends on temperature and on what other cores do", "switch it off; every record holds its state",
-    )  # fmt: skip
-
-
-def _thp(host: dict[str, Any]) -> Finding:
-    seen = host["thp"]
-    return Finding(
-        "transparent huge pages", seen or "not readable", None if seen is None else seen != "always",
-        "large arrays pay for 4 KiB pages unless they ask", "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-    )  # fmt: skip
-
-
-def _numa_balancing(host: dict[str, Any]) -> Finding:
-    return Finding(
-        "automatic NUMA balancing", _switch(host["numa_balancing"]), host["numa_balancing"],
-        "the kernel moves pages during a launch", "sysctl kernel.numa_balancing=0",
-    )  # fmt: skip
-
-
-def _smt(host: dict[str, Any]) -> Finding:
-    return Finding(
-        "hardware threads (SMT)", _switch(host["smt"]), None if host["smt"] is None else False,
-        "", "",
-    )  # fmt: skip
-
-
-def _cgroup_cpu(host: dict[str, Any]) -> Finding:
-    quota = host["cgroup"]["cpu_quota"]
-    return Finding(
-        "CPU quota of the cgroup", "none" if quota is None else f"{quota:g} CPUs", quota is not None,
-        "the kernel stops the ranks for the rest of each period", "run outside the container, or lift cpu.max",
-    )  # fmt: skip
-
-
-def _cgroup_memory(host: dict[str, Any]) -> Finding:
-    limit, total = host["cgroup"]["memory_limit_bytes"], host["memory_bytes"]
-    bad = limit is not None and (total is None or limit < total)
-    return Finding(
-        "memory limit of the cgroup", f"{limit / 1e9:.1f} GB" if bad and limit else "none", bad,
-        "large arrays end with an out-of-memory kill", "ask the scheduler for the whole node's memory",
-    )  # fmt: skip
-
-
-def _load(host: dict[str, Any]) -> Finding:
-    load, cpus = host["load"], host.get("cpus") or os.cpu_count() or 1
-    bad = None if load is None else load[0] > 0.1 * cpus
-    return Finding(
-        "load", "not readable" if load is None else f"{load[0]:.2f} on {cpus} CPUs", bad,
-        "other processes share cores, caches and memory with the launches", "find them with top; run on an idle node",
-    )  # fmt: skip
-
-
-def _memlock(host: dict[str, Any]) -> Finding:
-    limit = host["memlock_bytes"]
-    return Finding(
-        "locked memory", "unlimited" if limit is None else f"{limit >> 10} KiB",
-        limit is not None and limit < MEMLOCK_WANTED,
-        "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
-    )  # fmt: skip
-
-
-def _virtual(host: dict[str, Any]) -> Finding:
-    return Finding(
-        "virtual machine", host["virtual"] or "no", host["virtual"] is not None,
-        "other guests take time (steal) and hide the topology", "compare it only with itself; records hold the steal",
-    )  # fmt: skip
-
-
-def _clocksource(host: dict[str, Any]) -> Finding:
-    seen = host["clocksource"]
-    bad = None if seen is None else seen not in ("tsc", "kvm-clock", "arch_sys_counter", "timebase")
-    return Finding(
-        "clock source",
-        seen or "not readable",
-        bad,
-        "reading the time is a system call of microseconds",
-        "boot with tsc=reliable",
-    )
 
 
 def _tool(name: str, lost: str, which: Callable[[str], str | None]) -> Finding:
@@ -209,7 +190,3 @@ def _own(file: Any) -> Finding:
         f"tool {file.name}", "built" if file.exists() else "missing", not file.exists(),
         "nothing can be placed or verified", "make setup",
     )  # fmt: skip
-
-
-def _switch(value: bool | None) -> str:
-    return {True: "on", False: "off", None: "not readable"}[value]

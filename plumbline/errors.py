@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PlumbError(Exception):
-    """A fault that a person can mend: what is wrong, where, and what to do about it."""
+    """An error that a person can fix: what is wrong, where, and what to do about it."""
 
     def __init__(self, what: str, where: str | None = None, cure: str | None = None) -> None:
         super().__init__(what)

@@ -1,11 +1,24 @@
-"""Replacing a file so that at any moment it is either the old or the new one, and the SHA-256 of a file."""
+"""Replacing a file so that at any moment it is either the old or the new one; folders of our own; locks; SHA-256.
+
+Standard library only: :mod:`plumbline.stacks.archive` is run before there is a virtual environment.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+
+from plumbline.errors import PlumbError
+
+CURE = "free disk space or fix the permissions, then run it again"
+#: a file in every folder that :func:`make_anew` made
+MARK = ".plumbline"
 
 
 def replace(file: Path, text: str) -> None:
@@ -13,19 +26,75 @@ def replace(file: Path, text: str) -> None:
 
     Raises OSError (no space, no permission) with the old file untouched and nothing left beside it.
     """
+    with replacing(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Give the block a name beside ``file`` to write to; then fsync it, rename it over ``file``, fsync the folder.
+
+    Whatever the block or the renaming raises, the old file is untouched and nothing is left beside it.
+    """
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
+        yield temporary
+        sync(temporary)
         temporary.replace(file)
         sync(file.parent)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
+    """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
+
+    Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written; the old file is untouched.
+    """
+    try:
+        if file.is_relative_to("/dev") or file.is_fifo():
+            file.write_text(text, encoding="utf-8")
+        else:
+            replace(file, text)
+    except OSError as error:
+        raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure) from error
+
+
+@contextlib.contextmanager
+def writing(what: str, where: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a :class:`PlumbError`: ``what`` could not be written.
+
+    The error names the file that the system names, or else ``where``.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # whoever read the progress has gone
+        raise
+    except OSError as error:
+        place = str(error.filename or where)
+        raise PlumbError(f"cannot write {what}: {error.strerror or error}", place, CURE) from None
+
+
+def make_anew(folder: Path) -> None:
+    """Make ``folder``, empty but for :data:`MARK`; an older one is removed if this function made it.
+
+    Raises :class:`PlumbError` for anything else of that name, which stays, and OSError.
+    """
+    refuse_foreign(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise :class:`PlumbError` for what has the name ``folder`` and was not made by :func:`make_anew`."""
+    if folder.is_symlink() or (folder.exists() and not (folder / MARK).is_file()):
+        cure = "move it away, or name another folder for the work"
+        raise PlumbError("this name is needed, and what has it was not made by Plumbline", str(folder), cure)
 
 
 def sync(path: Path) -> None:
@@ -37,10 +106,28 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+@contextlib.contextmanager
+def lock(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the only lock on the file ``path`` (made if absent, and never removed: others may wait for it).
+
+    The kernel (flock(2)) ends the lock with the process that holds it, however it ends. Another process, or another
+    call in this one, waits; without ``wait`` it gets BlockingIOError. Raises OSError if ``path`` cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
 def sha256(file: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
-    digest = hashlib.sha256()
     with file.open("rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            digest.update(block)
+        return sha256_of(stream)
+
+
+def sha256_of(stream: IO[bytes]) -> str:
+    """SHA-256 of the rest of a binary stream, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for block in iter(lambda: stream.read(1 << 20), b""):
+        digest.update(block)
     return digest.hexdigest()

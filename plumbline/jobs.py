@@ -5,39 +5,23 @@ ReFrame submits tests. This is for what needs the whole allocation itself, such 
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
-import re
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths
+from plumbline import schedulers
 from plumbline.errors import PlumbError
 from plumbline.launch.process import Interrupted
+from plumbline.schedulers import Scheduler, names
 
-#: set inside a job of each scheduler
-INSIDE = {
-    "slurm": "SLURM_JOB_ID",
-    "squeue": "SLURM_JOB_ID",
-    "pbs": "PBS_JOBID",
-    "sge": "JOB_ID",
-    "lsf": "LSB_JOBID",
-    "flux": "FLUX_URI",
-}
-#: A job whose node dies is not started anew: half a session on other nodes would follow the first half.
-ONCE = {
-    "slurm": ["--no-requeue"],
-    "squeue": ["--no-requeue"],
-    "pbs": ["-r", "n"],
-    "sge": ["-r", "n"],
-    "lsf": ["-rn"],
-}
 #: seconds between two looks at what a job has written
 LOOK_S = 0.5
 #: seconds that the end of a job may take to be seen: shared file systems are late
@@ -47,14 +31,22 @@ CANCEL_S = 30.0
 
 
 @dataclass(frozen=True)
-class Job:
-    """How a command reaches its nodes. ``nodelist``, in Slurm's own words, asks for these nodes; empty: any."""
+class Submission:
+    """A command for ``nodes`` whole nodes of ``partition`` (an element of ``site.yaml``), and a folder of its own.
+
+    The command runs on the first of the nodes. ``hosts``: on these nodes; empty: on any.
+    """
 
     partition: dict[str, Any]
     command: Sequence[str]
     nodes: int
     folder: Path
-    nodelist: str = ""
+    hosts: Sequence[str] = ()
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The partition's."""
+        return schedulers.named(self.partition["scheduler"])
 
     @property
     def output(self) -> Path:
@@ -63,7 +55,7 @@ class Job:
 
     @property
     def log(self) -> Path:
-        """What the scheduler says about the job."""
+        """What the scheduler writes about the job."""
         return self.folder / "job.log"
 
     @property
@@ -71,125 +63,148 @@ class Job:
         """Where the exit status of the command is left."""
         return self.folder / "job.status"
 
+    def job(self) -> schedulers.Job:
+        """The scheduler's job for it."""
+        access = [word for option in self.partition.get("access", []) for word in names.words_of(option)]
+        return schedulers.Job("plumb", self.nodes, self.log, access, self.hosts)
+
+    def job_id(self) -> str | None:
+        """The job's id, once the scheduler has printed it."""
+        return self.scheduler.job_id(_read(self.folder / "submit.out"))
+
 
 def needed(partition: dict[str, Any]) -> bool:
     """Whether ``partition`` (an element of ``site.yaml``) is reached by jobs only, and this process is in none."""
-    variable = INSIDE.get(partition["scheduler"])
-    return variable is not None and variable not in os.environ
+    scheduler = schedulers.named(partition["scheduler"])
+    return scheduler.has_jobs and not scheduler.inside(os.environ)
 
 
-def run(job: Job, say: Callable[[str], None]) -> int:
-    """Submit ``job``, print its output as it comes, and return the exit status of its command.
+def run(submission: Submission, say: Callable[[str], None]) -> int:
+    """Submit a job, print its output as it comes, and return the exit status of its command.
 
-    Raises :class:`PlumbError` when it cannot be submitted. An interrupt ends the job and is raised again.
+    Raises :class:`PlumbError` when it cannot be submitted or does not reach its end. An interrupt cancels the job and
+    is raised again.
     """
-    scheduler = job.partition["scheduler"]
-    if scheduler not in _SUBMIT:
-        what = f"plumb cannot submit itself to {scheduler}"
-        raise PlumbError(what, f"partition {job.partition['name']}", "run the same command inside a job of yours")
-    job.folder.mkdir(parents=True, exist_ok=True)
-    job.output.write_text("", encoding="utf-8")
-    job.status.unlink(missing_ok=True)
-    script = job.folder / "job.sh"
-    script.write_text(_script(job), encoding="utf-8")
-    submit, cancel = _SUBMIT[scheduler]
-    command = [*submit(job), str(script)]
+    submission.folder.mkdir(parents=True, exist_ok=True)
+    submission.output.write_text("", encoding="utf-8")
+    for file in (submission.status, submission.log):
+        file.unlink(missing_ok=True)
+    script = submission.folder / "job.sh"
+    script.write_text(_script(submission), encoding="utf-8")
+    script.chmod(0o755)  # some schedulers read it, others start it
+    command = submission.scheduler.submit(submission.job(), script)
     say(f"job: {shlex.join(command)}")
-    with (job.folder / "submit.out").open("w", encoding="utf-8") as stream:
-        try:
-            child = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        except OSError as error:
-            raise PlumbError(f"cannot submit: {error.strerror}", command[0], "is this a login host?") from error
+    child = _start(command, submission.folder, "submit")
+    printer = _Printer(submission.output)
     try:
-        _follow(job, child)
+        status = _wait(child, printer)
+        job_id = submission.job_id()
+        waiting = submission.scheduler.follow(job_id) if job_id and status == 0 else None
+        if waiting:
+            child = _start(waiting, submission.folder, "follow")
+            status = _wait(child, printer)
+        if job_id or status == 0:  # else there is no job to wait for
+            _wait_for(submission.status)
     except (Interrupted, KeyboardInterrupt):
-        _cancel(job, child, cancel)
+        _cancel(submission, child, say)
         raise
-    if job.status.is_file():
-        return int(job.status.read_text(encoding="utf-8"))
-    told = f"{_read(job.folder / 'submit.out')}\n{_read(job.log)}\n{_read(job.output)}"
-    lines = [line for line in told.splitlines() if line.strip()]
-    what = f"the job did not reach its end: {lines[-1][:300] if lines else f'exit status {child.returncode}'}"
-    raise PlumbError(what, shlex.join(command), f"its output: {job.output}")
+    printer.print_new()
+    ended = _read(submission.status).strip()
+    if ended:
+        return int(ended)
+    files = [submission.folder / name for name in ("submit.out", "submit.err")]
+    text = "\n".join(_read(file) for file in (*files, submission.log, submission.output))
+    lines = [line for line in text.splitlines() if line.strip()]
+    what = f"the job did not reach its end: {lines[-1][:300] if lines else f'exit status {status}'}"
+    raise PlumbError(what, shlex.join(command), f"its output: {submission.output}")
 
 
-def _script(job: Job) -> str:
+def _script(submission: Submission) -> str:
     """The job script; every word of the command is quoted, and ``prepare`` is the site's own shell.
 
-    Schedulers differ in when they write a job's output and whether waiting for it ends with its exit status, so the
-    script leaves both in files.
+    Schedulers differ in the variables and the folder that a job begins with, in when they write its output, and in
+    whether waiting for it ends with its exit status: the script says or leaves all of them itself.
     """
-    lines = [f"export PLUMB_ROOT={shlex.quote(str(paths.root()))}", *job.partition.get("prepare", [])]
-    lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit"]  # some schedulers begin in the home folder
-    lines += ["status=0", f"{shlex.join(job.command)} >>{shlex.quote(str(job.output))} 2>&1 || status=$?"]
-    lines += [f"echo $status >{shlex.quote(str(job.status))}", "exit $status"]
+    lines = [*submission.partition.get("prepare", []), f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
+    lines += [f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?"]
+    lines += [f"echo $status >{shlex.quote(str(submission.status))}", "exit $status"]
     return "\n".join(["#!/bin/bash", *lines, ""])
 
 
-def _follow(job: Job, child: subprocess.Popen[bytes]) -> None:
-    """Print what the job writes until the command that waits for it has ended."""
-    with job.output.open(encoding="utf-8", errors="replace") as stream:
-        ended = None
-        while ended is None or (not job.status.is_file() and time.monotonic() < ended + LATE_S):
-            text = stream.read()
-            sys.stdout.write(text)
-            sys.stdout.flush()
-            if ended is None and child.poll() is not None:
-                ended = time.monotonic()
-            if not text:
-                time.sleep(LOOK_S)
-        sys.stdout.write(stream.read())
+_Decoder = codecs.getincrementaldecoder("utf-8")
+
+
+@dataclass
+class _Printer:
+    """Prints what a file gained. It is opened at each look: that is when a shared file system looks for news."""
+
+    file: Path
+    position: int = 0
+    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: _Decoder("replace"))
+
+    def print_new(self) -> None:
+        with self.file.open("rb") as stream:
+            stream.seek(self.position)
+            added = stream.read()
+        self.position += len(added)
+        sys.stdout.write(self.decoder.decode(added))
         sys.stdout.flush()
 
 
-def _cancel(job: Job, child: subprocess.Popen[bytes], cancel: tuple[str, ...]) -> None:
-    """End the job, and the command that waits for it; the job gets the time that its own clean-up takes."""
-    found = re.search(r"\d[\w.\[\]-]*", _read(job.folder / "submit.out"))
-    if cancel and found:
-        subprocess.run([*cancel, found[0]], check=False, capture_output=True)
+def _start(command: list[str], folder: Path, name: str) -> subprocess.Popen[bytes]:
+    """A program of the scheduler, with its words in ``name.out`` and ``name.err``."""
+    with (folder / f"{name}.out").open("wb") as out, (folder / f"{name}.err").open("wb") as err:
+        try:
+            return subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+        except OSError as error:
+            raise PlumbError(f"cannot submit: {error.strerror}", command[0], "is this a login host?") from error
+
+
+def _wait(child: subprocess.Popen[bytes], printer: _Printer) -> int:
+    """The exit status of ``child``; meanwhile the job's output is printed."""
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(LOOK_S)
+        printer.print_new()
+
+
+def _wait_for(file: Path) -> None:
+    """Until ``file`` is there, for :data:`LATE_S` at most."""
+    deadline = time.monotonic() + LATE_S
+    while not _read(file) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+
+
+def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callable[[str], None]) -> None:
+    """End the job, and the command that waits for it; the job gets the time that its own clean-up takes.
+
+    A command that has not printed the id yet is ended itself, and the job that it may have made meanwhile after it.
+    """
+    job_id = submission.job_id()
+    if job_id:
+        _cancel_job(submission, job_id, say)
     else:
         child.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         child.wait(CANCEL_S)
-    if child.poll() is None:
+    except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
+    late = submission.job_id()
+    if late and not job_id:
+        _cancel_job(submission, late, say)
+
+
+def _cancel_job(submission: Submission, job_id: str, say: Callable[[str], None]) -> None:
+    command = submission.scheduler.cancel(job_id)
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        lines = [] if done.returncode == 0 else done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    except OSError as error:
+        lines = [str(error.strerror)]
+    if lines:
+        say(f"job {job_id} could not be cancelled: {lines[-1]}: {shlex.join(command)}")
 
 
 def _read(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-
-
-def _slurm(job: Job) -> list[str]:
-    """sbatch(1): ``--wait`` ends with the job's exit status, ``--parsable`` prints the job's number first."""
-    options = ["--wait", "--parsable", "--job-name=plumb", f"--nodes={job.nodes}", "--ntasks-per-node=1", "--exclusive"]
-    options += [*ONCE["slurm"], f"--output={job.log}", *job.partition.get("access", [])]
-    return ["sbatch", *options, *([f"--nodelist={job.nodelist}"] if job.nodelist else [])]
-
-
-def _pbs(job: Job) -> list[str]:
-    """qsub(1B) of OpenPBS: ``block=true`` waits for the job and ends with its exit status."""
-    options = [*ONCE["pbs"], "-W", "block=true", "-N", "plumb", "-j", "oe", "-o", str(job.log)]
-    return ["qsub", *options, "-l", f"select={job.nodes}", "-l", "place=scatter:excl", *job.partition.get("access", [])]
-
-
-def _lsf(job: Job) -> list[str]:
-    """bsub(1) of LSF: ``-K`` waits for the job and ends with its exit status, ``-x`` takes whole nodes."""
-    options = [*ONCE["lsf"], "-K", "-x", "-J", "plumb", "-n", str(job.nodes), "-R", "span[ptile=1]", "-o", str(job.log)]
-    return ["bsub", *options, *job.partition.get("access", [])]
-
-
-def _flux(job: Job) -> list[str]:
-    """flux-alloc(1): the script runs in an instance of its own, which ends with it."""
-    options = [f"--nodes={job.nodes}", "--exclusive"]
-    return ["flux", "alloc", *options, *job.partition.get("access", [])]
-
-
-#: scheduler -> its command up to the script, and what ends a job by its number (none: ending the command does)
-_SUBMIT: dict[str, tuple[Callable[[Job], list[str]], tuple[str, ...]]] = {
-    "slurm": (_slurm, ("scancel",)),
-    "squeue": (_slurm, ("scancel",)),
-    "pbs": (_pbs, ("qdel",)),
-    "lsf": (_lsf, ("bkill",)),
-    "flux": (_flux, ()),
-}

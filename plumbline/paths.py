@@ -1,14 +1,53 @@
-"""Where things lie. Every path is taken from here, so that a checkout can live anywhere."""
+"""Where things lie. Every path is taken from here, so that a checkout can live anywhere.
+
+A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default. Jobs get the
+options (:func:`options`), because many schedulers start a job without the variables of whoever submitted it.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+
+#: the folders that have an option, and what each holds
+FOLDERS = {
+    "results": "records",
+    "sites": "site folders",
+    "stacks": "installed stacks",
+    "tools": "C tools",
+}
+_named: dict[str, Path] = {}
+
+
+def use(named: Mapping[str, Path | None]) -> None:
+    """Use the folders that options name, by the keys of :data:`FOLDERS`; None leaves the choice to the variable."""
+    _named.clear()
+    _named.update({name: folder.absolute() for name, folder in named.items() if folder})
+
+
+def options() -> list[str]:
+    """The options of ``plumb`` that make a job use the same folders."""
+    return [word for name, folder in _in_use().items() for word in (f"--{name}", folder)]
+
+
+def variables() -> dict[str, str]:
+    """The variables that make a child process on this host, such as ReFrame, use the same folders."""
+    return {f"PLUMB_{name.upper()}": folder for name, folder in _in_use().items()}
+
+
+def _in_use() -> dict[str, str]:
+    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools()}
+    return {name: str(folder.absolute()) for name, folder in folders.items()}
+
+
+def _folder(name: str, default: Path) -> Path:
+    return _named.get(name) or Path(os.environ.get(f"PLUMB_{name.upper()}") or default)
 
 
 def root() -> Path:
-    """The checkout: ``PLUMB_ROOT``, or the folder that holds this package."""
-    return Path(os.environ.get("PLUMB_ROOT") or Path(__file__).resolve().parent.parent)
+    """The checkout: the folder that holds this package."""
+    return Path(__file__).resolve().parent.parent
 
 
 def build() -> Path:
@@ -17,23 +56,23 @@ def build() -> Path:
 
 
 def tools() -> Path:
-    """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``)."""
-    return Path(os.environ.get("PLUMB_TOOLS") or build() / "tools")
+    """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``): ``PLUMB_TOOLS`` or ``build/tools/``."""
+    return _folder("tools", build() / "tools")
 
 
 def stacks() -> Path:
     """Folder of the installed stacks: ``PLUMB_STACKS`` or ``stacks/`` in the checkout."""
-    return Path(os.environ.get("PLUMB_STACKS") or root() / "stacks")
+    return _folder("stacks", root() / "stacks")
 
 
 def sites() -> Path:
     """Folder of the site folders: ``PLUMB_SITES`` or ``site-configs/`` in the checkout."""
-    return Path(os.environ.get("PLUMB_SITES") or root() / "site-configs")
+    return _folder("sites", root() / "site-configs")
 
 
 def results() -> Path:
     """Folder of the records: ``PLUMB_RESULTS`` or ``results/`` in the checkout."""
-    return Path(os.environ.get("PLUMB_RESULTS") or root() / "results")
+    return _folder("results", root() / "results")
 
 
 def binder() -> Path:

@@ -6,7 +6,8 @@ describe machines nobody has here.
 
 from __future__ import annotations
 
-import os
+import hashlib
+import json
 import platform
 import resource
 import socket
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.nodes.collector import Reader
+
+#: facts of a host that change figures: where one of them changes, figures before and after are not of one series
+SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
 
 
 def collect(root: Path = Path("/")) -> dict[str, Any]:
@@ -52,6 +56,12 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
     }
 
 
+def fingerprint(host: dict[str, Any]) -> str:
+    """Eight hexadecimal digits of the :data:`SETTINGS` of ``host``, which are facts as :func:`collect` gives them."""
+    text = json.dumps([host.get(name) for name in SETTINGS])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def _joined(*parts: str | None) -> str | None:
     return " ".join(part for part in parts if part) or None
 
@@ -60,8 +70,3 @@ def _limit(which: int) -> int | None:
     """The soft limit in bytes; None means unlimited."""
     soft = resource.getrlimit(which)[0]
     return None if soft == resource.RLIM_INFINITY else soft
-
-
-def host_name() -> str:
-    """This host as records name it."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.launch import driver
-from plumbline.records import store
+from plumbline.records import model, query
+from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
 from plumbline.views import diff
 
 
-def run(prefix: str, say: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, Any]]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb reproduce``."""
+    parser.add_argument("id", help="beginning of the record's id")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
+    old, new = _measure(args.id, say=lambda line: print(line, flush=True))
+    print()
+    print(diff.text(old, new))
+    print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
+    return 0 if new.verified else 1
+
+
+def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
 
     Raises :class:`PlumbError` when the stack is gone or its program is another one now.
     """
-    old = store.find(prefix)
-    variant = old["variant"]
-    stack = manifests.load(variant["stack"])
-    now = stack["benchmarks"].get(variant["benchmark"])
+    old = query.find(prefix)
+    variant = old.variant
+    stack = manifests.load(variant.stack)
+    now = stack["benchmarks"].get(variant.benchmark)
     if now is None:
-        raise PlumbError(
-            f"stack {variant['stack']} no longer has {variant['benchmark']}", "its manifest", "install it again"
-        )
-    if now["sha256"] != old["benchmark"]["sha256"]:
+        raise PlumbError(f"stack {variant.stack} no longer has {variant.benchmark}", "its manifest", "install it again")
+    if now["sha256"] != old.benchmark.sha256:
         say(
-            f"note: {variant['benchmark']} is another program now: "
-            f"sha256 {now['sha256'][:12]}, then {old['benchmark']['sha256'][:12]}"
+            f"note: {variant.benchmark} is another program now: "
+            f"sha256 {now['sha256'][:12]}, then {old.benchmark.sha256[:12]}"
         )
     work = paths.build() / "reproduce"
     work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        _, records = driver.run([variant], Path(folder), seed=int(old["environment"].get("PLUMB_SEED", "0")), say=say)
+        seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
+        _, records = driver.run([model.document(variant)], Path(folder), seed=seed, say=say)
     return old, records[0]
-
-
-def text(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """What could not be made equal, and both sets of figures."""
-    return diff.text(old, new)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
-from plumbline import jobs, paths, site
+from plumbline import paths, schedulers, site
 from plumbline.errors import PlumbError
-from plumbline.launch import launchers
 from plumbline.nodes import pinned
 from plumbline.stacks import manifest as manifests
 
@@ -17,17 +15,6 @@ FEATURE = "plumb-stack"
 MAX_PENDING_S = 3600
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
-
-_SCHEDULERS = {
-    "local": "local",
-    "slurm": "slurm",
-    "squeue": "squeue",
-    "pbs": "pbs",
-    "sge": "sge",
-    "lsf": "lsf",
-    "flux": "flux",
-    "ssh": "ssh",
-}
 
 
 def configuration() -> dict[str, Any]:
@@ -49,7 +36,7 @@ def configuration() -> dict[str, Any]:
 
 
 def _require_stacks(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> None:
-    """What this host's own site offers must be installed; a name that is not is a slip of the pen."""
+    """What this host's own site offers must be installed; an unknown name is a typo."""
     for part in found["partitions"]:
         missing = [name for name in part["stacks"] if name not in stacks]
         if missing:
@@ -71,22 +58,16 @@ def _system(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    hosts = pinned.hosts(part)
-    ssh = {"sched_options": {"ssh_hosts": hosts}} if part["scheduler"] == "ssh" and hosts else {}
-    # plumb launch runs on the first host; https://reframe-hpc.readthedocs.io/ calls #host= a pseudo option of ssh
-    first = [f"#host={hosts[0]}", *launchers.SSH_OPTIONS] if ssh else []
+    scheduler = schedulers.named(part["scheduler"])
     return {
-        **ssh,
+        **scheduler.reframe_partition(part.get("access", []), part.get("hosts", []), pinned.of(part["name"])),
         "name": part["name"],
         "descr": part.get("description", part["name"]),
-        "scheduler": _SCHEDULERS[part["scheduler"]],
+        "scheduler": scheduler.name,
         "launcher": "local",  # plumb launch starts the ranks itself
-        "access": [*first, *_once(part), *part.get("access", []), *pinned.access(part)],
         "environs": part["stacks"] or [NOTHING],
-        # benchmarks beside one another measure one another
-        "max_jobs": 1 if part["scheduler"] in ("local", "ssh") else 8,
+        "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": part.get("prepare", []),
-        "env_vars": [["PLUMB_ROOT", shlex.quote(str(paths.root()))]],
         "extras": {
             "archived": found.get("archived", False),
             "max_job_s": part.get("max_job_s"),
@@ -95,12 +76,6 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
             "topology": str(paths.sites() / found["name"] / part["topology"]),
         },
     }
-
-
-def _once(part: dict[str, Any]) -> list[str]:
-    """As one line of a job script each."""
-    words = jobs.ONCE.get(part["scheduler"], [])
-    return [" ".join(words)] if words else []
 
 
 def nodes_offered(part: dict[str, Any]) -> int:

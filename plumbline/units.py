@@ -38,6 +38,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun if number == 1 else plural}"
 
 
+def percent(value: float) -> str:
+    """A fraction with two significant digits from 0.1 % on: ``5.1 %``, ``12 %``."""
+    number = 100 * float(value)
+    return f"{number:.0f} %" if abs(number) >= 9.95 else f"{number:.1f} %"
+
+
+def significant(value: float, digits: int) -> float:
+    """``value`` rounded to so many significant digits."""
+    return float(f"{value:.{digits}g}")
+
+
 def human_seconds(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)

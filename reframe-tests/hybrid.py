@@ -6,10 +6,12 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import PAIRS, QUICK_PAIRS, KernelTest
+from plumbline.rfm import KernelTest
 
-#: of the larger messages: 400000 words, 80 MiB
-WORDS, LARGE = 3200000, 80 << 20
+from .placements import PAIRS, QUICK_PAIRS
+
+#: bytes of the larger messages: 400,000 words of eight bytes, and 80 MiB
+SMALL_BYTES, LARGE_BYTES = 3200000, 80 << 20
 
 
 #: for two ranks with threads: beside each other in a node, or filling a node each (``node``)
@@ -37,9 +39,9 @@ class pingpong_threads(KernelTest):
     def choose_figures(self):
         """Of the modes that the level allows; of several thread counts the best one is shown."""
         spread(self)
-        self.arguments = ["--bytes", str(WORDS), "--level", self.operation]
+        self.arguments = ["--bytes", str(SMALL_BYTES), "--level", self.operation]
         modes = {"funneled": ("serial", "one"), "serialized": ("ordered",), "multiple": ("concurrent",)}[self.operation]
-        small = {"operation": "pingpong", "bytes": WORDS, "messages": 16}
+        small = {"operation": "pingpong", "bytes": SMALL_BYTES, "messages": 16}
         large = {**small, "messages": 1, "mode": "serial"}
         self.figures = [("time_large", "time", large), ("cold_time_large", "cold_time", large)]
         for mode in modes:
@@ -56,11 +58,11 @@ class OverlapTest(KernelTest):
     @run_after("init")
     def choose_figures(self):
         """One method in both directions."""
-        self.arguments = ["--mode", self.operation, "--bytes", f"1M,{LARGE}", "--repetitions", "5"]
+        self.arguments = ["--mode", self.operation, "--bytes", f"1M,{LARGE_BYTES}", "--repetitions", "5"]
         self.figures = [
             (f"overlap_{direction}_{name}", "overlap", {"direction": direction, "bytes": size})
             for direction in ("isend", "irecv")
-            for name, size in (("80MiB", LARGE), ("1MiB", 1 << 20))
+            for name, size in (("80MiB", LARGE_BYTES), ("1MiB", 1 << 20))
         ]
 
 

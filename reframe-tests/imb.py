@@ -8,7 +8,9 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
-from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest, node_counts
+from plumbline.rfm import PlumbTest, node_counts
+
+from .placements import GROUPS, PAIRS, QUICK_PAIRS
 
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")

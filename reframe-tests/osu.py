@@ -7,7 +7,9 @@ The programs' own defaults for sizes and iterations are kept, so that the C suit
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, PAIRS, QUICK_PAIRS, PlumbTest, node_counts
+from plumbline.rfm import PlumbTest, node_counts
+
+from .placements import GROUPS, PAIRS, QUICK_PAIRS
 
 
 class OsuTest(PlumbTest):

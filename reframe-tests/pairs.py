@@ -6,7 +6,9 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import GROUPS, KernelTest, node_counts
+from plumbline.rfm import KernelTest, node_counts
+
+from .placements import GROUPS
 
 
 class PairsTest(KernelTest):

@@ -1,6 +1,31 @@
 """What holds for all tests."""
 
 import signal
+from pathlib import Path
+
+import parallel
+import pytest
+from untouched import Untouched
 
 # A script that starts the tests in its background makes them ignore SIGINT, and so all programs that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The checkout's own records, sites and stacks stay as they are, and nothing is left of tests that run at once."""
+    parallel.configure(config)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Untouched(Path(__file__).resolve().parents[1]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the longest files first; in a file they stay in order."""
+    items.sort(key=lambda item: parallel.rank(item.nodeid))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_results(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Records of a test that names no folder do not become a user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(tmp_path_factory.mktemp("results")))
+        yield

@@ -1,6 +1,6 @@
 """Ours against theirs on a busy machine: launches in pairs, the ratio of each pair, an interval without assumptions.
 
-Both launches of a pair follow each other at once, in an order drawn anew for each pair (seeded), so that drift and
+Both launches of a pair follow each other at once, in an order drawn for each pair (seeded), so that drift and
 neighbours hit both alike. The figure is the median of the pairs' ratios; its interval consists of the order statistics
 that the sign test leaves: it holds the true median with at least 95 %, whatever the distribution.
 
@@ -124,7 +124,7 @@ def launch(command: Sequence[str], environment: Mapping[str, str] | None = None)
         raise PlumbError(str(error), " ".join(words), "try it by hand") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()[-300:]
-        raise PlumbError(f"exit status {done.returncode}: {said}", " ".join(words), "mend it first")
+        raise PlumbError(f"exit status {done.returncode}: {said}", " ".join(words), "fix it first")
     return done.stdout
 
 

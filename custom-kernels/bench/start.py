@@ -9,9 +9,8 @@ from typing import Any
 
 import pairs
 
-from plumbline import paths
+from plumbline import mpi, paths
 from plumbline.errors import PlumbError
-from plumbline.launch import launchers
 from plumbline.stacks import manifest
 
 
@@ -32,7 +31,7 @@ def bound(
     environment: Mapping[str, str] | None = None,
 ) -> str:
     """Standard output of ``command`` on ``ranks`` ranks of this node; ``placement`` are options of plumb-bind."""
-    layout = launchers.Layout(nodes=1, ranks_per_node=ranks)
-    start = launchers.prefix(stack["launcher"], layout, bound=True)
+    layout = mpi.Layout(nodes=1, ranks_per_node=ranks)
+    start = mpi.launcher(stack, {}, os.environ).command(layout, bound=True, environment=os.environ)
     words = [*start.arguments, str(paths.binder()), *placement, "--", *map(str, command)]
     return pairs.launch(words, {**manifest.environment(stack, os.environ), **start.environment, **(environment or {})})

@@ -16,7 +16,7 @@ static _Noreturn void cpus_refused(const struct plan *plan, hwloc_const_bitmap_t
     char *list;
     if (hwloc_bitmap_list_asprintf(&list, wanted) < 0)
         fail("out of memory");
-    fail("placement %s: this process cannot be bound to CPUs %s: %s", plan->placement, list, reason);
+    fail("placement %s: this process cannot be bound to CPUs %s: %s", plan->placement->name, list, reason);
 }
 
 void apply_affinity(const struct plan *plan, unsigned rank, const struct machine *machine) {

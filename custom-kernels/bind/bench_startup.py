@@ -100,6 +100,7 @@ def measure(runs: int, sysfs: str) -> bool:
 
 
 def main() -> int:
+    """Measure every case; 1 if a median is not below the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=50)
     args = parser.parse_args()

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,17 +21,12 @@ static void export_number(const char *name, unsigned long value) {
     export(name, digits);
 }
 
-static FILE *open_text(char **text, size_t *size) {
-    FILE *file = open_memstream(text, size);
-    if (!file)
-        fail("out of memory");
-    return file;
-}
-
 static void export_places(const struct plan *plan, unsigned rank) {
     char *list;
     size_t size;
-    FILE *file = open_text(&list, &size);
+    FILE *file = open_memstream(&list, &size);
+    if (!file)
+        fail("out of memory");
     for (unsigned thread = 0; thread < plan->layout.threads; thread++)
         fprintf(file, "%s{%u}", thread ? "," : "", plan->rank[rank].place[thread]);
     fclose(file);
@@ -39,11 +35,12 @@ static void export_places(const struct plan *plan, unsigned rank) {
 }
 
 static void export_json(const struct plan *plan, unsigned rank) {
-    char *json;
-    size_t size;
-    FILE *file = open_text(&json, &size);
-    write_rank(plan, rank, file);
-    fclose(file);
+    struct json out;
+    json_start_string(&out);
+    write_rank(&out, plan, rank);
+    char *json = json_string(&out);
+    if (!json)
+        fail("out of memory");
     export("PLUMB_PLAN", json);
     free(json);
 }

@@ -55,29 +55,41 @@ static void leave_out_what_nobody_needs(hwloc_topology_t topology, bool distance
     hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "x86");
 }
 
-/* Opening a plugin (OpenCL, GL, PCI) can take longer than everything else here, so none is looked for. The
- * variables are hwloc's only switch; they are put back so that the program sees the environment it was given.
- */
+/* Set one of hwloc's variables; returns what it was, for put_back. */
+static char *set_variable(const char *name, const char *value) {
+    const char *before = getenv(name);
+    char *saved = before ? text("%s", before) : NULL;
+    setenv(name, value, 1);
+    return saved;
+}
+
+/* The program that is started sees the environment as it was given. */
+static void put_back(const char *name, char *saved) {
+    if (saved)
+        setenv(name, saved, 1);
+    else
+        unsetenv(name);
+    free(saved);
+}
+
+/* Opening a plugin (OpenCL, GL, PCI) can take longer than everything else here, so none is looked for. */
 static hwloc_topology_t new_topology(bool plugins) {
     hwloc_topology_t topology;
-    const char *before = getenv("HWLOC_PLUGINS_PATH");
-    char *saved = before ? text("%s", before) : NULL;
-    if (!plugins)
-        setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1);
+    char *saved = plugins ? NULL : set_variable("HWLOC_PLUGINS_PATH", "/nonexistent");
     if (hwloc_topology_init(&topology) != 0)
         fail("hwloc cannot be initialised: %s", strerror(errno));
-    if (saved)
-        setenv("HWLOC_PLUGINS_PATH", saved, 1);
-    else
-        unsetenv("HWLOC_PLUGINS_PATH");
-    free(saved);
+    if (!plugins)
+        put_back("HWLOC_PLUGINS_PATH", saved);
     return topology;
 }
 
 static void load(hwloc_topology_t topology, const char *description) {
+    /* hwloc prints a banner of several lines about a topology that another version of it stored */
+    char *saved = set_variable("HWLOC_HIDE_ERRORS", "2");
     if (hwloc_topology_load(topology) != 0)
         fail("%s%s: hwloc cannot load this topology", description ? "topology " : "",
              description ? description : "this host");
+    put_back("HWLOC_HIDE_ERRORS", saved);
 }
 
 /* What a launcher, taskset or a cgroup left to this process. */
@@ -126,8 +138,12 @@ struct machine load_whole_machine(const char *description, bool distances) {
     return machine;
 }
 
-struct machine load_machine(const char *description, const char *allowed, bool distances) {
+struct machine load_machine(const char *description, const char *name, const char *allowed, bool distances) {
     struct machine machine = load_whole_machine(description, distances);
+    if (name) {
+        free(machine.name);
+        machine.name = text("%s", name);
+    }
     if (machine.is_this_host)
         narrow_to_entry_affinity(&machine);
     if (allowed)

@@ -1,10 +1,8 @@
 # The machine as plumb-bind sees it, and how far two CPUs are apart: also linked into kernels that name distances.
-# Faults end in fail() and allocate() of fail.h, which the program defines.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc>=2.3)
 
 add_library(machine STATIC
   ${CMAKE_CURRENT_LIST_DIR}/cputable.c ${CMAKE_CURRENT_LIST_DIR}/distance.c ${CMAKE_CURRENT_LIST_DIR}/machine.c
-  ${CMAKE_CURRENT_LIST_DIR}/numbers.c ${CMAKE_CURRENT_LIST_DIR}/text.c)
-target_compile_definitions(machine PUBLIC _GNU_SOURCE)
-target_link_libraries(machine PUBLIC PkgConfig::HWLOC)
+  ${CMAKE_CURRENT_LIST_DIR}/numbers.c)
+target_link_libraries(machine PUBLIC plumb-common PkgConfig::HWLOC)

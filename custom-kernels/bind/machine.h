@@ -15,9 +15,10 @@ struct machine {
 
 /* Load this host (`description` NULL), an hwloc XML file or a synthetic description. Objects that no
  * placement needs are left out, as loading time counts at every start; distances are read only if
- * `distances`. `allowed` narrows to a CPU list (NULL: no narrowing); on this host the affinity on entry
- * narrows too. Fails if the topology cannot be loaded or the list has a CPU that the machine has not. */
-struct machine load_machine(const char *description, const char *allowed, bool distances);
+ * `distances`. `name` is what messages call it (NULL: the description). `allowed` narrows to a CPU list
+ * (NULL: no narrowing); on this host the affinity on entry narrows too. Fails if the topology cannot be
+ * loaded or the list has a CPU that the machine has not. */
+struct machine load_machine(const char *description, const char *name, const char *allowed, bool distances);
 
 /* The same without narrowing: every CPU that the control group leaves, whatever this process is bound to. */
 struct machine load_whole_machine(const char *description, bool distances);

@@ -2,23 +2,17 @@
 #include "apply.h"
 #include "environment.h"
 #include "fail.h"
-#include "launcher.h"
+#include "local_rank.h"
 #include "options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static struct memory choose_memory(const struct options *options, const struct placement *placement) {
-    if (options->memory)
-        return parse_memory(options->memory);
-    return parse_memory(placement->kind == PLACE_NONE ? "firsttouch" : "local");
-}
-
-static void print(const struct plan *plan) {
-    write_plan(plan, stdout);
-    if (fflush(stdout) != 0)
-        fail("the plan cannot be written: %s", strerror(errno));
+static void finish(struct json *out) {
+    int error = json_finish(out);
+    if (error)
+        fail("the output cannot be written: %s", strerror(error));
 }
 
 static _Noreturn void run(const struct options *options, const struct plan *plan, unsigned rank,
@@ -48,18 +42,22 @@ static void count_ranks(const struct options *options, struct local_rank *local,
 
 static void resolve(const struct options *options) {
     struct placement placement = parse_placement(options->placement);
-    struct memory memory = choose_memory(options, &placement);
+    struct memory memory = parse_memory(options->memory ? options->memory : default_memory(&placement));
     struct local_rank local = {0};
     struct request request = {.placement = &placement, .threads = options->threads};
     count_ranks(options, &local, &request);
-    struct machine machine = load_machine(options->topology, options->allowed, memory.kind == MEMORY_REMOTE);
+    struct machine machine =
+        load_machine(options->topology, options->machine, options->allowed, memory.kind == MEMORY_REMOTE);
     struct cpu_table table = read_cpu_table(&machine);
     request.machine = &machine;
     request.table = &table;
     struct plan plan = make_plan(&request, &memory);
     if (!options->print)
         run(options, &plan, local.rank, &machine);
-    print(&plan);
+    struct json out;
+    json_start(&out, STDOUT_FILENO);
+    write_plan(&out, &plan);
+    finish(&out);
     free_plan(&plan);
     free_cpu_table(&table);
     free_machine(&machine);
@@ -67,7 +65,12 @@ static void resolve(const struct options *options) {
 
 int main(int count, char **words) {
     struct options options = read_options(count, words);
-    if (options.export_file)
+    if (options.list) {
+        struct json out;
+        json_start(&out, STDOUT_FILENO);
+        write_list(&out);
+        finish(&out);
+    } else if (options.export_file)
         export_topology(options.topology, options.export_file);
     else
         resolve(&options);

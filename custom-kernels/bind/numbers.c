@@ -2,8 +2,7 @@
 
 #include <ctype.h>
 
-/* Read digits at *at and move *at behind them. */
-static bool take_number(const char **at, unsigned *value) {
+bool take_number(const char **at, unsigned *value) {
     if (!isdigit((unsigned char)**at))
         return false;
     unsigned sum = 0;
@@ -16,7 +15,7 @@ static bool take_number(const char **at, unsigned *value) {
     return true;
 }
 
-static bool take_character(const char **at, char wanted) {
+bool take_character(const char **at, char wanted) {
     if (**at != wanted)
         return false;
     (*at)++;

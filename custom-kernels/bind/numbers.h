@@ -1,4 +1,4 @@
-/* Strict reading of numbers and CPU lists: nothing may precede or follow them. */
+/* Strict reading of numbers and lists: nothing may precede or follow them. */
 #ifndef PLUMB_NUMBERS_H
 #define PLUMB_NUMBERS_H
 
@@ -6,6 +6,11 @@
 #include <stdbool.h>
 
 enum { MAX_NUMBER = 1 << 20 }; /* larger than any CPU index; keeps bitmaps small */
+
+/* Read a number from 0 to MAX_NUMBER, or one character, at *at and move *at behind it. False if there is
+ * none. */
+bool take_number(const char **at, unsigned *value);
+bool take_character(const char **at, char wanted);
 
 /* Read all of `digits` as a number from 0 to MAX_NUMBER. False if it is anything else. */
 bool parse_number(const char *digits, unsigned *value);

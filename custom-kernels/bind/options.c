@@ -2,6 +2,7 @@
 
 #include "fail.h"
 #include "numbers.h"
+#include "placement.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,9 @@
 static const char help[] =
     "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--output DIR] -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
-    "           [--allowed LIST] --print\n"
+    "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
+    "plumb-bind --list\n"
     "\n"
     "Turns a placement into CPUs and memory nodes. Started by an MPI launcher it binds one rank and "
     "executes\n"
@@ -19,22 +21,18 @@ static const char help[] =
     "operating\n"
     "system's.\n"
     "\n"
-    "Placements: none compact scatter core l3 numa socket node smt roundrobin numa:N socket:N ways:N\n"
-    "            pair:smt pair:l3 pair:numa pair:socket pair:xsocket pair:node pair:I,J\n"
     "Memory:     local interleave node:N remote firsttouch (default: local; firsttouch for none)\n"
     "\n"
     "  --threads T           threads a rank; default: what fills the rank's object, 1 if that is a core\n"
     "  --ranks N             ranks on the node, with --print; default: as many as fit\n"
     "  --topology T          an hwloc XML file or synthetic description instead of this host, with --print\n"
+    "  --machine NAME        what messages call the machine of --topology\n"
     "  --allowed LIST        use these CPUs only, such as 0-6,8, with --print\n"
     "  --witness DIR         preload libplumbwitness.so, which writes what really happened to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, not through the launcher\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
+    "  --list                write all placements as JSON\n"
     "Exit status: 2 for anything that cannot be satisfied, 126 or 127 if PROGRAM cannot be executed.\n";
-
-static const char *const with_value[] = {"--placement", "--memory",  "--topology",
-                                         "--allowed",   "--witness", "--threads",
-                                         "--ranks",     "--output",  "--export-topology"};
 
 static unsigned count_option(const char *name, const char *value) {
     unsigned number;
@@ -43,46 +41,31 @@ static unsigned count_option(const char *name, const char *value) {
     return number;
 }
 
-static void store(struct options *options, const char *name, const char *value) {
-    if (*value == '\0')
-        fail("%s needs a value", name);
-    if (!strcmp(name, "--placement"))
-        options->placement = value;
-    else if (!strcmp(name, "--memory"))
-        options->memory = value;
-    else if (!strcmp(name, "--topology"))
-        options->topology = value;
-    else if (!strcmp(name, "--allowed"))
-        options->allowed = value;
-    else if (!strcmp(name, "--witness"))
-        options->witness = value;
-    else if (!strcmp(name, "--output"))
-        options->output = value;
-    else if (!strcmp(name, "--threads"))
-        options->threads = count_option(name, value);
-    else if (!strcmp(name, "--ranks"))
-        options->ranks = count_option(name, value);
-    else
-        options->export_file = value;
-}
-
 /* Store "--name value" or "--name=value"; returns how many words that took, 0 if `word` is no such option. */
 static int take_value(struct options *options, const char *word, const char *next) {
-    for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++) {
-        const char *name = with_value[i];
-        size_t length = strlen(name);
-        if (strncmp(word, name, length))
+    const struct {
+        const char *name, **text;
+        unsigned *count;
+    } known[] = {
+        {"--placement", &options->placement, NULL}, {"--memory", &options->memory, NULL},
+        {"--topology", &options->topology, NULL},   {"--machine", &options->machine, NULL},
+        {"--allowed", &options->allowed, NULL},     {"--witness", &options->witness, NULL},
+        {"--output", &options->output, NULL},       {"--threads", NULL, &options->threads},
+        {"--ranks", NULL, &options->ranks},         {"--export-topology", &options->export_file, NULL},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t length = strlen(known[i].name);
+        if (strncmp(word, known[i].name, length) || (word[length] && word[length] != '='))
             continue;
-        if (word[length] == '=') {
-            store(options, name, word + length + 1);
-            return 1;
-        }
-        if (word[length] == '\0') {
-            if (!next || !strcmp(next, "--"))
-                fail("%s needs a value", name);
-            store(options, name, next);
-            return 2;
-        }
+        bool joined = word[length] == '=';
+        const char *value = joined ? word + length + 1 : next;
+        if (!value || !*value || (!joined && !strcmp(value, "--")))
+            fail("%s needs a value", known[i].name);
+        if (known[i].text)
+            *known[i].text = value;
+        else
+            *known[i].count = count_option(known[i].name, value);
+        return joined ? 1 : 2;
     }
     return 0;
 }
@@ -90,8 +73,13 @@ static int take_value(struct options *options, const char *word, const char *nex
 static bool take_flag(struct options *options, const char *word) {
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
         fputs(help, stdout);
+        fputs("Placements: ", stdout);
+        write_names(" ", stdout);
+        putchar('\n');
         exit(EXIT_SUCCESS);
     }
+    if (!strcmp(word, "--list"))
+        return options->list = true;
     if (!strcmp(word, "--print"))
         return options->print = true;
     return false;
@@ -108,6 +96,7 @@ static void check_print(const struct options *options) {
 
 static void check_run(const struct options *options) {
     const char *only_print = options->topology  ? "--topology"
+                             : options->machine ? "--machine"
                              : options->allowed ? "--allowed"
                              : options->ranks   ? "--ranks"
                                                 : NULL;
@@ -118,6 +107,11 @@ static void check_run(const struct options *options) {
 }
 
 static void check(const struct options *options) {
+    if (options->list) {
+        if (options->placement || options->print || options->program || options->export_file)
+            fail("--list goes alone");
+        return;
+    }
     if (options->export_file) {
         if (options->placement || options->print || options->program || options->allowed)
             fail("--export-topology goes with --topology only");

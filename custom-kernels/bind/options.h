@@ -5,9 +5,10 @@
 #include <stdbool.h>
 
 struct options {
-    const char *placement;   /* --placement, required unless a topology is exported */
+    const char *placement;   /* --placement, required unless a topology is exported or --list */
     const char *memory;      /* --memory, NULL: the placement's default */
     const char *topology;    /* --topology, NULL: this host */
+    const char *machine;     /* --machine, what messages call it; NULL: the topology */
     const char *allowed;     /* --allowed, NULL: every CPU of the topology */
     const char *witness;     /* --witness, NULL: none */
     const char *output;      /* --output, NULL: the launcher's */
@@ -15,6 +16,7 @@ struct options {
     unsigned threads;        /* --threads, 0: what fills the rank's object */
     unsigned ranks;          /* --ranks, 0: as many as fit */
     bool print;
+    bool list;      /* --list: the placements, and nothing else */
     char **program; /* what stands after "--", NULL: nothing */
 };
 

@@ -7,33 +7,76 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Every placement, pairs from near to far: the one place that knows their names. */
 static const struct placement known[] = {
-    {"none", PLACE_NONE, LEVEL_MACHINE, 0, 0},
-    {"compact", PLACE_COMPACT, LEVEL_CORE, 0, 0},
-    {"scatter", PLACE_SCATTER, LEVEL_CORE, 0, 0},
-    {"core", PLACE_CORE, LEVEL_CORE, 0, 0},
-    {"l3", PLACE_OBJECT, LEVEL_L3, 0, 0},
-    {"numa", PLACE_OBJECT, LEVEL_NUMA, 0, 0},
-    {"socket", PLACE_OBJECT, LEVEL_PACKAGE, 0, 0},
-    {"node", PLACE_OBJECT, LEVEL_MACHINE, 0, 0},
-    {"smt", PLACE_SMT, LEVEL_CORE, 0, 0},
-    {"roundrobin", PLACE_COMPACT, LEVEL_CORE, 0, 0},
-    {"pair:smt", PLACE_PAIR_CLASS, LEVEL_CORE, 0, 0},
-    {"pair:l3", PLACE_PAIR_CLASS, LEVEL_L3, 0, 0},
-    {"pair:numa", PLACE_PAIR_CLASS, LEVEL_NUMA, 0, 0},
-    {"pair:socket", PLACE_PAIR_CLASS, LEVEL_PACKAGE, 0, 0},
-    {"pair:xsocket", PLACE_PAIR_CLASS, LEVEL_MACHINE, 0, 0},
-    {"pair:node", PLACE_PAIR_NODE, LEVEL_MACHINE, 0, 0},
+    {.name = "none", .kind = PLACE_NONE, .level = LEVEL_MACHINE},
+    {.name = "compact", .kind = PLACE_COMPACT, .level = LEVEL_CORE},
+    {.name = "scatter", .kind = PLACE_SCATTER, .level = LEVEL_CORE},
+    {.name = "core", .kind = PLACE_CORE, .level = LEVEL_CORE},
+    {.name = "l3", .kind = PLACE_OBJECT, .level = LEVEL_L3},
+    {.name = "numa", .kind = PLACE_OBJECT, .level = LEVEL_NUMA},
+    {.name = "socket", .kind = PLACE_OBJECT, .level = LEVEL_PACKAGE},
+    {.name = "node", .kind = PLACE_OBJECT, .level = LEVEL_MACHINE},
+    {.name = "smt", .kind = PLACE_SMT, .level = LEVEL_CORE},
+    {.name = "roundrobin", .kind = PLACE_ROUND_ROBIN, .level = LEVEL_CORE},
+    {.name = "numa:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_NUMA},
+    {.name = "socket:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_PACKAGE},
+    {.name = "ways:", .argument = "N", .kind = PLACE_WAYS, .level = LEVEL_PACKAGE},
+    {.name = "pair:smt", .kind = PLACE_PAIR_CLASS, .level = LEVEL_CORE},
+    {.name = "pair:l3", .kind = PLACE_PAIR_CLASS, .level = LEVEL_L3},
+    {.name = "pair:numa", .kind = PLACE_PAIR_CLASS, .level = LEVEL_NUMA},
+    {.name = "pair:socket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_PACKAGE},
+    {.name = "pair:xsocket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_MACHINE},
+    {.name = "pair:node", .kind = PLACE_PAIR_NODE, .level = LEVEL_MACHINE},
+    {.name = "pair:", .argument = "I,J", .kind = PLACE_PAIR_CPUS, .level = LEVEL_CORE},
 };
 
-/* Placements that a number follows. */
-static const struct placement numbered[] = {
-    {"numa:", PLACE_ONE_OBJECT, LEVEL_NUMA, 0, 0},
-    {"socket:", PLACE_ONE_OBJECT, LEVEL_PACKAGE, 0, 0},
-    {"ways:", PLACE_WAYS, LEVEL_PACKAGE, 0, 0},
-};
+enum { KNOWN = sizeof known / sizeof *known, LONGEST = 32 };
 
-enum { KNOWN = sizeof known / sizeof *known, NUMBERED = sizeof numbered / sizeof *numbered, LONGEST = 32 };
+bool is_bound(const struct placement *placement) {
+    return placement->kind != PLACE_NONE;
+}
+
+static bool is_pair(const struct placement *placement) {
+    return placement->kind == PLACE_PAIR_CLASS || placement->kind == PLACE_PAIR_NODE ||
+           placement->kind == PLACE_PAIR_CPUS;
+}
+
+unsigned nodes_needed(const struct placement *placement) {
+    return placement->kind == PLACE_PAIR_NODE ? 2 : 1;
+}
+
+const char *map_of(const struct placement *placement) {
+    return placement->kind == PLACE_ROUND_ROBIN ? "cyclic" : "block";
+}
+
+const char *default_memory(const struct placement *placement) {
+    return is_bound(placement) ? "local" : "firsttouch";
+}
+
+void write_names(const char *separator, FILE *file) {
+    for (const struct placement *it = known; it < known + KNOWN; it++)
+        fprintf(file, "%s%s%s", it == known ? "" : separator, it->name, it->argument ? it->argument : "");
+}
+
+void write_list(struct json *out) {
+    json_open(out, NULL, '{');
+    json_open(out, "placements", '[');
+    for (const struct placement *it = known; it < known + KNOWN; it++) {
+        json_newline(out);
+        json_open(out, NULL, '{');
+        json_text(out, "name", it->name);
+        json_text(out, "argument", it->argument ? it->argument : "");
+        json_bool(out, "pair", is_pair(it));
+        json_bool(out, "bound", is_bound(it));
+        json_text(out, "memory", default_memory(it));
+        json_int(out, "nodes", nodes_needed(it));
+        json_text(out, "map", map_of(it));
+        json_close(out, '}');
+    }
+    json_close(out, ']');
+    json_close(out, '}');
+}
 
 /* How many letters must be changed, added or left out to turn `a` into `b` (Levenshtein). */
 static size_t distance(const char *a, const char *b) {
@@ -56,8 +99,10 @@ static size_t distance(const char *a, const char *b) {
 
 static const char *closest(const char *name) {
     const char *best = NULL;
-    size_t best_distance = 3; /* farther than two letters is not a slip of the finger */
+    size_t best_distance = 3; /* more than two letters away is another word, not a typing error */
     for (size_t i = 0; i < KNOWN && strlen(name) < LONGEST; i++) {
+        if (known[i].argument)
+            continue;
         size_t d = distance(name, known[i].name);
         if (d < best_distance) {
             best = known[i].name;
@@ -69,49 +114,52 @@ static const char *closest(const char *name) {
 
 static _Noreturn void unknown(const char *name) {
     const char *near = closest(name);
-    fail("unknown placement '%s'%s%s%s: known are none, compact, scatter, core, l3, numa, socket, node, smt, "
-         "roundrobin, numa:N, socket:N, ways:N, pair:smt, pair:l3, pair:numa, pair:socket, pair:xsocket, "
-         "pair:node, "
-         "pair:I,J",
-         name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    char *names = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&names, &length);
+    if (!stream)
+        fail("out of memory");
+    write_names(", ", stream);
+    fclose(stream);
+    fail("unknown placement '%s'%s%s%s: known are %s", name, near ? " (did you mean '" : "", near ? near : "",
+         near ? "'?)" : "", names);
 }
 
-static bool parse_numbered(const char *name, struct placement *placement) {
-    for (size_t i = 0; i < NUMBERED; i++) {
-        size_t length = strlen(numbered[i].name);
-        if (strncmp(name, numbered[i].name, length))
-            continue;
-        *placement = numbered[i];
-        if (!parse_number(name + length, &placement->first))
-            fail("placement %s: '%s' is not a whole number", name, name + length);
-        if (placement->kind == PLACE_WAYS && placement->first == 0)
-            fail("placement %s: the number of ranks must be at least 1", name);
-        return true;
+/* Read the numbers that follow the name of `placement`, whose name is already the whole word. */
+static void parse_argument(struct placement *placement, const char *argument) {
+    const char *name = placement->name;
+    if (placement->kind == PLACE_PAIR_CPUS) {
+        if (!parse_two_numbers(argument, &placement->first, &placement->second))
+            fail("placement %s: '%s' is not two CPU numbers such as 0,4", name, argument);
+        if (placement->first == placement->second)
+            fail("placement %s: the two CPUs must differ", name);
+        return;
     }
-    return false;
+    if (!parse_number(argument, &placement->first))
+        fail("placement %s: '%s' is not a whole number", name, argument);
+    if (placement->kind == PLACE_WAYS && placement->first == 0)
+        fail("placement %s: the number of ranks must be at least 1", name);
 }
 
-static bool parse_pair_of_cpus(const char *name, struct placement *placement) {
-    if (strncmp(name, "pair:", 5) || name[5] < '0' || name[5] > '9')
-        return false;
-    if (!parse_two_numbers(name + 5, &placement->first, &placement->second))
-        fail("placement %s: '%s' is not two CPU numbers such as 0,4", name, name + 5);
-    if (placement->first == placement->second)
-        fail("placement %s: the two CPUs must differ", name);
-    placement->kind = PLACE_PAIR_CPUS;
-    placement->level = LEVEL_CORE;
-    return true;
+/* "pair:" begins names too: CPU numbers follow it only if a digit does. */
+static bool takes_argument(const struct placement *placement, const char *name) {
+    size_t length = strlen(placement->name);
+    return !strncmp(name, placement->name, length) &&
+           (placement->kind != PLACE_PAIR_CPUS || (name[length] >= '0' && name[length] <= '9'));
 }
 
 struct placement parse_placement(const char *name) {
-    struct placement placement = {.name = name};
-    for (size_t i = 0; i < KNOWN; i++)
-        if (!strcmp(name, known[i].name))
-            return known[i];
-    if (!parse_numbered(name, &placement) && !parse_pair_of_cpus(name, &placement))
-        unknown(name);
-    placement.name = name;
-    return placement;
+    for (size_t i = 0; i < KNOWN; i++) {
+        struct placement placement = known[i];
+        if (!placement.argument && !strcmp(name, placement.name))
+            return placement;
+        if (placement.argument && takes_argument(&placement, name)) {
+            placement.name = name;
+            parse_argument(&placement, name + strlen(known[i].name));
+            return placement;
+        }
+    }
+    unknown(name);
 }
 
 /* Ranks on consecutive groups of T CPUs of `list`. */
@@ -155,14 +203,6 @@ static struct layout lay_out_objects(const struct request *request) {
     return one_each(request, &objects, level_name(level));
 }
 
-static hwloc_obj_t find_node(hwloc_topology_t topology, unsigned os) {
-    hwloc_obj_t node = NULL;
-    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
-        if (node->os_index == os)
-            return node;
-    return NULL;
-}
-
 /* Is the CPU on the object that numa:N or socket:N names? A NUMA node that shares its CPUs with the CPU's own
  * node (HBM beside DRAM) is as good a name for them. */
 static bool on_named_object(const struct request *request, const struct cpu *cpu, hwloc_obj_t named) {
@@ -170,7 +210,8 @@ static bool on_named_object(const struct request *request, const struct cpu *cpu
         return cpu->object[LEVEL_PACKAGE] == (int)request->placement->first;
     if (cpu->object[LEVEL_NUMA] == NO_OBJECT)
         return false;
-    hwloc_obj_t home = find_node(request->machine->topology, (unsigned)cpu->object[LEVEL_NUMA]);
+    hwloc_obj_t home =
+        hwloc_get_numanode_obj_by_os_index(request->machine->topology, (unsigned)cpu->object[LEVEL_NUMA]);
     return hwloc_bitmap_isequal(home->cpuset, named->cpuset);
 }
 
@@ -179,7 +220,8 @@ static struct layout lay_out_one_object(const struct request *request) {
     const struct cpu_list *cores = &request->table->cores;
     const char *kind = placement->level == LEVEL_NUMA ? "NUMA node" : "socket";
     hwloc_obj_t named = NULL;
-    if (placement->level == LEVEL_NUMA && !(named = find_node(request->machine->topology, placement->first)))
+    if (placement->level == LEVEL_NUMA &&
+        !(named = hwloc_get_numanode_obj_by_os_index(request->machine->topology, placement->first)))
         cannot(request, "there is no NUMA node %u", placement->first);
     if (request->ranks > 1)
         cannot(request, "%u ranks asked, this placement has one", request->ranks);
@@ -220,6 +262,7 @@ struct layout lay_out(const struct request *request) {
         single_thread(request);
         return consecutive(request, &request->table->cores, 1, "cores");
     case PLACE_COMPACT:
+    case PLACE_ROUND_ROBIN:
         return consecutive(request, &request->table->cores, request->threads ? request->threads : 1, "cores");
     case PLACE_SCATTER:
         return lay_out_scatter(request);

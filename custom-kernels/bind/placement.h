@@ -3,10 +3,14 @@
 #define PLUMB_PLACEMENT_H
 
 #include "cputable.h"
+#include "json.h"
+
+#include <stdio.h>
 
 enum placement_kind {
     PLACE_NONE,
-    PLACE_COMPACT, /* also roundrobin: the same on one node */
+    PLACE_COMPACT,
+    PLACE_ROUND_ROBIN, /* on one node like compact; over nodes, ranks are dealt in turn */
     PLACE_SCATTER,
     PLACE_CORE,
     PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
@@ -19,7 +23,8 @@ enum placement_kind {
 };
 
 struct placement {
-    const char *name; /* as given */
+    const char *name;     /* as given */
+    const char *argument; /* numbers that follow the name: "N" or "I,J", NULL: none */
     enum placement_kind kind;
     enum level level;
     unsigned first, second;
@@ -27,6 +32,24 @@ struct placement {
 
 /* Read a placement. Fails on an unknown one with the closest known name and the list of all. */
 struct placement parse_placement(const char *name);
+
+/* Does it bind ranks? The control does not. */
+bool is_bound(const struct placement *placement);
+
+/* How many nodes a job needs at least. */
+unsigned nodes_needed(const struct placement *placement);
+
+/* How ranks map to nodes: "block" (node after node) or "cyclic" (rank r on node r mod n). */
+const char *map_of(const struct placement *placement);
+
+/* The memory policy where none is asked for. */
+const char *default_memory(const struct placement *placement);
+
+/* Write the names of all placements. */
+void write_names(const char *separator, FILE *file);
+
+/* Write all placements as JSON, with what is known of each without a machine. */
+void write_list(struct json *out);
 
 struct request;
 struct layout;

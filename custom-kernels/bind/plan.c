@@ -14,7 +14,7 @@ static hwloc_bitmap_t cpus_of(const struct request *request, const struct layout
 }
 
 struct plan make_plan(const struct request *request, const struct memory *memory) {
-    struct plan plan = {.placement = request->placement->name,
+    struct plan plan = {.placement = request->placement,
                         .memory = memory->name,
                         .topology = request->machine->name,
                         .layout = lay_out(request)};
@@ -38,52 +38,47 @@ void free_plan(struct plan *plan) {
     free_layout(&plan->layout);
 }
 
-static void write_set(hwloc_const_bitmap_t set, FILE *file) {
-    const char *before = "";
-    for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) {
-        fprintf(file, "%s%d", before, i);
-        before = ",";
-    }
+static void write_set(struct json *out, const char *key, hwloc_const_bitmap_t set) {
+    json_open(out, key, '[');
+    for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i))
+        json_int(out, NULL, i);
+    json_close(out, ']');
 }
 
-static void write_string(const char *string, FILE *file) {
-    putc('"', file);
-    for (; *string; string++) {
-        unsigned char character = (unsigned char)*string;
-        if (character < ' ')
-            fprintf(file, "\\u%04x", character);
-        else if (character == '"' || character == '\\')
-            fprintf(file, "\\%c", character);
-        else
-            putc(character, file);
-    }
-    putc('"', file);
-}
-
-void write_rank(const struct plan *plan, unsigned index, FILE *file) {
+void write_rank(struct json *out, const struct plan *plan, unsigned index) {
     static const char *const policies[] = {"none", "bind", "interleave"};
     const struct rank_plan *rank = &plan->rank[index];
-    fprintf(file, "{\"local_rank\":%u,\"cpus\":[", index);
-    write_set(rank->cpus, file);
-    fputs("],\"places\":[", file);
-    for (unsigned thread = 0; rank->place && thread < plan->layout.threads; thread++)
-        fprintf(file, "%s[%u]", thread ? "," : "", rank->place[thread]);
-    fprintf(file, "],\"mem\":{\"policy\":\"%s\",\"nodes\":[", policies[rank->policy]);
-    write_set(rank->nodes, file);
-    fputs("]}}", file);
+    json_open(out, NULL, '{');
+    json_int(out, "local_rank", index);
+    write_set(out, "cpus", rank->cpus);
+    json_open(out, "places", '[');
+    for (unsigned thread = 0; rank->place && thread < plan->layout.threads; thread++) {
+        json_open(out, NULL, '[');
+        json_int(out, NULL, rank->place[thread]);
+        json_close(out, ']');
+    }
+    json_close(out, ']');
+    json_open(out, "mem", '{');
+    json_text(out, "policy", policies[rank->policy]);
+    write_set(out, "nodes", rank->nodes);
+    json_close(out, '}');
+    json_close(out, '}');
 }
 
-void write_plan(const struct plan *plan, FILE *file) {
-    fputs("{\"placement\":", file);
-    write_string(plan->placement, file);
-    fprintf(file, ",\"threads\":%u,\"memory\":", plan->layout.threads);
-    write_string(plan->memory, file);
-    fputs(",\"topology\":", file);
-    write_string(plan->topology, file);
-    fputs(",\"ranks\":[\n", file);
+void write_plan(struct json *out, const struct plan *plan) {
+    json_open(out, NULL, '{');
+    json_text(out, "placement", plan->placement->name);
+    json_int(out, "threads", plan->layout.threads);
+    json_text(out, "memory", plan->memory);
+    json_text(out, "topology", plan->topology);
+    json_bool(out, "bound", is_bound(plan->placement));
+    json_text(out, "map", map_of(plan->placement));
+    json_int(out, "nodes", nodes_needed(plan->placement));
+    json_open(out, "ranks", '[');
     for (unsigned rank = 0; rank < plan->layout.ranks; rank++) {
-        write_rank(plan, rank, file);
-        fputs(rank + 1 < plan->layout.ranks ? ",\n" : "\n", file);
+        json_newline(out);
+        write_rank(out, plan, rank);
     }
-    fputs("]}\n", file);
+    json_close(out, ']');
+    json_close(out, '}');
 }

@@ -3,10 +3,9 @@
 #ifndef PLUMB_PLAN_H
 #define PLUMB_PLAN_H
 
+#include "json.h"
 #include "layout.h"
-#include "memory.h"
-
-#include <stdio.h>
+#include "memory_policy.h"
 
 struct rank_plan {
     hwloc_bitmap_t cpus;
@@ -16,21 +15,23 @@ struct rank_plan {
 };
 
 struct plan {
-    const char *placement, *memory, *topology;
+    const struct placement *placement;
+    const char *memory, *topology;
     struct layout layout;
     struct rank_plan *rank; /* layout.ranks of them */
 };
 
-/* Resolve everything. Fails if the machine cannot satisfy it. The strings are borrowed. Free with free_plan.
+/* Resolve everything. Fails if the machine cannot satisfy it. Placement and strings are borrowed. Free with
+ * free_plan.
  */
 struct plan make_plan(const struct request *request, const struct memory *memory);
 
 void free_plan(struct plan *plan);
 
-/* Write the plan as JSON, one line per rank. */
-void write_plan(const struct plan *plan, FILE *file);
+/* Write the plan, one line per rank. */
+void write_plan(struct json *out, const struct plan *plan);
 
-/* Write one element of the plan's "ranks", without a line end. */
-void write_rank(const struct plan *plan, unsigned rank, FILE *file);
+/* Write one element of the plan's "ranks". */
+void write_rank(struct json *out, const struct plan *plan, unsigned rank);
 
 #endif

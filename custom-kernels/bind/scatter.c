@@ -15,12 +15,16 @@ struct group {
 static const enum level dealing[] = {LEVEL_PACKAGE, LEVEL_NUMA, LEVEL_L3};
 enum { DEALING = sizeof dealing / sizeof *dealing };
 
-static size_t largest(const struct object_list *objects) {
-    size_t most = 0;
-    for (size_t i = 0; i < objects->count; i++)
+/* Cores of the largest object; 0 if some of `cores` are in no object: a level that leaves cores out holds
+ * none. */
+static size_t largest(const struct object_list *objects, size_t cores) {
+    size_t most = 0, all = 0;
+    for (size_t i = 0; i < objects->count; i++) {
+        all += objects->object[i].count;
         if (objects->object[i].count > most)
             most = objects->object[i].count;
-    return most;
+    }
+    return all == cores ? most : 0;
 }
 
 /* The level whose objects are the smallest that hold a whole rank. By size and not by rank: an L3 cache may
@@ -31,7 +35,7 @@ static enum level container_level(const struct request *request, unsigned thread
     size_t best_size = cores->count;
     for (enum level level = LEVEL_MACHINE; level-- > LEVEL_L3;) {
         struct object_list objects = objects_at(cores, level);
-        size_t size = largest(&objects);
+        size_t size = largest(&objects, cores->count);
         if (size >= threads && size <= best_size) {
             best = level;
             best_size = size;

@@ -1,7 +1,7 @@
 /* What a barrier among the threads of a rank costs, by its kind and the number of threads. */
 #include "barrier_kinds.h"
 #include "barrier_near.h"
-#include "fail.h"
+#include "fail_together.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"
@@ -99,10 +99,7 @@ static double measure(struct team *team, enum kind kind, int threads) {
 
 /* How often a thread got through a barrier before another one had come to it. */
 static long violations(struct team *team, enum kind kind, int threads) {
-    struct slot *slots = aligned_alloc(128, (size_t)threads * sizeof *slots);
-    if (!slots)
-        fail_alone("out of memory");
-    memset(slots, 0, (size_t)threads * sizeof *slots);
+    struct slot *slots = allocate_apart((size_t)threads, sizeof *slots);
     long found = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : found)
     {
@@ -124,9 +121,8 @@ static long violations(struct team *team, enum kind kind, int threads) {
 static void one_row(struct result *result, struct team *team, enum kind kind, int threads) {
     char what[64];
     long found = violations(team, kind, threads);
-    double median = measure(team, kind, threads);
+    double median = ranks_max(measure(team, kind, threads));
     MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &median, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     struct row *row = result_row(result);
     row_text(row, "kernel", kind_names[kind]);
     row_integer(row, "threads", threads);

@@ -1,6 +1,6 @@
 #include "barrier_kinds.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -137,14 +137,6 @@ void team_wait(struct team *team, enum kind kind, int thread) {
     }
 }
 
-/* Memory that begins at a line, zeroed. */
-static void *lines(size_t count, size_t size) {
-    void *memory = aligned_alloc(APART, count * size);
-    if (!memory)
-        fail_alone("out of memory");
-    return memset(memory, 0, count * size);
-}
-
 /* Numbers from 0 for the groups in the order in which they appear, and how many threads each has. */
 static void number_groups(struct team *team, const int *group) {
     for (int thread = 0; thread < team->threads; thread++) {
@@ -157,14 +149,14 @@ static void number_groups(struct team *team, const int *group) {
 }
 
 struct team *team_new(int threads, const int *group, long spins) {
-    struct team *team = lines(1, sizeof *team);
+    struct team *team = allocate_apart(1, sizeof *team);
     team->threads = threads;
     team->spins = spins;
     while (1 << team->rounds < threads)
         team->rounds++;
     pthread_barrier_init(&team->pthread, NULL, (unsigned)threads);
-    team->near = lines((size_t)threads, sizeof *team->near);
-    team->own = lines((size_t)threads, sizeof *team->own);
+    team->near = allocate_apart((size_t)threads, sizeof *team->near);
+    team->own = allocate_apart((size_t)threads, sizeof *team->own);
     team->members = allocate((size_t)threads, sizeof *team->members);
     number_groups(team, group);
     return team;

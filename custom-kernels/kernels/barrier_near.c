@@ -1,24 +1,22 @@
 #include "barrier_near.h"
 
-#include "fail.h"
+#include "fail_together.h"
+#include "procfile.h"
 
 #include <omp.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum { MOST_CPUS = 8192, MOST_CACHES = 8 };
 
-/* The number that the file begins with. */
 static bool read_number(int cpu, int cache, const char *name, int *value) {
     char path[128];
     snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, cache, name);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    bool found = fscanf(file, "%d", value) == 1;
-    fclose(file);
-    return found;
+    size_t number = number_behind(path, "");
+    *value = (int)number;
+    return number != SIZE_MAX;
 }
 
 static int first_sharer(int cpu) {
@@ -36,7 +34,7 @@ int near_groups(int threads, int *group) {
     cpu_set_t *all = CPU_ALLOC(MOST_CPUS), *own = CPU_ALLOC(MOST_CPUS);
     size_t bytes = CPU_ALLOC_SIZE(MOST_CPUS);
     if (!all || !own)
-        fail_alone("out of memory");
+        fail("out of memory");
     CPU_ZERO_S(bytes, all);
 #pragma omp parallel num_threads(threads)
     {

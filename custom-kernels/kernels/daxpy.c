@@ -1,7 +1,7 @@
 /* y = y + a x: what it costs that the wrong thread has touched the memory first. */
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "hardware.h"
-#include "memory.h"
 #include "program.h"
 #include "result.h"
 #include "share.h"
@@ -93,8 +93,7 @@ static double error_of(const struct vectors *vectors) {
 #pragma omp parallel for reduction(max : error) schedule(static)
     for (size_t i = 0; i < vectors->length; i++)
         error = fmax(error, fabs(vectors->y[i] - wanted));
-    MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return error;
+    return ranks_max(error);
 }
 
 static struct vectors take(enum touch touch, size_t length) {
@@ -114,16 +113,14 @@ static struct vectors take(enum touch touch, size_t length) {
 static void measure(struct vectors *all, int count) {
     for (long round = 0; round <= repetitions; round++)
         for (int index = 0; index < count; index++) {
-            double seconds = repeat(&all[index]);
-            MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+            double seconds = ranks_max(repeat(&all[index]));
             if (round > 0)
                 all[index].best = fmin(all[index].best, seconds);
         }
 }
 
 static void report(struct result *result, const struct vectors *vectors, const struct vectors *master) {
-    double everywhere = (double)vectors->length;
-    MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    double everywhere = ranks_sum((double)vectors->length);
     struct row *row = result_row(result);
     row_text(row, "touch", touch_words[vectors->touch]);
     row_integer(row, "working_set", (long long)(16.0 * everywhere));

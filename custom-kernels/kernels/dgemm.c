@@ -1,9 +1,9 @@
 /* C = A B by the BLAS on all threads, beside the peak that a register-only loop reaches at the same clock. */
 #include "blas.h"
 #include "dgemm_check.h"
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "fma_peak.h"
-#include "memory.h"
 #include "program.h"
 #include "result.h"
 #include "share.h"
@@ -73,18 +73,13 @@ static void own_block(const struct matrices *all) {
      all->c + column.begin * all->n + row.begin, &k, 1, 1);
 }
 
-static double longest_of_all(double seconds) {
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
-
 /* One product of every rank, in s. */
 static double multiply(const struct matrices *all) {
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
 #pragma omp parallel
     own_block(all);
-    return longest_of_all(ticks_s(ticks() - begin));
+    return ranks_max(ticks_s(ticks() - begin));
 }
 
 /* The loop on every thread of every rank, in s; `flops` receives what this rank did. */
@@ -94,7 +89,7 @@ static double peak(long loops, double *flops) {
     uint64_t begin = ticks();
 #pragma omp parallel reduction(+ : done, sink)
     done += fma_work(loops, &sink);
-    double seconds = longest_of_all(ticks_s(ticks() - begin));
+    double seconds = ranks_max(ticks_s(ticks() - begin));
     *flops = isfinite(sink) ? done : NAN;
     return seconds;
 }

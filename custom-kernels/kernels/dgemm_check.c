@@ -1,8 +1,8 @@
 #include "dgemm_check.h"
 
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "hugepages.h"
-#include "memory.h"
 #include "program.h"
 #include "share.h"
 
@@ -79,7 +79,7 @@ void matrices_check(struct result *result, const struct matrices *all) {
     free(memory);
     int wrong = isnan(worst), any;
     MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    worst = ranks_max(worst);
     double tolerance = (4.0 * (double)n + 4.0) * unit_roundoff;
     result_check(result, !any && worst <= tolerance, "C x against A (B x)", any ? NAN : worst, tolerance);
 }

@@ -1,7 +1,7 @@
 /* False sharing: threads count in words of their own that lie on the same cache line, or do not. */
 #include "barrier_kinds.h"
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"
@@ -104,8 +104,7 @@ static double measure(struct team *team, enum mode mode, size_t padding, double 
     free(each);
     *error += error_of(counters, padding);
     memory_give_back(counters, bytes);
-    MPI_Allreduce(MPI_IN_PLACE, &median, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return median;
+    return ranks_max(median);
 }
 
 static void sweep(struct result *result, struct team *team, enum mode mode) {
@@ -122,7 +121,7 @@ static void sweep(struct result *result, struct team *team, enum mode mode) {
         row_figure(row, "time", "ns", LOWER_IS_BETTER, times[index], repetitions);
         row_figure(row, "ratio", "1", LOWER_IS_BETTER, times[index] / times[widest], repetitions);
     }
-    MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    error = ranks_sum(error);
     result_check(result, error == 0.0, mode == PLAIN ? "plain counters" : "atomic counters", error, 0.0);
 }
 

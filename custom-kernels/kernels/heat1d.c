@@ -1,6 +1,6 @@
 /* The 1D heat equation, explicit, 11 points, 3 steps: the published values on any number of ranks and
  * threads. */
-#include "fail.h"
+#include "fail_together.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"

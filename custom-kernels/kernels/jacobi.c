@@ -1,9 +1,9 @@
 /* 3D Jacobi: pure MPI, and the hybrid vector and task modes, against the bandwidth of memory. */
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "jacobi_case.h"
 #include "jacobi_limits.h"
 #include "jacobi_modes.h"
-#include "memory.h"
 #include "program.h"
 #include "result.h"
 #include "timer.h"

@@ -1,6 +1,6 @@
 #include "jacobi_case.h"
 
-#include "fail.h"
+#include "fail_together.h"
 #include "hardware.h"
 #include "jacobi_serial.h"
 #include "program.h"
@@ -84,9 +84,7 @@ const char *case_size_text(const struct grid_plan *plan) {
 }
 
 double case_seconds(uint64_t begin) {
-    double seconds = ticks_s(ticks() - begin);
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
+    return ranks_max(ticks_s(ticks() - begin));
 }
 
 double case_points(const struct grid_plan *plan) {

@@ -1,6 +1,6 @@
 #include "jacobi_field.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <float.h>
 #include <math.h>

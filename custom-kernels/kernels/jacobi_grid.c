@@ -1,9 +1,9 @@
 #include "jacobi_grid.h"
 
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "hugepages.h"
 #include "jacobi_row.h"
-#include "memory.h"
 
 #include <math.h>
 #include <mpi.h>

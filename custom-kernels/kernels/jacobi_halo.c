@@ -1,6 +1,6 @@
 #include "jacobi_halo.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <limits.h>
 #include <omp.h>

@@ -1,9 +1,10 @@
 #include "jacobi_limits.h"
 
-#include "fail.h"
+#include "fail_together.h"
 #include "hardware.h"
 #include "jacobi_case.h"
 #include "jacobi_sweep.h"
+#include "program.h"
 #include "timer.h"
 
 #include <mpi.h>
@@ -62,6 +63,5 @@ double limits_cache_rate(const struct grid *grid, int threads) {
     for (int thread = 0; thread < threads; thread++)
         grid_free(own[thread]);
     free(own);
-    MPI_Allreduce(MPI_IN_PLACE, &updates, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    return updates / seconds;
+    return ranks_sum(updates) / seconds;
 }

@@ -1,6 +1,6 @@
 #include "jacobi_modes.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <omp.h>
 #include <stdlib.h>

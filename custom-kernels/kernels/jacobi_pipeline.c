@@ -1,6 +1,6 @@
 #include "jacobi_pipeline.h"
 
-#include "fail.h"
+#include "fail_together.h"
 #include "hardware.h"
 #include "jacobi_limits.h"
 #include "jacobi_sweep.h"
@@ -156,8 +156,8 @@ void pipeline_pass(struct pipeline *pipeline, int from, int levels) {
 #pragma omp parallel num_threads(pipeline->threads)
     {
         if (omp_get_num_threads() != pipeline->threads)
-            fail_alone("%d threads asked, OpenMP gives %d: the pipeline needs all of its stages",
-                       pipeline->threads, omp_get_num_threads());
+            fail("%d threads asked, OpenMP gives %d: the pipeline needs all of its stages", pipeline->threads,
+                 omp_get_num_threads());
         if (pipeline->columns)
             run_columns(pipeline, &pass, from, omp_get_thread_num());
         else if (pipeline->looseness.barrier)
@@ -199,11 +199,7 @@ struct looseness pipeline_cached_distances(const struct pipeline *pipeline) {
 struct pipeline *pipeline_make(const struct grid *grid, int threads) {
     struct pipeline *pipeline = allocate(1, sizeof *pipeline);
     *pipeline = (struct pipeline){.grid = grid, .threads = threads};
-    pipeline->counters = aligned_alloc(CACHE_LINE, (size_t)threads * sizeof *pipeline->counters);
-    if (!pipeline->counters)
-        fail_alone("out of memory");
-    for (int stage = 0; stage < threads; stage++)
-        atomic_init(&pipeline->counters[stage].done, 0);
+    pipeline->counters = allocate_apart((size_t)threads, sizeof *pipeline->counters);
     return pipeline;
 }
 

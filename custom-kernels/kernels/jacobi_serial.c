@@ -1,6 +1,6 @@
 #include "jacobi_serial.h"
 
-#include "memory.h"
+#include "first_touch.h"
 
 #include <math.h>
 

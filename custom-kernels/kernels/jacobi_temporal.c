@@ -1,10 +1,10 @@
 /* 3D Jacobi with temporal blocking in a shared cache, against the plain solver in the same run. */
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "jacobi_case.h"
 #include "jacobi_limits.h"
 #include "jacobi_modes.h"
 #include "jacobi_pipeline.h"
-#include "memory.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"

@@ -1,9 +1,9 @@
 /* Memory bandwidth: STREAM's kernels and more, with stores through the cache and past it. */
-#include "fail.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "hardware.h"
 #include "hugepages.h"
 #include "membw_kernels.h"
-#include "memory.h"
 #include "program.h"
 #include "result.h"
 #include "share.h"
@@ -207,15 +207,14 @@ static void check_array(struct result *result, const struct arrays *arrays, int 
 #pragma omp parallel for reduction(+ : deviation) schedule(static)
     for (size_t i = 0; i < length; i++)
         deviation += fabs(arrays->at[array][i] - expected);
-    double error = deviation / (double)length / fabs(expected);
-    MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    double error = ranks_max(deviation / (double)length / fabs(expected));
     result_check(result, error < 1e-13, names[array], error, 1e-13);
 }
 
 /* A sum of n numbers in a few chains is off by less than n units of rounding. */
 static void check_sum(struct result *result, const struct test *test, double expected, size_t length) {
-    double error = fabs(test->sum / (expected * (double)length) - 1.0), tolerance = 1.2e-16 * (double)length;
-    MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    double error = ranks_max(fabs(test->sum / (expected * (double)length) - 1.0));
+    double tolerance = 1.2e-16 * (double)length;
     result_check(result, error <= tolerance, "sum of a", error, tolerance);
 }
 
@@ -257,8 +256,7 @@ int main(int argc, char **argv) {
         used =
             kernel_facts[tests[test].kernel].arrays > used ? kernel_facts[tests[test].kernel].arrays : used;
     take(&arrays, used, length);
-    double everywhere = (double)length;
-    MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    double everywhere = ranks_sum((double)length);
     run_all(tests, count, &arrays, length);
     struct result *result = result_new();
     report(result, tests, count, everywhere);

@@ -2,7 +2,7 @@
 plumb_kernel(deadlock deadlock.c)
 
 include(${CMAKE_CURRENT_LIST_DIR}/../bind/machine.cmake)
-plumb_kernel(pairs pairs.c pairs_class.c pairs_exchange.c pairs_fail.c pairs_plan.c pairs_show.c)
+plumb_kernel(pairs pairs.c pairs_class.c pairs_exchange.c pairs_plan.c pairs_show.c)
 target_link_libraries(pairs PRIVATE machine)
 
 plumb_kernel(overlap overlap.c overlap_transfer.c overlap_work.c)

@@ -1,6 +1,6 @@
 /* A large non-blocking message behind work in registers: how much of it costs no time? */
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "overlap_transfer.h"
 #include "overlap_work.h"
 #include "program.h"

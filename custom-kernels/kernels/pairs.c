@@ -1,8 +1,8 @@
 /* Every pair of ranks in one launch: latency and bandwidth of a ping-pong, by the distance of the two. */
 #include "pairs.h"
 
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "pairs_plan.h"
 #include "program.h"
 

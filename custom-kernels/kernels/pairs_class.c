@@ -1,14 +1,12 @@
 #include "pairs_class.h"
 
+#include "fail.h"
 #include "program.h"
 
 #include <mpi.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* Of the runtime. Its fail.h is not included: the binder has a header of that name. */
-void *allocate(size_t count, size_t size);
 
 /* The CPU of this process, if all that it may run on are hardware threads of one core. */
 static bool own_cpu(const struct cpu_list *threads, struct cpu *own) {

@@ -1,5 +1,5 @@
 /* The ping-pong of one pair. */
-#include "fail.h"
+#include "fail_together.h"
 #include "pairs.h"
 #include "program.h"
 #include "samples.h"

@@ -1,6 +1,6 @@
 #include "pairs_plan.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <stdbool.h>
 #include <stddef.h>

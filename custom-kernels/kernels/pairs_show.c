@@ -1,5 +1,5 @@
 /* Rows, hints and heat maps of a matrix of pairs. */
-#include "fail.h"
+#include "fail_together.h"
 #include "pairs.h"
 #include "program.h"
 #include "samples.h"

@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         MPI_Allreduce(&share, &pi, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
         best = fmin(best, ticks_s(ticks() - begin));
     }
-    MPI_Allreduce(MPI_IN_PLACE, &best, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    best = ranks_max(best);
     struct result *result = result_new();
     struct row *row = result_row(result);
     row_integer(row, "intervals", (long long)intervals);

@@ -1,7 +1,7 @@
 #include "rank_grid.h"
 
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "program.h"
 #include "timer.h"
 

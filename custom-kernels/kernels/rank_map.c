@@ -1,6 +1,6 @@
 /* Which subdomain each rank gets: halo bytes between nodes (exact) and halo time, under three maps. */
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "program.h"
 #include "rank_grid.h"
 #include "result.h"

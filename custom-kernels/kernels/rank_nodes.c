@@ -1,6 +1,6 @@
 #include "rank_nodes.h"
 
-#include "fail.h"
+#include "fail_together.h"
 #include "program.h"
 
 #include <stdlib.h>

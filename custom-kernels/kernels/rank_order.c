@@ -1,6 +1,6 @@
 #include "rank_order.h"
 
-#include "fail.h"
+#include "fail_together.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A 2D grid of ranks; data travels around each column by Sendrecv, then all agree by Allreduce. Which ranks
  * share a node decides whether the rings cross the network. */
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "program.h"
 #include "rank_nodes.h"
 #include "result.h"

@@ -1,7 +1,7 @@
 /* MPI from threads: one large message or many small ones, sent from outside a parallel region, by one thread
  * inside it, by all threads in order, by all at once, or as the parts of one message. */
-#include "fail.h"
-#include "memory.h"
+#include "fail_together.h"
+#include "first_touch.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"
@@ -195,9 +195,7 @@ static void measure_broadcast(struct result *result, int team, long *wrong) {
         times[repetition] = broadcast_once(team, &value);
         *wrong += value != expected;
     }
-    double cold_time = times[0], time = median_of_warm(times);
-    MPI_Allreduce(MPI_IN_PLACE, &cold_time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    double cold_time = ranks_max(times[0]), time = ranks_max(median_of_warm(times));
     struct row *row =
         new_row(result, "broadcast", team ? MODE_ONE : MODE_SERIAL, team ? team : 1, sizeof(int), 1);
     row_figure(row, "time", "us", LOWER_IS_BETTER, time, repetitions - 1);

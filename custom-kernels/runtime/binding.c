@@ -1,6 +1,6 @@
 #include "binding.h"
 
-#include "fail.h"
+#include "fail_together.h"
 #include "hardware.h"
 #include "program.h"
 

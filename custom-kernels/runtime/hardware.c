@@ -1,5 +1,7 @@
 #include "hardware.h"
 
+#include "procfile.h"
+
 #include <glob.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -11,12 +13,7 @@ enum { GUESS = 32 << 20, MOST_CPUS = 8192, WORD = 256 };
 static bool read_word(const char *folder, const char *name, char *word) {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    bool found = fscanf(file, "%255s", word) == 1;
-    fclose(file);
-    return found;
+    return read_text(path, word, WORD);
 }
 
 /* Level and bytes of the data cache described in `folder`; false for instruction caches and what cannot be
@@ -24,7 +21,7 @@ static bool read_word(const char *folder, const char *name, char *word) {
 static bool read_cache(const char *folder, int *level, size_t *bytes) {
     char word[WORD];
     unsigned long kib;
-    if (!read_word(folder, "type", word) || !strcmp(word, "Instruction"))
+    if (!read_word(folder, "type", word) || !strncmp(word, "Instruction", 11))
         return false;
     if (!read_word(folder, "level", word) || sscanf(word, "%d", level) != 1)
         return false;

@@ -1,21 +1,17 @@
 #include "hugepages.h"
 
-#include "memory.h"
+#include "first_touch.h"
+#include "procfile.h"
 
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 size_t huge_page_bytes(void) {
-    size_t bytes = 0;
-    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "r");
-    if (!file)
-        return 0;
-    if (fscanf(file, "%zu", &bytes) != 1)
-        bytes = 0;
-    fclose(file);
-    return bytes;
+    char text[32];
+    bool known = read_text("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof text);
+    return known ? strtoul(text, NULL, 10) : 0;
 }
 
 void *memory_take_huge(size_t bytes) {
@@ -34,13 +30,6 @@ void *memory_take_huge(size_t bytes) {
 }
 
 size_t huge_pages_used(void) {
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    size_t kib = 0;
-    char line[256];
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kib << 10;
+    size_t kib = number_behind("/proc/self/smaps_rollup", "\nAnonHugePages:");
+    return kib == SIZE_MAX ? 0 : kib << 10;
 }

@@ -1,6 +1,7 @@
 #include "program.h"
 
-#include "fail.h"
+#include "fail_together.h"
+#include "rank_variables.h"
 #include "timer.h"
 
 #include <omp.h>
@@ -41,6 +42,16 @@ MPI_Comm program_node(void) {
     return self.node;
 }
 
+double ranks_max(double value) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return value;
+}
+
+double ranks_sum(double value) {
+    MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    return value;
+}
+
 bool program_json(void) {
     return self.json;
 }
@@ -68,19 +79,9 @@ static struct argument *whole_table(const struct argument *own) {
     return table;
 }
 
-/* Under a launcher only rank 0 prints the help; MPI need not be started for it. */
-static bool first_rank(void) {
-    static const char *const names[] = {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
-    for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
-        const char *value = getenv(names[index]);
-        if (value)
-            return !strcmp(value, "0");
-    }
-    return true;
-}
-
 static _Noreturn void help(const struct program *program, const struct argument *table) {
-    if (first_rank()) {
+    if (told_by_launcher(RANK) <=
+        0) { /* under a launcher only rank 0 prints; MPI need not be started for it */
         printf("%s: %s\n\nusage: mpirun -n RANKS %s [OPTION...]\n\n", program->name, program->summary,
                program->name);
         arguments_help(table, stdout);
@@ -93,7 +94,7 @@ static _Noreturn void help(const struct program *program, const struct argument 
 void program_start(const struct program *program, int argc, char **argv) {
     char why[1024] = "";
     self.program = program;
-    fail_name(program->name);
+    fail_aborts_all_ranks();
     struct argument *table = whole_table(program->arguments);
     bool fine = arguments_read(table, argc, argv, why, sizeof why);
     if (fine && self.help)

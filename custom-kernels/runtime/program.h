@@ -25,6 +25,8 @@ int program_rank(void);
 int program_ranks(void);
 int program_threads(void);       /* OpenMP threads of this rank: omp_get_max_threads() */
 MPI_Comm program_node(void);     /* the ranks of this node */
+double ranks_max(double value);  /* collective: over all ranks */
+double ranks_sum(double value);  /* collective: over all ranks */
 bool program_json(void);         /* --json was given */
 const char *program_level(void); /* the thread level in words */
 

@@ -1,7 +1,7 @@
 #include "result.h"
 
 #include "binding.h"
-#include "fail.h"
+#include "fail_together.h"
 #include "program.h"
 #include "result_data.h"
 #include "timer.h"
@@ -18,19 +18,14 @@ static void *grow(void *array, int count, size_t size) {
         return array;
     void *larger = realloc(array, (size_t)(count ? 2 * count : 1) * size);
     if (!larger)
-        fail_alone("out of memory");
+        fail("out of memory");
     return larger;
-}
-
-static char *copy(const char *text) {
-    char *twin = allocate(strlen(text) + 1, 1);
-    return strcpy(twin, text);
 }
 
 static char *formatted(const char *format, va_list arguments) {
     char line[1024];
     vsnprintf(line, sizeof line, format, arguments);
-    return copy(line);
+    return text("%s", line);
 }
 
 struct result *result_new(void) {
@@ -62,9 +57,9 @@ struct row *result_row(struct result *result) {
 
 static struct parameter *new_parameter(struct row *row, const char *name) {
     if (row->parameter_count == MOST_PARAMETERS)
-        fail_alone("a row with more than %d parameters", MOST_PARAMETERS);
+        fail("a row with more than %d parameters", MOST_PARAMETERS);
     struct parameter *parameter = &row->parameters[row->parameter_count++];
-    parameter->name = copy(name);
+    parameter->name = text("%s", name);
     return parameter;
 }
 
@@ -73,14 +68,15 @@ void row_integer(struct row *row, const char *name, long long value) {
 }
 
 void row_text(struct row *row, const char *name, const char *value) {
-    new_parameter(row, name)->text = copy(value);
+    new_parameter(row, name)->text = text("%s", value);
 }
 
 void row_figure(struct row *row, const char *name, const char *unit, enum better better, double value,
                 long samples) {
     if (row->figure_count == MOST_FIGURES)
-        fail_alone("a row with more than %d figures", MOST_FIGURES);
-    row->figures[row->figure_count++] = (struct figure){copy(name), copy(unit), better, value, NAN, samples};
+        fail("a row with more than %d figures", MOST_FIGURES);
+    row->figures[row->figure_count++] =
+        (struct figure){text("%s", name), text("%s", unit), better, value, NAN, samples};
 }
 
 void row_limit(struct row *row, double limit) {
@@ -90,7 +86,7 @@ void row_limit(struct row *row, double limit) {
 void result_check(struct result *result, bool passed, const char *what, double error, double tolerance) {
     result->checks = grow(result->checks, result->check_count, sizeof *result->checks);
     result->checks[result->check_count++] =
-        (struct check){copy(what), passed && !isnan(error), error, tolerance};
+        (struct check){text("%s", what), passed && !isnan(error), error, tolerance};
 }
 
 static bool finite_figures(const struct result *result) {
@@ -138,11 +134,9 @@ int result_finish(struct result *result) {
     struct binding *bindings = binding_collect();
     int passed = result_passed(result);
     if (program_rank() == 0) {
-        if (program_json())
-            result_print_json(result, bindings);
-        else
-            result_print_table(result, bindings);
-        fflush(stdout);
+        bool written =
+            program_json() ? result_write_json(result, bindings) : result_print_table(result, bindings);
+        passed = passed && written;
         for (int index = 0; index < result->check_count; index++)
             if (!result->checks[index].passed)
                 fprintf(stderr, "%s: the answer is wrong: %s: error %.3g, at most %.3g is right\n",
@@ -152,8 +146,6 @@ int result_finish(struct result *result) {
             fprintf(stderr, "%s: a figure is not finite\n", program_facts()->name);
         if (result->check_count == 0 || result->row_count == 0)
             fprintf(stderr, "%s: nothing was measured or checked\n", program_facts()->name);
-        if (ferror(stdout))
-            passed = false;
     }
     MPI_Bcast(&passed, 1, MPI_INT, 0, MPI_COMM_WORLD);
     binding_free(bindings);

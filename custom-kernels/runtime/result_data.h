@@ -45,7 +45,8 @@ bool result_passed(const struct result *result);
  * better. */
 double figure_percent(const struct figure *figure);
 
-void result_print_json(const struct result *result, const struct binding *bindings);
-void result_print_table(const struct result *result, const struct binding *bindings);
+/* To standard output, as one JSON document or as a table; false if that cannot be written. */
+bool result_write_json(const struct result *result, const struct binding *bindings);
+bool result_print_table(const struct result *result, const struct binding *bindings);
 
 #endif

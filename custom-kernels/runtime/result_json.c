@@ -1,3 +1,4 @@
+#include "json.h"
 #include "program.h"
 #include "result_data.h"
 #include "timer.h"
@@ -5,170 +6,129 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Members of a JSON object or array: a comma before all but the first. */
-struct list {
-    int count;
-};
-
-static void next(struct list *list) {
-    if (list->count++)
-        putchar(',');
+static void write_real(struct json *out, const char *key, double value) {
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.17g", value);
+    json_raw(out, key, isfinite(value) ? digits : "null");
 }
 
-static void print_text(const char *text) {
-    putchar('"');
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            printf("\\%c", *at);
-        else if (*at < ' ' || *at > '~')
-            printf("\\u%04x", *at);
-        else
-            putchar(*at);
-    }
-    putchar('"');
-}
-
-static void print_number(double value) {
-    if (isfinite(value))
-        printf("%.17g", value);
-    else
-        printf("null");
-}
-
-static void key(struct list *list, const char *name) {
-    next(list);
-    print_text(name);
-    putchar(':');
-}
-
-static void print_parameters(const struct row *row) {
-    struct list list = {0};
-    putchar('{');
+static void write_parameters(struct json *out, const struct row *row) {
+    json_open(out, "params", '{');
     for (int index = 0; index < row->parameter_count; index++) {
         const struct parameter *parameter = &row->parameters[index];
-        key(&list, parameter->name);
         if (parameter->text)
-            print_text(parameter->text);
+            json_text(out, parameter->name, parameter->text);
         else
-            printf("%lld", parameter->integer);
+            json_int(out, parameter->name, parameter->integer);
     }
-    putchar('}');
+    json_close(out, '}');
 }
 
-static void print_figure(const struct row *row, const struct figure *figure) {
-    struct list list = {0};
-    putchar('{');
-    key(&list, "metric"), print_text(figure->name);
-    key(&list, "value"), print_number(figure->value);
-    key(&list, "unit"), print_text(figure->unit);
-    key(&list, "better"), print_text(figure->better == LOWER_IS_BETTER ? "lower" : "higher");
-    key(&list, "params"), print_parameters(row);
-    key(&list, "samples"), printf("%ld", figure->samples);
-    key(&list, "limit"), print_number(figure->limit);
-    putchar('}');
+static void write_figure(struct json *out, const struct row *row, const struct figure *figure) {
+    json_newline(out);
+    json_open(out, NULL, '{');
+    json_text(out, "metric", figure->name);
+    write_real(out, "value", figure->value);
+    json_text(out, "unit", figure->unit);
+    json_text(out, "better", figure->better == LOWER_IS_BETTER ? "lower" : "higher");
+    write_parameters(out, row);
+    json_int(out, "samples", figure->samples);
+    write_real(out, "limit", figure->limit);
+    json_close(out, '}');
 }
 
-static void print_measurements(const struct result *result) {
-    struct list list = {0};
-    putchar('[');
+static void write_measurements(struct json *out, const struct result *result) {
+    json_open(out, "measurements", '[');
     for (int index = 0; index < result->row_count; index++)
-        for (int number = 0; number < result->rows[index]->figure_count; number++) {
-            next(&list);
-            putchar('\n');
-            print_figure(result->rows[index], &result->rows[index]->figures[number]);
-        }
-    putchar(']');
+        for (int number = 0; number < result->rows[index]->figure_count; number++)
+            write_figure(out, result->rows[index], &result->rows[index]->figures[number]);
+    json_close(out, ']');
 }
 
-static void print_checks(const struct result *result) {
-    struct list list = {0};
-    putchar('[');
+static void write_checks(struct json *out, const struct result *result) {
+    json_open(out, "checks", '[');
     for (int index = 0; index < result->check_count; index++) {
         const struct check *check = &result->checks[index];
-        struct list members = {0};
-        next(&list);
-        putchar('{');
-        key(&members, "what"), print_text(check->what);
-        key(&members, "passed"), printf(check->passed ? "true" : "false");
-        key(&members, "error"), print_number(check->error);
-        key(&members, "tolerance"), print_number(check->tolerance);
-        putchar('}');
+        json_open(out, NULL, '{');
+        json_text(out, "what", check->what);
+        json_bool(out, "passed", check->passed);
+        write_real(out, "error", check->error);
+        write_real(out, "tolerance", check->tolerance);
+        json_close(out, '}');
     }
-    putchar(']');
+    json_close(out, ']');
 }
 
-static void print_bindings(const struct binding *bindings) {
-    struct list list = {0};
-    putchar('[');
+static void write_bindings(struct json *out, const struct binding *bindings) {
+    json_open(out, "binding", '[');
     for (int rank = 0; rank < program_ranks(); rank++) {
-        struct list members = {0};
-        next(&list);
-        printf("\n{");
-        key(&members, "rank"), printf("%d", rank);
-        key(&members, "host"), print_text(bindings[rank].host);
-        key(&members, "threads"), printf("%d", bindings[rank].threads);
-        key(&members, "cpus"), print_text(bindings[rank].cpus);
-        putchar('}');
+        json_newline(out);
+        json_open(out, NULL, '{');
+        json_int(out, "rank", rank);
+        json_text(out, "host", bindings[rank].host);
+        json_int(out, "threads", bindings[rank].threads);
+        json_text(out, "cpus", bindings[rank].cpus);
+        json_close(out, '}');
     }
-    putchar(']');
+    json_close(out, ']');
 }
 
-static void print_arguments(void) {
-    struct list list = {0};
-    putchar('{');
+static void write_arguments(struct json *out) {
+    json_open(out, "arguments", '{');
     for (const struct argument *argument = program_facts()->arguments; argument->name; argument++) {
         char value[1024];
         argument_text(argument, value, sizeof value);
-        key(&list, argument->name + strspn(argument->name, "-"));
-        print_text(value);
+        json_text(out, argument->name + strspn(argument->name, "-"), value);
     }
-    putchar('}');
+    json_close(out, '}');
 }
 
-static void print_library(void) {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+static void write_library(struct json *out) {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING], standard[32];
     int length, major, minor;
-    struct list list = {0};
-    MPI_Get_library_version(version, &length);
+    MPI_Get_library_version(library, &length);
     MPI_Get_version(&major, &minor);
-    version[strcspn(version, "\r\n")] = '\0';
-    putchar('{');
-    key(&list, "library"), print_text(version);
-    key(&list, "standard"), printf("\"%d.%d\"", major, minor);
-    key(&list, "thread_level"), print_text(program_level());
-    putchar('}');
+    library[strcspn(library, "\r\n")] = '\0';
+    snprintf(standard, sizeof standard, "%d.%d", major, minor);
+    json_open(out, "mpi", '{');
+    json_text(out, "library", library);
+    json_text(out, "standard", standard);
+    json_text(out, "thread_level", program_level());
+    json_close(out, '}');
 }
 
-static void print_timer(void) {
+static void write_timer(struct json *out) {
     const struct timer *timer = timer_facts();
-    struct list list = {0};
-    putchar('{');
-    key(&list, "source"), print_text(timer->source);
-    key(&list, "ns_per_tick"), print_number(timer->ns_per_tick);
-    key(&list, "resolution_ns"), print_number(timer->resolution_ns);
-    key(&list, "cost_ns"), print_number(timer->cost_ns);
-    putchar('}');
+    json_open(out, "timer", '{');
+    json_text(out, "source", timer->source);
+    write_real(out, "ns_per_tick", timer->ns_per_tick);
+    write_real(out, "resolution_ns", timer->resolution_ns);
+    write_real(out, "cost_ns", timer->cost_ns);
+    json_close(out, '}');
 }
 
-void result_print_json(const struct result *result, const struct binding *bindings) {
-    struct list list = {0}, notes = {0};
-    putchar('{');
-    key(&list, "schema"), putchar('1');
-    key(&list, "kernel"), print_text(program_facts()->name);
-    key(&list, "ranks"), printf("%d", program_ranks());
-    key(&list, "threads"), printf("%d", bindings[0].threads);
-    key(&list, "mpi"), print_library();
-    key(&list, "timer"), print_timer();
-    key(&list, "arguments"), print_arguments();
-    key(&list, "binding"), print_bindings(bindings);
-    key(&list, "model"), print_text(result->model ? result->model : "");
-    key(&list, "checks"), print_checks(result);
-    key(&list, "notes"), putchar('[');
+bool result_write_json(const struct result *result, const struct binding *bindings) {
+    struct json out;
+    json_start(&out, STDOUT_FILENO);
+    json_open(&out, NULL, '{');
+    json_int(&out, "schema", 1);
+    json_text(&out, "kernel", program_facts()->name);
+    json_int(&out, "ranks", program_ranks());
+    json_int(&out, "threads", bindings[0].threads);
+    write_library(&out);
+    write_timer(&out);
+    write_arguments(&out);
+    write_bindings(&out, bindings);
+    json_text(&out, "model", result->model ? result->model : "");
+    write_checks(&out, result);
+    json_open(&out, "notes", '[');
     for (int index = 0; index < result->note_count; index++)
-        next(&notes), print_text(result->notes[index]);
-    putchar(']');
-    key(&list, "passed"), printf(result_passed(result) ? "true" : "false");
-    key(&list, "measurements"), print_measurements(result);
-    printf("}\n");
+        json_text(&out, NULL, result->notes[index]);
+    json_close(&out, ']');
+    json_bool(&out, "passed", result_passed(result));
+    write_measurements(&out, result);
+    json_close(&out, '}');
+    return json_finish(&out) == 0;
 }

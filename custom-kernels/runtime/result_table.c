@@ -112,7 +112,7 @@ static void print_head(const struct binding *bindings) {
         printf("... %d ranks more (--json has them all)\n", program_ranks() - SHOWN);
 }
 
-void result_print_table(const struct result *result, const struct binding *bindings) {
+bool result_print_table(const struct result *result, const struct binding *bindings) {
     print_head(bindings);
     for (int first = 0, last; first < result->row_count; first = last) {
         last = first + 1;
@@ -130,4 +130,5 @@ void result_print_table(const struct result *result, const struct binding *bindi
         printf("check: %s: %s (error %.3g, tolerance %.3g)\n", result->checks[index].what,
                result->checks[index].passed ? "right" : "WRONG", result->checks[index].error,
                result->checks[index].tolerance);
+    return fflush(stdout) == 0 && !ferror(stdout);
 }

@@ -1,7 +1,8 @@
 #include "timer.h"
 
+#include "samples.h"
+
 #include <math.h>
-#include <stdlib.h>
 
 enum { READINGS = 2001, CALIBRATION_NS = 20000000 };
 
@@ -35,11 +36,6 @@ static double calibrate(void) {
     return last > first ? (end - begin) / (double)(last - first) : 0.0;
 }
 
-static int ascending(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Cost and smallest step of back-to-back readings. */
 static void look_at_resolution(void) {
     static double steps[READINGS];
@@ -52,8 +48,7 @@ static void look_at_resolution(void) {
             least = steps[reading];
         before = now;
     }
-    qsort(steps, READINGS, sizeof *steps, ascending);
-    facts.cost_ns = steps[READINGS / 2];
+    facts.cost_ns = summarize(steps, READINGS).median;
     facts.resolution_ns = isinf(least) ? facts.ns_per_tick : least;
 }
 

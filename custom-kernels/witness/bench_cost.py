@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the witness costs: STREAM triad and 8-byte ping-pong, with and without libplumbwitness.so.
 
-Launches come in pairs, one with and one without, in an order drawn anew for each pair (seeded), so that drift and
+Launches come in pairs, one with and one without, in an order drawn for each pair (seeded), so that drift and
 noisy neighbours hit both alike. Printed are the ratio of the medians and the cost with its 95 % interval: the
 Hodges-Lehmann estimate over the paired log ratios and the interval of the signed-rank test, which does not assume any
 distribution.
@@ -30,9 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from plumbline import paths
+from plumbline import mpi, paths
 from plumbline.errors import PlumbError
-from plumbline.launch import launchers
 from plumbline.stacks import manifest as manifests
 
 TIME_LIMIT_S = 120
@@ -69,7 +68,8 @@ def stream_case(manifest: dict[str, Any]) -> Case:
 
 def pingpong_case(manifest: dict[str, Any], iterations: int) -> Case:
     """Two ranks on the first two cores."""
-    start = launchers.prefix(manifest["launcher"], launchers.Layout(nodes=1, ranks_per_node=2), bound=True)
+    launcher = mpi.launcher(manifest, {}, os.environ)
+    start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=os.environ)
     benchmarks = manifest["benchmarks"]
     if "imb-mpi1" in benchmarks:
         options = ["PingPong", "-msglog", "3:3", "-iter", str(iterations), "-iter_policy", "off", "-time", "60"]
@@ -115,7 +115,7 @@ def launch(case: Case, witnessed: bool) -> float:
         left = len(list(Path(folder).glob("*.json")))
         if done.returncode != 0:
             tail = (done.stderr or done.stdout)[-300:]
-            raise PlumbError(f"exit status {done.returncode}: {tail}", case.name, "mend the stack first")
+            raise PlumbError(f"exit status {done.returncode}: {tail}", case.name, "fix the stack first")
         if witnessed and left != case.ranks:
             raise PlumbError(f"{left} witnesses instead of {case.ranks}", case.name, "build the tools: make setup")
         try:

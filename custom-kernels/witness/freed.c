@@ -15,8 +15,8 @@
 #define SLOTS 256
 #define BUSY 1 /* no mapping starts at address 1 */
 
-/* Sampling may take 1/500 of the run plus 5 ms: a program that allocates in its measured loop (an MPI
- * library's temporary buffers) is then sampled less often instead of being slowed down. */
+/* Sampling may take CPU time of 1/500 of the run plus 5 ms: a program that allocates in its measured loop (an
+ * MPI library's temporary buffers) is then sampled less often instead of being slowed down. */
 #define BUDGET_FRACTION 500
 #define BUDGET_NANOSECONDS 5000000LL
 
@@ -36,14 +36,14 @@ static atomic_long untracked_mappings;
 static atomic_int sample_errno;
 static long long started;
 
-static long long now(void) {
+static long long now(clockid_t clock) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
 void freed_start(void) {
-    started = now();
+    started = now(CLOCK_MONOTONIC);
     atomic_store(&watching, true);
 }
 
@@ -60,26 +60,26 @@ static void add_pages(int node, long pages) {
 }
 
 static void sample(uintptr_t start, size_t length) {
-    if (pages_sample(start, length, SAMPLES, add_pages) < 0) {
+    if (pages_sample(start, length, SAMPLES, add_pages) < 0)
         atomic_store(&sample_errno, errno);
-    } else {
+    else
         atomic_fetch_add(&sampled_blocks, 1);
-    }
 }
 
 void freed_block(uintptr_t start, size_t length) {
     static __thread bool inside;
-    if (length < WITNESS_THRESHOLD_BYTES || inside || !witness_is_mine()) {
+    if (length < WITNESS_THRESHOLD_BYTES || inside || !witness_is_mine())
         return;
-    }
     int saved = errno;
     inside = true;
-    long long begin = now();
-    if (atomic_load(&spent) > (begin - started) / BUDGET_FRACTION + BUDGET_NANOSECONDS) {
+    long long run = now(CLOCK_MONOTONIC) - started;
+    if (atomic_load(&spent) > run / BUDGET_FRACTION + BUDGET_NANOSECONDS) {
         atomic_fetch_add(&skipped_blocks, 1);
     } else {
+        /* CPU time: while others have the processor, the sample costs the program nothing */
+        long long begin = now(CLOCK_THREAD_CPUTIME_ID);
         sample(start, length);
-        atomic_fetch_add(&spent, now() - begin);
+        atomic_fetch_add(&spent, now(CLOCK_THREAD_CPUTIME_ID) - begin);
     }
     inside = false;
     errno = saved;
@@ -109,9 +109,8 @@ bool freed_tracks(uintptr_t address) {
     int used = atomic_load_explicit(&slots_used, memory_order_relaxed);
     for (int i = 0; i < used; i++) {
         uintptr_t start = atomic_load(&slots[i].start);
-        if (start > BUSY && address >= start && address - start < atomic_load(&slots[i].length)) {
+        if (start > BUSY && address >= start && address - start < atomic_load(&slots[i].length))
             return true;
-        }
     }
     return false;
 }
@@ -138,12 +137,10 @@ void freed_unmapping(uintptr_t start, size_t length, bool released) {
         uintptr_t slot_end = slot_start + atomic_load(&slots[i].length);
         uintptr_t low = start > slot_start ? start : slot_start;
         uintptr_t high = start + length < slot_end ? start + length : slot_end;
-        if (slot_start <= BUSY || low >= high) {
+        if (slot_start <= BUSY || low >= high)
             continue;
-        }
-        if (released) {
+        if (released)
             freed_block(low, high - low);
-        }
         shrink(&slots[i], low, high);
     }
 }
@@ -152,9 +149,8 @@ void freed_write(struct json *out) {
     json_open(out, "freed_nodes", '{');
     for (int node = 0; node < WITNESS_MAX_NODES; node++) {
         long pages = atomic_load(&node_pages[node]);
-        if (pages > 0) {
+        if (pages > 0)
             json_numbered(out, (unsigned)node, pages);
-        }
     }
     json_close(out, '}');
     json_int(out, "freed_blocks", atomic_load(&sampled_blocks));

@@ -54,9 +54,8 @@ static any_function as_function(void *object) {
 
 static any_function find(_Atomic any_function *slot, const char *name) {
     any_function known = atomic_load_explicit(slot, memory_order_acquire);
-    if (known != NULL || resolving) {
+    if (known != NULL || resolving)
         return known;
-    }
     resolving = true;
     known = as_function(dlsym(RTLD_NEXT, name));
     resolving = false;
@@ -88,19 +87,16 @@ static size_t usable(void *block) {
 
 static void note_block(void *block) {
     size_t size = usable(block);
-    if (size >= WITNESS_THRESHOLD_BYTES) {
+    if (size >= WITNESS_THRESHOLD_BYTES)
         freed_block((uintptr_t)block, size);
-    }
 }
 
 void free(void *block) {
     any_function real = find(&real_free, "free");
-    if (block != NULL && freed_watching()) {
+    if (block != NULL && freed_watching())
         note_block(block);
-    }
-    if (real != NULL) {
+    if (real != NULL)
         ((free_function)real)(block);
-    }
 }
 
 void *realloc(void *block, size_t size) {
@@ -111,32 +107,27 @@ void *realloc(void *block, size_t size) {
     }
     /* The block may move and its old pages go; one that stays is counted twice, on the nodes where it lies.
      */
-    if (block != NULL && freed_watching()) {
+    if (block != NULL && freed_watching())
         note_block(block);
-    }
     return ((realloc_function)real)(block, size);
 }
 
 static void note_mapping(void *mapping, size_t length, int flags) {
-    if ((flags & MAP_FIXED) != 0) {
+    if ((flags & MAP_FIXED) != 0)
         freed_unmapping((uintptr_t)mapping, length, false);
-    }
-    if ((flags & MAP_ANONYMOUS) != 0 && length >= WITNESS_THRESHOLD_BYTES) {
+    if ((flags & MAP_ANONYMOUS) != 0 && length >= WITNESS_THRESHOLD_BYTES)
         freed_mapped((uintptr_t)mapping, length);
-    }
 }
 
 void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
     any_function real = find(&real_mmap, "mmap");
     void *mapping;
-    if (real != NULL) {
+    if (real != NULL)
         mapping = ((mmap_function)real)(address, length, protection, flags, fd, offset);
-    } else {
+    else
         mapping = (void *)syscall(SYS_mmap, address, length, protection, flags, fd, offset);
-    }
-    if (mapping != MAP_FAILED && freed_watching()) {
+    if (mapping != MAP_FAILED && freed_watching())
         note_mapping(mapping, length, flags);
-    }
     return mapping;
 }
 
@@ -145,9 +136,8 @@ void *mmap64(void *address, size_t length, int protection, int flags, int fd, of
 }
 
 int munmap(void *address, size_t length) {
-    if (freed_watching()) {
+    if (freed_watching())
         freed_unmapping((uintptr_t)address, length, true);
-    }
     any_function real = find(&real_munmap, "munmap");
     return real != NULL ? ((munmap_function)real)(address, length)
                         : (int)syscall(SYS_munmap, address, length);
@@ -177,9 +167,8 @@ static any_function finalize_in(void *scope) {
     any_function mine = (any_function)MPI_Finalize;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         any_function found = as_function(dlsym(scope, names[i]));
-        if (found != NULL && found != mine) {
+        if (found != NULL && found != mine)
             return found;
-        }
     }
     return NULL;
 }
@@ -191,9 +180,8 @@ static any_function find_finalize(void) {
     any_function found = finalize_in(RTLD_NEXT);
     struct link_map *object = NULL;
     void *program = dlopen(NULL, RTLD_LAZY);
-    if (found != NULL || program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0) {
+    if (found != NULL || program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0)
         return found;
-    }
     for (; object != NULL && found == NULL; object = object->l_next) {
         bool named = object->l_name != NULL && object->l_name[0] != '\0';
         void *scope = named ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
@@ -207,9 +195,8 @@ static any_function find_finalize(void) {
 
 int MPI_Finalize(void) {
     any_function real = find_finalize();
-    if (witness_is_mine()) {
+    if (witness_is_mine())
         threads_remember();
-    }
     if (real == NULL) {
         static const char line[] = "plumbwitness: the program's MPI_Finalize was not found\n";
         ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);

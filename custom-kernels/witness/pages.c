@@ -8,17 +8,15 @@
 
 size_t page_bytes(void) {
     static size_t bytes;
-    if (bytes == 0) {
+    if (bytes == 0)
         bytes = (size_t)sysconf(_SC_PAGESIZE);
-    }
     return bytes;
 }
 
 /* Asks for the nodes of `count` pages; a page that is not present gets a negative status. */
 static bool query(void **pages, int *status, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         status[i] = -1;
-    }
     return syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) >= 0;
 }
 
@@ -53,9 +51,8 @@ long pages_sample(uintptr_t start, size_t length, size_t samples, page_counter a
     uintptr_t first = start & ~(uintptr_t)(page_bytes() - 1);
     size_t pages =
         (start + length - first) / page_bytes(); /* a page cut at the end belongs to the next block */
-    if (samples > pages) {
+    if (samples > pages)
         samples = pages;
-    }
     double weight = samples == 0 ? 0.0 : (double)pages / (double)samples;
     long added = 0;
     for (size_t from = 0; from < samples; from += BATCH) {
@@ -66,9 +63,8 @@ long pages_sample(uintptr_t start, size_t length, size_t samples, page_counter a
             size_t page = (size_t)(((double)(from + i) + 0.5) * weight);
             address[i] = (void *)(first + page * page_bytes());
         }
-        if (!query(address, status, count)) {
+        if (!query(address, status, count))
             return -1;
-        }
         added += count_batch(status, count, weight, add);
     }
     return added;

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,9 +44,8 @@ static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
 static size_t find_mask_bytes(void) {
     for (size_t size = 128; size <= LARGEST_MASK_BYTES; size *= 2) {
         unsigned char *mask = witness_room(size);
-        if (mask == NULL) {
+        if (mask == NULL)
             break;
-        }
         start_mask_used = get_mask(0, mask, size);
         if (start_mask_used > 0) {
             start_mask = mask;
@@ -67,37 +67,27 @@ static struct thread *thread_at(const struct table *table, size_t index) {
     return (struct thread *)(void *)(table->rooms + index * stride());
 }
 
-static size_t append(char *path, size_t at, const char *text) {
-    size_t length = strlen(text);
-    memcpy(path + at, text, length + 1);
-    return at + length;
-}
-
 /* Takes name and last CPU from /proc/self/task/TID/stat: "TID (name) S ..."; the name may hold anything. */
 static bool read_stat(const char *tid, struct thread *thread) {
     char path[64];
     char text[1024];
-    append(path, append(path, append(path, 0, "/proc/self/task/"), tid), "/stat");
-    if (!read_text(path, text, sizeof text)) {
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/stat", tid);
+    if (!read_text(path, text, sizeof text))
         return false;
-    }
     char *open_bracket = strchr(text, '(');
     char *close_bracket = strrchr(text, ')');
-    if (open_bracket == NULL || close_bracket == NULL) {
+    if (open_bracket == NULL || close_bracket == NULL)
         return false;
-    }
     size_t length = (size_t)(close_bracket - open_bracket) - 1;
-    if (length >= sizeof thread->name) {
+    if (length >= sizeof thread->name)
         length = sizeof thread->name - 1;
-    }
     memcpy(thread->name, open_bracket + 1, length);
     thread->name[length] = '\0';
     char *at = close_bracket + 1;
     for (int field = 3; field < 39; field++) { /* the state, field 3, follows the bracket; 39 is the CPU */
         at = strchr(at + 1, ' ');
-        if (at == NULL) {
+        if (at == NULL)
             return false;
-        }
     }
     thread->last_cpu = atoi(at + 1);
     return true;
@@ -106,15 +96,13 @@ static bool read_stat(const char *tid, struct thread *thread) {
 /* A thread that ends while it is being looked at is left out. */
 static void add_thread(const char *tid, void *context) {
     struct table *table = context;
-    if (table->count == table->capacity) {
+    if (table->count == table->capacity)
         return;
-    }
     struct thread *thread = thread_at(table, table->count);
     thread->tid = (pid_t)atoi(tid);
     thread->mask_used = get_mask(thread->tid, thread->mask, mask_bytes);
-    if (thread->mask_used > 0 && read_stat(tid, thread)) {
+    if (thread->mask_used > 0 && read_stat(tid, thread))
         table->count++;
-    }
 }
 
 struct directory_entry {
@@ -128,9 +116,8 @@ struct directory_entry {
 static void visit_entries(char *buffer, long size, thread_visitor visit, void *context) {
     for (long at = 0; at < size;) {
         struct directory_entry *entry = (struct directory_entry *)(void *)(buffer + at);
-        if (entry->name[0] != '.') {
+        if (entry->name[0] != '.')
             visit(entry->name, context);
-        }
         at += entry->length;
     }
 }
@@ -138,9 +125,8 @@ static void visit_entries(char *buffer, long size, thread_visitor visit, void *c
 static void visit_directory(int directory, thread_visitor visit, void *context) {
     _Alignas(uint64_t) char buffer[4096];
     long size;
-    while ((size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0) {
+    while ((size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0)
         visit_entries(buffer, size, visit, context);
-    }
 }
 
 void threads_visit(thread_visitor visit, void *context) {
@@ -157,7 +143,7 @@ static void add_caller(struct table *table) {
     thread->tid = (pid_t)syscall(SYS_gettid);
     thread->last_cpu = sched_getcpu();
     thread->mask_used = get_mask(0, thread->mask, mask_bytes);
-    append(thread->name, 0, "?");
+    memcpy(thread->name, "?", 2);
     table->count = 1;
 }
 
@@ -168,23 +154,19 @@ static bool capture(struct table *table) {
     table->count = 0;
     table->capacity = threads + SPARE_THREADS;
     table->rooms = witness_room(table->capacity * stride());
-    if (table->rooms != NULL && directory >= 0) {
+    if (table->rooms != NULL && directory >= 0)
         visit_directory(directory, add_thread, table);
-    }
-    if (directory >= 0) {
+    if (directory >= 0)
         close(directory);
-    }
-    if (table->rooms != NULL && table->count == 0) {
+    if (table->rooms != NULL && table->count == 0)
         add_caller(table);
-    }
     return table->rooms != NULL;
 }
 
 void threads_remember(void) {
     int saved = errno;
-    if (remembered.rooms == NULL) {
+    if (remembered.rooms == NULL)
         capture(&remembered);
-    }
     errno = saved;
 }
 
@@ -193,11 +175,9 @@ static void write_mask(struct json *out, const unsigned char *mask, size_t used)
     for (size_t byte = 0; byte < used; byte++) {
         /* The kernel's masks are arrays of longs: on big-endian machines the bytes of each are swapped. */
         size_t at = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? byte : byte ^ (sizeof(long) - 1);
-        for (unsigned bit = 0; bit < 8; bit++) {
-            if ((mask[at] >> bit & 1U) != 0) {
+        for (unsigned bit = 0; bit < 8; bit++)
+            if ((mask[at] >> bit & 1U) != 0)
                 json_int(out, NULL, (long long)(byte * 8 + bit));
-            }
-        }
     }
     json_close(out, ']');
 }
@@ -216,11 +196,9 @@ static bool same_binding(const struct thread *a, const struct thread *b) {
 }
 
 static bool holds(const struct table *table, const struct thread *wanted) {
-    for (size_t i = 0; i < table->count; i++) {
-        if (same_binding(thread_at(table, i), wanted)) {
+    for (size_t i = 0; i < table->count; i++)
+        if (same_binding(thread_at(table, i), wanted))
             return true;
-        }
-    }
     return false;
 }
 
@@ -235,13 +213,10 @@ void threads_write(struct json *out) {
     struct table present = {0, 0, NULL};
     capture(&present);
     json_open(out, "threads", '[');
-    for (size_t i = 0; i < present.count; i++) {
+    for (size_t i = 0; i < present.count; i++)
         write_thread(out, thread_at(&present, i));
-    }
-    for (size_t i = 0; i < remembered.count; i++) {
-        if (!holds(&present, thread_at(&remembered, i))) {
+    for (size_t i = 0; i < remembered.count; i++)
+        if (!holds(&present, thread_at(&remembered, i)))
             write_thread(out, thread_at(&remembered, i));
-        }
-    }
     json_close(out, ']');
 }

@@ -73,17 +73,15 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
 }
 
 static size_t put_text(char *line, size_t at, size_t room, const char *text) {
-    while (*text != '\0' && at < room) {
+    while (*text != '\0' && at < room)
         line[at++] = *text++;
-    }
     return at;
 }
 
 static size_t put_number(char *line, size_t at, long number) {
     char digits[24];
-    if (number < 0) { /* no launcher told the rank */
+    if (number < 0) /* no launcher told the rank */
         return put_text(line, at, at + 1, "-");
-    }
     int first = (int)sizeof digits;
     do {
         digits[--first] = (char)('0' + number % 10);
@@ -96,7 +94,7 @@ static size_t put_number(char *line, size_t at, long number) {
 /* One write of a whole line: those of other threads do not mix with it. */
 static void append_line(const char *function) {
     char line[160];
-    size_t used = put_number(line, 0, launcher_rank());
+    size_t used = put_number(line, 0, rank_number());
     used = put_text(line, used, sizeof line - 1, " ");
     used = put_number(line, used, syscall(SYS_gettid));
     used = put_text(line, used, sizeof line - 1, " ");
@@ -112,9 +110,8 @@ static void append_line(const char *function) {
 
 static void ask_other(const char *tid, void *own_pid) {
     pid_t other = (pid_t)atoi(tid);
-    if (other != (pid_t)syscall(SYS_gettid)) {
+    if (other != (pid_t)syscall(SYS_gettid))
         syscall(SYS_tgkill, *(pid_t *)own_pid, other, WITNESS_ASK);
-    }
 }
 
 static void write_own_line(void) {
@@ -136,11 +133,10 @@ static void answer(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)context;
     int saved = errno;
-    if (witness_is_mine() && info->si_pid == getpid()) { /* asked by the thread that was asked first */
+    if (witness_is_mine() && info->si_pid == getpid()) /* asked by the thread that was asked first */
         write_own_line();
-    } else if (witness_is_mine()) {
+    else if (witness_is_mine())
         write_lines();
-    }
     errno = saved;
 }
 
@@ -157,9 +153,8 @@ static void answer_and_end(int number) {
 static void answer_on_termination(void) {
     struct sigaction present, action = {.sa_handler = answer_and_end, .sa_flags = SA_RESETHAND | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGTERM, NULL, &present) == 0 && present.sa_handler == SIG_DFL) {
+    if (sigaction(SIGTERM, NULL, &present) == 0 && present.sa_handler == SIG_DFL)
         sigaction(SIGTERM, &action, NULL);
-    }
 }
 
 void waiting_start(const char *directory, const char *host, pid_t pid) {

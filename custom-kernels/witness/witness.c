@@ -70,13 +70,11 @@ static bool remember_directory(void) {
 /* Copied, because the program may change its environment. */
 static void remember_plan(void) {
     const char *text = getenv("PLUMB_PLAN");
-    if (text == NULL || text[0] != '{') {
+    if (text == NULL || text[0] != '{')
         return;
-    }
     char *copy = witness_room(strlen(text) + 1);
-    if (copy != NULL) {
+    if (copy != NULL)
         plan = memcpy(copy, text, strlen(text) + 1);
-    }
 }
 
 static void remember_program(void) {
@@ -91,13 +89,12 @@ static __attribute__((constructor)) void start(void) {
         remember_plan();
         remember_program();
         uname(&host);
-        launcher_start();
+        rank_start();
         threads_start();
         usage_start();
         waiting_start(directory, host.nodename, owner);
-        if (hooks_resolve()) {
+        if (hooks_resolve())
             freed_start();
-        }
     }
     errno = saved;
 }
@@ -108,7 +105,7 @@ static int write_document(int fd) {
     json_int(&document, "schema", 1);
     json_text(&document, "host", host.nodename);
     json_int(&document, "pid", owner);
-    launcher_write(&document);
+    rank_write(&document);
     json_text(&document, "program", program);
     json_raw(&document, "plan", plan);
     usage_write(&document); /* first: what follows would count as the program's */
@@ -122,35 +119,29 @@ static int write_document(int fd) {
 /* Complete under its final name or not there at all. */
 static int write_file(const char *path, const char *temporary) {
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0) {
+    if (fd < 0)
         return errno;
-    }
     int fault = write_document(fd);
-    if (close(fd) != 0 && fault == 0) {
+    if (close(fd) != 0 && fault == 0)
         fault = errno;
-    }
-    if (fault == 0 && rename(temporary, path) != 0) {
+    if (fault == 0 && rename(temporary, path) != 0)
         fault = errno;
-    }
-    if (fault != 0) {
+    if (fault != 0)
         unlink(temporary);
-    }
     return fault;
 }
 
 static __attribute__((destructor)) void finish(void) {
     static char path[PATH_BYTES + 512];
     static char temporary[PATH_BYTES + 512];
-    if (!witness_is_mine() || atomic_flag_test_and_set(&written)) {
+    if (!witness_is_mine() || atomic_flag_test_and_set(&written))
         return;
-    }
     int saved = errno;
     freed_stop();
     snprintf(path, sizeof path, "%s/%s.%ld.json", directory, host.nodename, (long)owner);
     snprintf(temporary, sizeof temporary, "%s.part", path);
     int fault = write_file(path, temporary);
-    if (fault != 0) {
+    if (fault != 0)
         complain(path, fault);
-    }
     errno = saved;
 }

@@ -50,15 +50,15 @@ const char *freed_unavailable(void);
  */
 bool hooks_resolve(void);
 
-/* memory.c, usage.c, launcher.c: one key of the document each. */
+/* mapped_memory.c, usage.c, rank.c: one key of the document each. */
 
 void memory_write(struct json *out);
 void usage_start(void);
 void usage_write(struct json *out);
-void launcher_start(void);
-void launcher_write(struct json *out);
+void rank_start(void);
+void rank_write(struct json *out);
 /* -1: no launcher told it. */
-long launcher_rank(void);
+long rank_number(void);
 
 /* threads.c */
 

@@ -31,9 +31,9 @@ CURES = (
         r"Host key verification failed|HOST IDENTIFICATION HAS CHANGED",
         "its host key is not the known one: compare it with the administrator's, then put it into known_hosts",
     ),
-    (r"Could not resolve", "no such host: mend ansible_host in the inventory"),
+    (r"Could not resolve", "no such host: fix ansible_host in the inventory"),
     (r"timed out|refused|No route|unreachable", "nothing answers there: is the host up, and ansible_host right?"),
-    (r"", "can you log in with ssh by hand?"),
+    (r"", "try the same login with ssh yourself"),
 )
 COLOURS = {"ok": "green", "changed": "yellow", "failed": "red", "unreachable": "red"}
 
@@ -65,12 +65,12 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """A task is done; the items of a loop had their own lines."""
-        if "results" not in result._result and not self._told(result):
+        if "results" not in result._result and not self._reported(result):
             self._line(result, "changed" if result._result.get("changed") else "ok")
 
     def v2_runner_item_on_ok(self, result: Any) -> None:
         """An item of a loop is done."""
-        if self._told(result):
+        if self._reported(result):
             return
         self._line(result, "changed" if result._result.get("changed") else "ok", self._get_item_label(result._result))
         self.mark = time.monotonic()
@@ -107,7 +107,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         """An inventory without the groups that the playbook wants."""
         self._display.display("no host matches: does the inventory have the group plumb_login?", color="red")
 
-    def _told(self, result: Any) -> bool:
+    def _reported(self, result: Any) -> bool:
         """Show what a debug task says, as it is; whether it was one."""
         if result._task.action != "ansible.builtin.debug":
             return False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
+from plumbline import schedulers
 
 #: a site, a partition: as ``plumb site init`` takes them
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -20,18 +20,6 @@ STACK = re.compile(r"([a-z]+:)?[A-Za-z0-9][A-Za-z0-9._+@-]*")
 PROGRAM = re.compile(r"(/?[A-Za-z0-9._][A-Za-z0-9._+-]*)(/[A-Za-z0-9._][A-Za-z0-9._+-]*)*")
 #: a file below a folder; what is called otherwise is never carried from machine to machine
 FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=:@-]*(/[A-Za-z0-9][A-Za-z0-9._+=:@-]*)*")
-
-#: what has to be on PATH of the login host for each scheduler
-COMMANDS = {
-    "local": (),
-    "slurm": ("sbatch", "salloc", "srun", "sinfo", "scontrol", "sacct"),
-    "squeue": ("sbatch", "salloc", "srun", "sinfo", "scontrol", "squeue"),
-    "pbs": ("qsub", "qstat", "pbsnodes"),
-    "sge": ("qsub", "qstat", "qhost"),
-    "lsf": ("bsub", "bjobs", "bhosts"),
-    "flux": ("flux",),
-    "ssh": ("ssh",),
-}
 
 
 def faults(values: dict[str, Any]) -> list[str]:
@@ -75,7 +63,7 @@ def _partition(part: dict[str, Any]) -> list[str]:
             found.append(f"{place}: hosts {str(host)!r} cannot be a host's name")
     if part.get("nodes") is not None and int(part["nodes"]) < 1:
         found.append(f"{place}: nodes {part['nodes']} has to be 1 or more")
-    if part.get("scheduler") == "ssh" and not part.get("hosts"):
+    if part.get("scheduler") == schedulers.REMOTE.name and not part.get("hosts"):
         found.append(f"{place}: without a scheduler the nodes have to be named: hosts: [node1, node2]")
     return found + _environment(place, part.get("environment") or {})
 
@@ -90,37 +78,24 @@ def _environment(place: str, variables: dict[str, Any]) -> list[str]:
 
 def commands(partitions: Iterable[dict[str, Any]]) -> list[str]:
     """The programs that the partitions' schedulers need on the login host."""
-    return sorted({program for part in partitions for program in COMMANDS[part.get("scheduler", "local")]})
+    kinds = {part.get("scheduler", "local") for part in partitions}
+    return sorted({program for kind in kinds for program in schedulers.named(kind).programs})
 
 
 def job(part: dict[str, Any], command: list[str], seconds: int) -> list[str]:
     """The argument list that runs ``command`` on one node of a partition, waits, and gives up after ``seconds``."""
     access = [str(option) for option in part.get("access") or []]
-    kind = part["scheduler"]
-    forms = {
-        "slurm": ["srun", "--quiet", "--job-name=plumb-preflight", "--chdir=/", "--nodes=1", "--ntasks=1", "--time=1"],
-        "pbs": ["qsub", "-N", "plumb-preflight", "-j", "oe", "-o", "/dev/null", "-W", "block=true"],
-        "sge": ["qsub", "-N", "plumb-preflight", "-j", "y", "-o", "/dev/null", "-sync", "y", "-b", "y"],
-        "lsf": ["bsub", "-K", "-J", "plumb-preflight", "-o", "/dev/null", "-n", "1", "-W", "1"],
-        "flux": ["flux", "run", "--job-name=plumb-preflight", "-N1", "-n1", "-t", "1m"],
-        "ssh": ["ssh", "-o", "BatchMode=yes"],
-    }
-    forms["squeue"] = forms["slurm"]
-    if kind not in forms:
-        raise AnsibleFilterError(f"scheduler '{kind}' has no jobs")
-    # an interrupt is what these programs cancel their waiting job at
-    arguments = ["timeout", "--signal=INT", "--kill-after=10", str(seconds), *forms[kind], *access]
-    if kind == "ssh":
-        arguments.append(str(part["hosts"][0]))
-    if kind == "pbs":
-        arguments.append("--")
-    return [*arguments, *command]
+    hosts = [str(host) for host in part.get("hosts") or []]
+    # an interrupt is what the schedulers' programs cancel their waiting job at
+    limit = ["timeout", "--signal=INT", "--kill-after=10", str(seconds)]
+    return [*limit, *schedulers.named(part["scheduler"]).on_one_node(access, hosts, command)]
 
 
 def keys(part: dict[str, Any]) -> list[str]:
     """The options of ``plumb site init`` for what a partition of the inventory says beside its name and scheduler."""
     given = [f"--access={option}" for option in part.get("access") or []]
-    given += [f"--srun-mpi={family}={kind}" for family, kind in (part.get("srun_mpi") or {}).items()]
+    for name in schedulers.RANK_LAUNCHERS:
+        given += [f"--{name}-mpi={family}={kind}" for family, kind in (part.get(f"{name}_mpi") or {}).items()]
     given += [f"--env={name}={value}" for name, value in (part.get("environment") or {}).items()]
     for key in ("nodes", "launcher", "max_pending_s", "max_job_s"):
         if part.get(key):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from plumbline import files
@@ -21,11 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stack", default="", metavar="NAME", help="stack that both sides of a gate run on")
     parser.add_argument("--tests", default="", metavar="REGEX", help="tests of the gate, as reframe -n takes them")
     parser.add_argument("--baseline", default="", metavar="SIDE", help="default: where the change left its branch")
-    parser.add_argument("--results", default="", metavar="DIR", help="records of the nights, a folder that is kept")
-    parser.add_argument("--profile", choices=("quick", "full"), default="quick", help="of the nights (default: quick)")
+    parser.add_argument("--results", default="", metavar="DIR", help="kept folder of the nightly records")
+    parser.add_argument(
+        "--profile", choices=("quick", "full"), default="quick", help="of nightly jobs (default: quick)"
+    )
     parser.add_argument("--minutes", type=int, default=60, metavar="M", help="of the gate (default: 60)")
     parser.add_argument(
-        "--cron", default="17 2 * * *", metavar="C", help="GitHub: when nights are (default 17 2 * * *)"
+        "--cron", default="17 2 * * *", metavar="C", help="GitHub: when the nightly job runs (default 17 2 * * *)"
     )
     parser.add_argument(
         "--inconclusive", choices=("warn", "fail"), default="warn", help="what a job with status 2 is (default: warn)"
@@ -38,36 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the pipeline; 0. A file that plumb ci did not write is never replaced."""
-    values = render.Values(
-        tags=tuple(tag.strip() for tag in args.tags.split(",") if tag.strip()),
-        site=args.site,
-        stack=args.stack,
-        tests=args.tests,
-        baseline=args.baseline,
-        results=args.results,
-        profile=args.profile,
-        minutes=args.minutes,
-        cron=args.cron,
-        inconclusive=args.inconclusive,
-        comment=args.comment,
-    )
+    given = {value.name: getattr(args, value.name) for value in dataclasses.fields(render.Values)}
+    tags = tuple(tag.strip() for tag in args.tags.split(",") if tag.strip())
+    values = render.Values(**{**given, "tags": tags})
     text = render.gitlab(values) if args.kind == "gitlab" else render.github(values)
     if args.output is None:
         print(text, end="")
         return 0
     file = args.output / FILES[args.kind]
-    _write(file, text)
+    if file.exists() and not file.read_bytes().startswith(render.MARK.encode()):
+        raise PlumbError("a file that plumb ci did not write", str(file), "move it away, or name another --output")
+    files.write("the pipeline", file, text)
     print(f"written: {file}")
     if args.kind == "gitlab":
         print(f"Add to .gitlab-ci.yml: include: [{{local: {FILES['gitlab']}}}]")
     return 0
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        if file.exists() and not file.read_text(encoding="utf-8").startswith(render.MARK):
-            raise PlumbError("a file that plumb ci did not write", str(file), "move it away, or name another --output")
-        files.replace(file, text)
-    except (OSError, UnicodeDecodeError) as error:
-        what = getattr(error, "strerror", None) or error
-        raise PlumbError(f"cannot write: {what}", str(file), "name a folder that can be written") from error

@@ -1,8 +1,8 @@
-"""Post the gate's Markdown under the merge request, where the job was given a token; nothing of it is ever printed.
+"""Post the gate's Markdown under the merge request, where the job was given a token; no token is ever printed.
 
 Run as ``python -m plumbline.ci.comment FILE``. GitLab: ``PLUMB_COMMENT_TOKEN``, an access token of the project with the
 scope ``api``. GitHub: the job's own ``GITHUB_TOKEN`` with ``pull-requests: write``. Without a token nothing is sent,
-and that is said. A comment that was posted before is replaced, so that a merge request has one, the newest.
+and the job's output says so. A comment that was posted before is replaced, so that a merge request has one, the newest.
 """
 
 from __future__ import annotations
@@ -74,13 +74,15 @@ def place(environment: Mapping[str, str]) -> Place | None:
 
 
 def post(where: Place, text: str) -> str:
-    """Make or replace the comment; raises :class:`PlumbError` without token or answer in it."""
+    """Make or replace the comment; the text of its :class:`PlumbError` holds neither the token nor the answer."""
     body = f"{MARK}\n{text}"
     if len(body) > LONGEST:
-        body = body[:LONGEST].rsplit("\n", 1)[0] + "\n\nCut here: the whole is in the job's artefacts.\n"
+        body = body[:LONGEST].rsplit("\n", 1)[0] + "\n\nCut here: all of it is in the job's artefacts.\n"
     listed = _ask("GET", f"{where.all}?per_page={PAGE}", where.headers)
     if not isinstance(listed, list):
-        raise PlumbError("the list of comments is no list", "plumb ci", "post it by hand: the file is an artefact")
+        raise PlumbError(
+            "the answer is not a list of comments", "plumb ci", "the file is an artefact of the job: post it yourself"
+        )
     old = next((item["id"] for item in listed if str(item.get("body", "")).startswith(MARK)), None)
     if old is None:
         _ask("POST", where.all, where.headers, {"body": body})
@@ -100,7 +102,9 @@ def _ask(method: str, address: str, headers: dict[str, str], body: dict[str, str
     except urllib.error.HTTPError as error:
         raise PlumbError(f"the comment was refused with status {error.code}", "plumb ci", "check the token") from None
     except (OSError, ValueError):
-        raise PlumbError("no answer that can be read", "plumb ci", "is the server's interface reachable?") from None
+        raise PlumbError(
+            "no answer, or none that can be read", "plumb ci", "check that its API can be reached"
+        ) from None
 
 
 def _need(environment: Mapping[str, str], name: str) -> str:
@@ -112,7 +116,7 @@ def _need(environment: Mapping[str, str], name: str) -> str:
 
 def _checked(address: str) -> str:
     if not address.startswith(("https://", "http://127.0.0.1:")):
-        raise PlumbError("the interface is not reached by https", "plumb ci", "a token is not sent in the clear")
+        raise PlumbError("the address of the API is not https", "plumb ci", "a token is not sent in the clear")
     return address.rstrip("/")
 
 

@@ -72,12 +72,12 @@ gate() {
 }
 
 nightly() {
-    local status=0 alarm=0 options=()
+    local status=0 alarm=0 options=() results=()
     setup
     [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE")
-    [ -z "${PLUMB_CI_RESULTS:-}" ] || export PLUMB_RESULTS=$PLUMB_CI_RESULTS
-    plumb campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
-    plumb history --json >"$out/history.jsonl" || alarm=$?
+    [ -z "${PLUMB_CI_RESULTS:-}" ] || results+=("--results=$PLUMB_CI_RESULTS")
+    plumb "${results[@]}" campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
+    plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
     case $alarm in
     0) ;;

@@ -55,7 +55,7 @@ class Values:
         for name in ("site", "stack", "tests", "baseline", "results"):
             _plain(name, getattr(self, name))
         if not _CRON.fullmatch(self.cron):
-            raise PlumbError(f"'{self.cron}' is no schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
+            raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
         if not 1 <= self.minutes <= 1440:
             raise PlumbError(f"{self.minutes} minutes", "plumb ci --minutes", "from 1 to 1440")
 
@@ -175,7 +175,7 @@ def _keep(name: str) -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Lists are indented below their key, and nothing is written as a reference to something before."""
+    """Lists are indented below their key, and no value is written as a reference to an earlier one."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

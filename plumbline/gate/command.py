@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline import jobs
+from plumbline import files, jobs
 from plumbline.errors import PlumbError
-from plumbline.gate import judge, page, pairs_file, records_source, report
-from plumbline.gate.sequential import Rule
-from plumbline.gate.validity import Series
+from plumbline.gate import decide, documents, from_csv, from_records, page
+from plumbline.gate.decide import Verdict
+from plumbline.gate.pairs import Pairs
+from plumbline.gate.rules import MARGINS
+from plumbline.pages.page import render
+from plumbline.statistics.sequential import Rule
+from plumbline.verdicts import EXIT, worst
 
 #: options that only a live gate has, as argparse calls them
 LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "first_fail", "resume")
@@ -40,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--common", action="store_true", help="compare what both can run, whatever the candidate lost")
     parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
-    parser.add_argument("--tolerance", type=float, default=0.01, help="slowdown that may pass (default 0.01: 1 %%)")
-    parser.add_argument("--must-detect", type=float, default=0.05, help="slowdown that must not (default 0.05: 5 %%)")
+    parser.add_argument("--tolerance", type=float, help="slowdown that may pass (default 0.01: 1 %%)")
+    parser.add_argument("--must-detect", type=float, help="slowdown that must not (default 0.05: 5 %%)")
     parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
     parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
@@ -54,20 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge given numbers (a JSON line per series, the closing line on stderr) or measure (progress, table, closing
-    line); 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID (and bad input).
+    """Judge given numbers, or measure; 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
 
-    Bad input does not end with the 2 of other subcommands: a CI that tolerates INCONCLUSIVE must not tolerate it.
+    Given numbers: a JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """
-    try:
-        rule = Rule(args.tolerance, args.must_detect)
-        _check(args)
-        if args.records or args.pairs:
-            return _given(args, rule)
-        return _live(args, rule)
-    except PlumbError as error:
-        print(f"plumb: {error}", file=sys.stderr)
-        return judge.EXIT["INVALID"]
+    _check(args)
+    rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None})
+    return _given(args, rule) if args.records or args.pairs else _live(args, rule)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -83,7 +79,8 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
     if args.pairs and args.baseline:
         raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
-    if args.resume and (args.baseline or set(live) - {"--resume", "--minutes", "--first-fail"}):
+    begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
+    if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
         cure = "leave out all but --minutes, --first-fail and files"
         raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
@@ -93,27 +90,24 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    if args.pairs:
-        series = pairs_file.read(args.pairs, args.better)
-    else:
-        series = records_source.read(args.records, args.baseline)
-    verdicts = judge.judge(series, rule)
-    _write_all(args, series, verdicts, rule, [])
+    pairs = from_csv.read(args.pairs, args.better) if args.pairs else from_records.read(args.records, args.baseline)
+    verdicts = decide.decide(pairs, rule)
+    _write_all(args, pairs, verdicts, rule, [])
     print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
-    print(closing(verdicts), file=sys.stderr)
-    return judge.EXIT[judge.worst(verdicts)]
+    print(documents.closing(verdicts), file=sys.stderr)
+    return EXIT[worst(documents.states(verdicts))]
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run  # not above: what judges numbers need not load the launch driver
-    from plumbline.gate.live import Stop
+    from plumbline.gate import run, session, setup  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate.measure import Stop
 
     def say(line: str) -> None:
         print(line, flush=True)
 
     folder = args.resume
     if folder is None:
-        wanted = run.Wanted(
+        request = setup.Request(
             args.baseline,
             args.candidate,
             args.stack,
@@ -126,13 +120,13 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
             args.work,
             _repeat(args),
         )
-        folder = run.prepare(wanted, say)
-    if jobs.needed(run.partition(folder)):
+        folder = setup.prepare(request, say)
+    if jobs.needed(setup.partition_of(session.peek(folder))):
         return run.in_job(folder, _of_the_job(args), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
-    _write_all(args, outcome.series, outcome.verdicts, rule, outcome.facts)
-    print(f"\n{closing(outcome.verdicts)}", flush=True)
-    return judge.EXIT[judge.worst(outcome.verdicts)]
+    _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)
+    print(f"\n{documents.closing(outcome.verdicts)}", flush=True)
+    return EXIT[worst(documents.states(outcome.verdicts))]
 
 
 def _of_the_job(args: argparse.Namespace) -> list[str]:
@@ -150,7 +144,7 @@ def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
     found = ["plumb", "gate"]
     for name in ("baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes"):
         value = getattr(args, name)
-        if value is not None and (name, value) not in (("tolerance", 0.01), ("must_detect", 0.05)):
+        if value is not None:
             found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     flags = [f"--{name.replace('_', '-')}" for name in ("common", "first_fail") if getattr(args, name)]
     return (*found, *flags)
@@ -158,35 +152,16 @@ def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
 
 def _write_all(
     args: argparse.Namespace,
-    series: Sequence[Series],
-    verdicts: Sequence[judge.Verdict],
+    pairs: Sequence[Pairs],
+    verdicts: Sequence[Verdict],
     rule: Rule,
     facts: Sequence[tuple[str, str]],
 ) -> None:
     for target, text in (
-        (args.json, lambda: report.document(verdicts, rule, facts)),
-        (args.junit, lambda: report.junit(verdicts, rule)),
-        (args.markdown, lambda: report.markdown(verdicts, rule)),
-        (args.html, lambda: page.page(series, verdicts, rule, facts)),
+        (args.json, lambda: documents.document(verdicts, rule, facts)),
+        (args.junit, lambda: documents.junit(verdicts, rule)),
+        (args.markdown, lambda: documents.markdown(verdicts, rule)),
+        (args.html, lambda: render("gate", page.document(pairs, verdicts, rule, facts))),
     ):
         if target:
-            _write(target, text())
-
-
-def closing(verdicts: Sequence[judge.Verdict]) -> str:
-    """The one line for people: the worst verdict, how many of each, and the first reason."""
-    state = judge.worst(verdicts)
-    counts = Counter(item.verdict for item in verdicts)
-    line = f"gate: {state}: " + ", ".join(f"{counts[name]} {name}" for name in judge.EXIT if counts[name])
-    if state == "PASS":
-        blind = max(item.detectable or 0.0 for item in verdicts)
-        return f"{line}; slowdowns of {judge.percent(blind)} and more are ruled out in every series"
-    first = next(item for item in verdicts if item.verdict == state)
-    return f"{line}; {first.series}: {first.reason}"
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PlumbError(f"cannot write: {error.strerror}", str(file), "name a file that can be written") from error
+            files.write("the verdicts", target, text())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline import units
-from plumbline.gate.judge import Verdict, percent
-from plumbline.gate.live import Contest, Metric
-from plumbline.gate.sequential import CAP
+from plumbline.gate.decide import Verdict
+from plumbline.gate.measure import Contest, FigureState
+from plumbline.statistics.sequential import CAP
+from plumbline.units import human_seconds, percent
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -20,7 +20,7 @@ WIDTH = 44
 def short_names(contests: Sequence[Contest]) -> list[str]:
     """Test, parameters and placement of each; the full name where that would name two."""
     records = [item.records[0] for item in contests]
-    found = [f"{summary.short_name(record)} {record['placement']['name']}" for record in records]
+    found = [f"{summary.name(record.variant)} {record.placement.name}" for record in records]
     return [name if found.count(name) == 1 else item.name for name, item in zip(found, contests, strict=True)]
 
 
@@ -31,35 +31,35 @@ class Progress:
         self.contests = contests
         self.names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
         self.width = min(WIDTH, max(map(len, self.names.values()), default=0))
-        metrics = [figure["name"] for item in contests for figure in item.records[0]["variant"]["figures"]]
-        self.figure = max(map(len, metrics), default=0)
+        names = [figure.name for item in contests for figure in item.records[0].variant.figures]
+        self.figure_width = max(map(len, names), default=0)
         self.decided = {item.position for item in contests if not item.open()}
         self.seconds = 0.0
 
-    def line(self, contest: Contest, metrics: list[Metric], done: int, repeated: bool, seconds: float) -> str:
+    def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
         """One pair: how many there are, the variant, each figure's state, what is left; ``seconds`` is what it took."""
-        if all(metric.decided for metric in metrics):
+        if all(figure.decided for figure in figures):
             self.decided.add(contest.position)
         self.seconds += seconds
-        cells = "  ".join(self._metric(metric) for metric in metrics)
+        cells = "  ".join(self._figure(figure) for figure in figures)
         name = summary.shorten(self.names[contest.position], self.width)
         decided = f"{len(self.decided)}/{len(self.contests)} decided"
         line = f"pair {done:>4}  {decided}  {self._left(done):<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
 
-    def _metric(self, metric: Metric) -> str:
-        ratio = "–" if metric.ratio is None else f"{metric.ratio:.4f}"
-        low_high = "" if metric.interval is None else f"({metric.interval[0]:.4f} to {metric.interval[1]:.4f})"
-        return f"{metric.name:<{self.figure}} {ratio:>7} {low_high:<18} {metric.pairs:>2} {metric.state:<12}"
+    def _figure(self, figure: FigureState) -> str:
+        ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"
+        low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
+        return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {figure.state:<12}"
 
     def _left(self, done: int) -> str:
         pairs = sum(CAP - item.kept for item in self.contests if item.position not in self.decided)
-        return f"≤ {units.human_seconds(pairs * self.seconds / done)}" if pairs else ""
+        return f"≤ {human_seconds(pairs * self.seconds / done)}" if pairs else ""
 
     def _again(self, contest: Contest) -> str:
         """That the last pair is measured again, and whose launch was disturbed; the record tells by what."""
         sides = zip(("baseline", "candidate"), contest.launches[-1], strict=True)
-        return f"; again: {' and '.join(side for side, launch in sides if launch['disturbed'])} disturbed"
+        return f"; again: {' and '.join(side for side, launch in sides if launch.disturbed)} disturbed"
 
 
 def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
@@ -67,24 +67,23 @@ def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
     rows = []
     position = 0
     for contest, name in zip(contests, short_names(contests), strict=True):
-        for figure in contest.records[0]["variant"]["figures"]:
-            rows.append(_row(name, figure["name"], found[position], contest))
+        for figure in contest.records[0].variant.figures:
+            rows.append(_row(name, figure.name, found[position], contest))
             position += 1
     lines = [table(HEADER, rows, right=("ratio", "pairs", "again", "ruled out from")), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
-    flagged = [sum(pair[side]["disturbed"] for pair in pairs) for side in (0, 1)]
-    aside = sum(contest.aside for contest in contests)
+    flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
+    replaced = sum(contest.replaced for contest in contests)
     lines.append(
-        f"{len(pairs)} pairs, {aside} of them measured again; disturbed launches: {flagged[0]} of the baseline, "
+        f"{len(pairs)} pairs, {replaced} of them measured again; disturbed launches: {flagged[0]} of the baseline, "
         f"{flagged[1]} of the candidate"
     )
     return "\n".join(lines)
 
 
 def _row(name: str, figure: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
-    blind = percent(verdict.detectable) if verdict.verdict == "PASS" and verdict.detectable is not None else "–"
     interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
     ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
     margins = f"{percent(verdict.rule.tolerance)}, {percent(verdict.rule.must_detect)}" if verdict.rule else "–"
-    pairs = str(verdict.pairs)
-    return name, figure, verdict.verdict, ratio, interval, pairs, str(contest.aside), blind, margins
+    counts = str(verdict.pairs), str(contest.replaced)
+    return name, figure, verdict.verdict, ratio, interval, *counts, verdict.ruled_out or "–", margins

@@ -8,8 +8,7 @@ from typing import Any
 
 from plumbline import schemas, site
 from plumbline.errors import PlumbError
-from plumbline.gate.sequential import Rule
-from plumbline.site.site import read_yaml
+from plumbline.statistics.sequential import Rule
 
 #: of a site's folder
 FILE = "gate.yaml"
@@ -21,7 +20,7 @@ def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
     file = given or site.folder(name) / FILE
     if given is None and not file.is_file():
         return [], ""
-    document = read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
+    document = schemas.read_yaml(file, "rules of the gate", "give a file of rules, docs/gate.md shows one")
     schemas.check("gate", document, str(file))
     for position, entry in enumerate(document["rules"]):
         for key in ("test", "variant", "figure"):
@@ -29,7 +28,7 @@ def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
                 re.compile(entry.get(key, ""))
             except re.error as error:
                 what = f"rule {position + 1}: '{entry[key]}' is no regular expression: {error}"
-                raise PlumbError(what, str(file), "mend it") from error
+                raise PlumbError(what, str(file), "correct it") from error
     return list(document["rules"]), str(file)
 
 

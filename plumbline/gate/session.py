@@ -7,7 +7,6 @@ files are replaced whole. A crash therefore loses at most the pair in flight.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -15,25 +14,29 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, provenance
+from plumbline import files, provenance, schedulers
 from plumbline.errors import PlumbError
-from plumbline.history.series import fingerprint
-from plumbline.launch import driver
 from plumbline.records import store, suite
+from plumbline.records.model import Record
+from plumbline.schedulers import names
 from plumbline.stacks import manifest as manifests
+from plumbline.statistics.sequential import Rule
 
-Record = dict[str, Any]
 STATE = "state.json"
 
 
 @dataclass(frozen=True)
 class Session:
-    """What does not change while a gate is measured. ``couples``: of each variant the baseline's description and the
-    candidate's, with their margins; ``notes``: what is not compared, and why."""
+    """What does not change while a gate is measured.
+
+    ``rule`` is that of every figure without margins of its own. ``couples``: of each variant the baseline's description
+    and the candidate's, with their margins; ``notes``: what is not compared, and why.
+    """
 
     name: str
     site: str
     seed: int
+    rule: Rule
     baseline: str
     candidate: str
     couples: list[list[dict[str, Any]]]
@@ -46,9 +49,9 @@ def circumstances(stacks: list[str]) -> dict[str, Any]:
     """What must be the same when a gate goes on: suite, stacks, nodes, and how the host is set."""
     return {
         "commit": suite.describe(),
-        "stacks": {name: driver.stack_sha256(manifests.load(name)) for name in stacks},
-        "nodes": os.environ.get("SLURM_JOB_NODELIST") or provenance.host_name(),
-        "environment": fingerprint(provenance.collect()),
+        "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},
+        "nodes": names.fold(schedulers.current(os.environ).hosts(os.environ) or [schedulers.host_name()]),
+        "environment": provenance.fingerprint(provenance.collect()),
     }
 
 
@@ -60,7 +63,7 @@ def before_a_job(known: dict[str, Any]) -> dict[str, Any]:
 def save(folder: Path, session: Session) -> None:
     """Write the state of a new gate."""
     refuse_used(folder)
-    _replace(folder / STATE, json.dumps(asdict(session), indent=1) + "\n")
+    files.write("the state of the gate", folder / STATE, json.dumps(asdict(session), indent=1) + "\n")
 
 
 def refuse_used(folder: Path) -> None:
@@ -75,11 +78,12 @@ def peek(folder: Path) -> Session:
     if not folder.is_dir():
         raise PlumbError("no such folder", str(folder), "give the folder that plumb gate named when it began")
     try:
-        session = Session(**json.loads(file.read_text(encoding="utf-8")))
+        document = json.loads(file.read_text(encoding="utf-8"))
+        session = Session(**{**document, "rule": Rule(**document["rule"])})
     except OSError as error:
         cure = "give the folder that plumb gate named when it began"
         raise PlumbError(f"no gate to resume: {error.strerror}", str(file), cure) from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError, PlumbError) as error:
         raise PlumbError(f"not the state of a gate: {error}", str(file), "start a new gate") from error
     return session
 
@@ -94,7 +98,7 @@ def load(folder: Path) -> Session:
             raise PlumbError(what, str(folder), "pairs from before and after cannot be mixed: start a new gate")
     if None in session.circumstances.values():
         session = replace(session, circumstances=now)
-        _replace(folder / STATE, json.dumps(asdict(session), indent=1) + "\n")
+        files.write("the state of the gate", folder / STATE, json.dumps(asdict(session), indent=1) + "\n")
     return session
 
 
@@ -112,36 +116,27 @@ def read_pairs(folder: Path, position: int) -> list[Record] | None:
     file = pairs_file(folder, position)
     if not file.exists():
         return None
-    found = list(store.read_file(file))
-    for item in found:
+    found: list[Record] = []
+    for item in store.read(file):
         if isinstance(item, store.Damage):
             raise PlumbError(f"damaged record: {item.reason}", str(file), "start a new gate")
+        found.append(item)
     if len(found) != 2:
         raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")
-    counts = {len(item["launches"]) for item in found if not isinstance(item, store.Damage)}
-    if len(counts) != 1:
+    if len(found[0].launches) != len(found[1].launches):
         raise PlumbError("the records do not have equally many launches", str(file), "start a new gate")
-    return [item for item in found if not isinstance(item, store.Damage)]
+    return found
 
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep a second process out of ``folder``; the lock ends with this process, however it ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
-    except OSError as error:
-        raise PlumbError(f"cannot write: {error.strerror}", str(folder), "name a folder that can be written") from error
-    with lock as stream:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            held.enter_context(files.lock(folder / "lock", wait=False))
+        except BlockingIOError as error:
             raise PlumbError("another gate runs in this folder", str(folder), "wait for it, or take another") from error
+        except OSError as error:
+            cure = "name a folder that can be written"
+            raise PlumbError(f"cannot write: {error.strerror}", str(folder), cure) from error
         yield
-
-
-def _replace(file: Path, text: str) -> None:
-    try:
-        files.replace(file, text)
-    except OSError as error:
-        raise PlumbError(f"cannot write: {error.strerror}", str(file), "make room or permission") from error

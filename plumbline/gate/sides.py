@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths
+from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
@@ -51,31 +51,36 @@ def resolve(role: str, given: str, stack: str | None) -> Side:
     return Side(role, stack, commit)
 
 
-def make(side: Side, build: Build | None = None) -> dict[str, Any]:
+def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
     """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
 
-    A copy whose stack was installed anew is built anew. Programs against the standard MPI ABI are not among them.
+    A copy whose stack was reinstalled is built again. Programs against the standard MPI ABI are not among them. Of two
+    gates that install the same commit at once, one waits for the other and then finds it installed.
     """
     base = manifests.load(side.stack)
     if side.commit is None:
         return base
+    with files.lock(_commits() / f"{side.commit}.lock"):
+        return _install_commit(side, side.commit, base, build or kernels_of_stack.build)
+
+
+def _install_commit(side: Side, commit: str, base: dict[str, Any], build: Build) -> dict[str, Any]:
+    """The manifest of ``commit`` built against the stack ``base``; the caller holds the lock of the commit."""
     rest = {key: value for key, value in base["benchmarks"].items() if value["suite"] != KERNELS}
     if side.measured in manifests.names():
         made = manifests.load(side.measured)
         kernels = {key: value for key, value in made["benchmarks"].items() if value["suite"] == KERNELS}
         if made == _copy(base, side, rest | kernels) and not manifests.problems(made):
             return made
-    source = checkout(side.commit) / kernels_of_stack.FOLDER
+    source = checkout(commit) / kernels_of_stack.FOLDER
     if not source.is_dir():
-        raise PlumbError(
-            f"commit {side.commit[:12]} has no {source.name}", "its files", "name a commit that has kernels"
-        )
+        raise PlumbError(f"commit {commit[:12]} has no {source.name}", "its files", "name a commit that has kernels")
     home = paths.stacks() / side.measured
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
-    kernels = (build or kernels_of_stack.build)(base, source, home / "kernels")
+    kernels = build(base, source, home / "kernels")
     if not kernels:
-        raise PlumbError(f"commit {side.commit[:12]} has no kernels", str(source), "name a commit that has some")
+        raise PlumbError(f"commit {commit[:12]} has no kernels", str(source), "name a commit that has some")
     made = _copy(base, side, rest | kernels)
     manifests.save(made)
     return made
@@ -85,9 +90,13 @@ def _copy(base: dict[str, Any], side: Side, benchmarks: dict[str, Any]) -> dict[
     return {**base, "name": side.measured, "benchmarks": benchmarks}
 
 
+def _commits() -> Path:
+    return paths.build() / "commits"
+
+
 def checkout(commit: str) -> Path:
     """The files of ``commit`` below ``build/commits``; an unfinished extraction never counts."""
-    folder = paths.build() / "commits" / commit
+    folder = _commits() / commit
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import campaign, paths, schemas
+from plumbline import campaign, files, paths, schemas
 from plumbline.errors import PlumbError
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
@@ -41,8 +41,7 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     ``SITE:PARTITION``; without it, the one that claims this host.
     """
     prefix = folder / "reframe"
-    shutil.rmtree(prefix, ignore_errors=True)
-    prefix.mkdir(parents=True)
+    files.make_anew(prefix)
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, stacks))})$"]
     command += ["-n", tests] if tests else ["-t", "quick"]

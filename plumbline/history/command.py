@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from plumbline import units
 from plumbline.errors import PlumbError
 from plumbline.history import series as source
-from plumbline.history.series import Series
-from plumbline.records import query, store
+from plumbline.history.series import Series, course_document, direction
+from plumbline.records import query
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
-    from plumbline.gate.confirm import Answer
-    from plumbline.history.changes import Course, Settings
+    from plumbline.history.confirm import Answer
+    from plumbline.statistics.changes import Course, Settings
 
 #: exit statuses, those of the gate: nothing slower, an alarm that nothing has confirmed yet (with --confirm: that is
-#: confirmed), input that says nothing
-QUIET, ALARM, INVALID = 0, 1, 3
+#: confirmed)
+QUIET, ALARM = 0, 1
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 
@@ -43,46 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Follow every series; 0 without a slowdown, 1 with an alarm, 3 for invalid input.
+    """Follow every series; 0 without a slowdown, 1 with an alarm.
 
     With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2.
     """
-    from plumbline.history.changes import Settings  # not above: scipy takes longer to load than most commands to run
+    from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
 
-    try:
-        settings = Settings(min_effect=args.min_effect, persist=args.persist)
-        if args.series:
-            return _file(args, settings)
-        return _records(args, settings)
-    except PlumbError as error:
-        print(f"plumb: {error}", file=sys.stderr)
-        return INVALID
-
-
-def report(series: Series, course: Course, settings: Settings) -> dict[str, Any]:
-    """The JSON line of a series. ``ratio`` is after over before, ``smallest_visible`` a fraction."""
-    return {
-        "series": series.name,
-        "points": len(series.values),
-        "better": series.better,
-        "alarms": [
-            {
-                "index": series.index[change.index],
-                "seen_at": series.index[change.seen_at],
-                "ratio": round(change.ratio, 6),
-                "direction": direction(series.better, change.ratio),
-            }
-            for change in course.changes
-        ],
-        "smallest_visible": None if course.smallest_visible is None else round(course.smallest_visible, 4),
-        "min_effect": settings.min_effect,
-        "persist": settings.persist,
-    }
-
-
-def direction(better: str, ratio: float) -> str:
-    """``worse`` or ``better``."""
-    return "worse" if (ratio > 1) == (better == "lower") else "better"
+    settings = Settings(min_effect=args.min_effect, persist=args.persist)
+    return _file(args, settings) if args.series else _records(args, settings)
 
 
 def _file(args: argparse.Namespace, settings: Settings) -> int:
@@ -92,11 +60,11 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         )
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
-    from plumbline.history.changes import follow
+    from plumbline.statistics.changes import follow
 
     alarmed = False
     for series in source.read(args.series, args.better):
-        line = report(series, follow(series.values, settings), settings)
+        line = course_document(series, follow(series.values, settings), settings)
         print(json.dumps(line))
         alarmed |= _worse(line)
     return ALARM if alarmed else QUIET
@@ -105,7 +73,7 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
 def _records(args: argparse.Namespace, settings: Settings) -> int:
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
-    from plumbline.history.changes import follow
+    from plumbline.statistics.changes import follow
 
     rows, damages = query.records(query.Selection(site=args.site, test=args.test))
     for damage in damages:
@@ -114,7 +82,7 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     courses = [(series, follow(series.values, settings)) for series in found]
-    lines = [report(series, course, settings) for series, course in courses]
+    lines = [course_document(series, course, settings) for series, course in courses]
     answers = _confirm(courses, settings, args.json) if args.confirm else {}
     for place, answer in answers.items():
         lines[place]["confirmation"] = {"state": answer.state, "text": answer.text}
@@ -133,8 +101,8 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
 
 def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bool) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
-    from plumbline.gate import confirm  # measuring needs the launch driver; looking at history does not
-    from plumbline.gate.sequential import Rule
+    from plumbline.history import confirm  # measuring needs the launch driver; looking at history does not
+    from plumbline.statistics.sequential import Rule
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
@@ -145,15 +113,15 @@ def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bo
     for place, (series, course) in enumerate(courses):
         last = course.changes[-1] if course.changes else None
         if last is not None and direction(series.better, last.ratio) == "worse":
-            good, bad = (store.find(series.index[index]) for index in (last.index - 1, last.index))
-            say(f"confirming: {series.name}, slower since {bad['id']}")
+            good, bad = (query.find(series.index[index]) for index in (last.index - 1, last.index))
+            say(f"confirming: {series.name}, slower since {bad.id}")
             answers[place] = confirmer.answer(confirm.Alarm(series.name, series.key["figure"], good, bad))
     return answers
 
 
 def _status(answers: dict[int, Answer]) -> int:
     """That of the worst answer, in the order of the gate's verdicts."""
-    from plumbline.gate.confirm import STATUS
+    from plumbline.history.confirm import STATUS
 
     order = list(STATUS)
     states = sorted((answer.state for answer in answers.values()), key=order.index)

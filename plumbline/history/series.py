@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plumbline import csv_input
+from plumbline import csv_input, provenance
 from plumbline.errors import PlumbError
-from plumbline.records.rows import Row, as_row, is_valid
+from plumbline.records.model import AnyRecord
+
+if TYPE_CHECKING:
+    from plumbline.statistics.changes import Course, Settings
 
 COLUMNS = ("series", "index", "value")
-#: what of a record's ``host`` makes series of their own when it changes
-ENVIRONMENT = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
 #: parts of a series' key that its name tells where they differ between series
 LABELS = ("site", "partition", "nodes", "environment")
 
@@ -43,31 +43,13 @@ def read(file: Path, better: str) -> list[Series]:
     Raises :class:`PlumbError` with file and line.
     """
     found: dict[str, Series] = {}
-    rows = csv_input.rows(file, "series")
-    places = _places(csv_input.header(rows), file)
-    width = max(places) + 1
-    for line, row in rows:
-        where = f"{file}:{line}"
-        if len(row) < width:
-            raise PlumbError(f"{len(row)} columns", where, f"give {', '.join(COLUMNS)}")
-        name, index, value = (row[place].strip() for place in places)
-        _append(found, name, index, value, better, where)
-    if not found:
-        raise PlumbError("no series", str(file), "nothing was measured, so nothing can be said")
+    for where, row in csv_input.table(file, "series", (COLUMNS,)):
+        _append(found, row, better, where)
     return list(found.values())
 
 
-def _places(names: list[str], file: Path) -> list[int]:
-    for column in COLUMNS:
-        if names.count(column) != 1:
-            what = f"no column '{column}'" if column not in names else f"two columns '{column}'"
-            raise PlumbError(what, f"{file}:1", f"the first line is {','.join(COLUMNS)}")
-    return [names.index(column) for column in COLUMNS]
-
-
-def _append(found: dict[str, Series], name: str, index: str, value: str, better: str, where: str) -> None:
-    if not name:
-        raise PlumbError("the series has no name", where, "fill the column")
+def _append(found: dict[str, Series], row: dict[str, str], better: str, where: str) -> None:
+    name, index, value = (row[column] for column in COLUMNS)
     number = _number(index, "index", where)
     measured = _number(value, "value", where)
     if measured <= 0:
@@ -86,35 +68,35 @@ def _number(text: str, column: str, where: str) -> Index:
     try:
         number: Index = int(text) if text.isdecimal() else float(text)
     except ValueError:
-        raise PlumbError(f"{column} '{text}' is not a number", where, "mend that line") from None
+        raise PlumbError(f"{column} '{text}' is not a number", where, "correct that line") from None
     if not math.isfinite(number):
         raise PlumbError(f"{column} '{text}' is not finite", where, "leave out what is no measurement")
     return number
 
 
-def of_records(records: Iterable[Row | dict[str, Any]], test: str | None = None) -> list[Series]:
+def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
     """The series of verified, complete, valid ``records`` (rows or whole ones, oldest first), sorted by name.
 
-    A series is of one site, partition, node set, environment (:func:`fingerprint`), stack, test variant and figure.
-    Its index is the records' ids. ``test`` keeps the tests whose names begin so.
+    A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), stack, test
+    variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin so.
     """
     found: dict[str, Series] = {}
-    for row in map(as_row, records):
-        if (test and not row.test.startswith(test)) or not is_valid(row):
+    for row in records:
+        if (test and not row.variant.test.startswith(test)) or not row.is_valid:
             continue
         for figure in row.figures:
             if not math.isfinite(figure.value) or figure.value <= 0:
                 continue
             key = {
-                "test": row.test,
-                "variant": row.variant,
+                "test": row.variant.test,
+                "variant": row.variant.name,
                 "figure": figure.name,
                 "unit": figure.unit,
                 "stack": row.stack.name,
                 "site": row.site,
                 "partition": row.partition,
                 "nodes": sorted(row.nodes),
-                "environment": fingerprint(row.host),
+                "environment": provenance.fingerprint(row.host),
             }
             name = json.dumps(key, sort_keys=True)
             series = found.setdefault(name, Series(name, figure.better, unit=figure.unit, key=key))
@@ -127,12 +109,6 @@ def of_records(records: Iterable[Row | dict[str, Any]], test: str | None = None)
     return sorted(everything, key=lambda series: series.name)
 
 
-def fingerprint(host: dict[str, Any]) -> str:
-    """Eight hexadecimal digits of the environment: :data:`ENVIRONMENT` of ``record['host']``."""
-    text = json.dumps([host.get(name) for name in ENVIRONMENT])
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
 def label(key: dict[str, Any], differing: Sequence[str]) -> str:
     """A series' name: variant, stack and figure, and the ``differing`` ones of :data:`LABELS`."""
     parts = [key["variant"], key["stack"], key["figure"]]
@@ -140,3 +116,32 @@ def label(key: dict[str, Any], differing: Sequence[str]) -> str:
         value = key[name]
         parts.append("+".join(value) if isinstance(value, list) else value)
     return " ".join(parts)
+
+
+def direction(better: str, ratio: float) -> str:
+    """``worse`` or ``better``: what a series became whose values are ``ratio`` times those before."""
+    return "worse" if (ratio > 1) == (better == "lower") else "better"
+
+
+def course_document(series: Series, course: Course, settings: Settings) -> dict[str, Any]:
+    """What a series did, as JSON for ``plumb history`` and the report.
+
+    ``ratio`` is after over before, ``smallest_visible`` a fraction.
+    """
+    return {
+        "series": series.name,
+        "points": len(series.values),
+        "better": series.better,
+        "alarms": [
+            {
+                "index": series.index[change.index],
+                "seen_at": series.index[change.seen_at],
+                "ratio": round(change.ratio, 6),
+                "direction": direction(series.better, change.ratio),
+            }
+            for change in course.changes
+        ],
+        "smallest_visible": None if course.smallest_visible is None else round(course.smallest_visible, 4),
+        "min_effect": settings.min_effect,
+        "persist": settings.persist,
+    }

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import statistics
 from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
-from plumbline.records.rows import of_record
-from plumbline.records.select import find, select
+from plumbline.records.model import Benchmark, Figure, Limit, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
 from plumbline.topology.machine import Machine
 
 
-def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expected: References) -> None:
+def settle(record: Record, facts: dict[str, Any], host: Machine, expected: References) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
@@ -22,15 +20,14 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
     says so. So is one that lacks a figure, unless that is optional and no launch has it. The verdict is the worst of
     its figures against their references in ``expected``.
     """
-    launches = record["launches"]
-    reasons = [f"launch {item['order']}: {reason}" for item in launches for reason in item["reasons"]]
-    if not launches:
+    reasons = [f"launch {launch.order}: {reason}" for launch in record.launches for reason in launch.reasons]
+    if not record.launches:
         reasons = ["no launch finished"]
-    elif all(item.get("superseded") for item in launches):
+    elif not record.counting():
         reasons = reasons or ["every launch was disturbed and measured again"]
-    found: list[dict[str, Any]] = []
-    verdict = "unreferenced"
-    record["verified"] = not reasons
+    found: list[Figure] = []
+    verdict: Verdict = "unreferenced"
+    record.verified = not reasons
     if not reasons:
         try:
             found = [_figure(wanted, record, facts, host) for wanted in _reported(record)]
@@ -38,61 +35,50 @@ def settle(record: dict[str, Any], facts: dict[str, Any], host: Machine, expecte
             verdict = _judge(found, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
-    record["figures"] = found
-    record["reasons"] = reasons
-    record["verdict"] = "invalid" if reasons else verdict
+    record.figures = found
+    record.reasons = reasons
+    record.verdict = "invalid" if reasons else verdict
 
 
-def _reported(record: dict[str, Any]) -> list[dict[str, Any]]:
+def _reported(record: Record) -> list[WantedFigure]:
     """The figures to work out: all of the variant's but the optional ones that no launch reports."""
-    launches = [launch for launch in record["launches"] if not launch.get("superseded")]
-    wanted = record["variant"]["figures"]
-    return [one for one in wanted if not one.get("optional") or any(find(one, launch) for launch in launches)]
+    launches = record.counting()
+    return [one for one in record.variant.figures if not one.optional or any(launch.find(one) for launch in launches)]
 
 
-def _figure(wanted: dict[str, Any], record: dict[str, Any], facts: dict[str, Any], host: Machine) -> dict[str, Any]:
-    chosen = [select(wanted, launch) for launch in record["launches"] if not launch.get("superseded")]
-    samples = [item["value"] for item in chosen]
-    value = statistics.median(samples)
-    used = packages_used(record["plan"], host)
-    directions = record["variant"]["context"].get("directions", 1)
-    known = {**limits.reach(record["plan"], host), **limits.kind(chosen[0]["params"]), "unit": chosen[0]["unit"]}
-    limit = limits.of(wanted["metric"], facts, used, record["placement"]["nodes"], directions, **known)
+def _figure(wanted: WantedFigure, record: Record, facts: dict[str, Any], host: Machine) -> Figure:
+    chosen = [launch.measurement(wanted) for launch in record.counting()]
+    figure = Figure.of(wanted.name, chosen)
+    used = packages_used(record.plan, host)
+    directions = record.variant.context.get("directions", 1)
+    known = {**limits.reach(record.plan, host), **limits.kind(chosen[0].params), "unit": figure.unit}
+    limit = limits.of(wanted.metric, facts, used, record.placement.nodes, directions, **known)
     if limit is not None:
-        limit["percent"] = round(100 * value / limit["value"], 2)
-    return {
-        "name": wanted["name"],
-        "value": value,
-        "unit": chosen[0]["unit"],
-        "better": chosen[0]["better"],
-        "launches": len(samples),
-        "samples": samples,
-        "limit": limit,
-        "reference": None,
-    }
+        figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
+    return figure
 
 
-def _judge(found: list[dict[str, Any]], record: dict[str, Any], expected: References) -> str:
+def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:
     """The verdict of the worst figure, each of which is given its reference."""
     verdicts = set()
-    row = of_record(record)
     for figure in found:
-        match = expected.resolve(row, figure["name"])
-        figure["reference"] = match.of_record() if match else None
+        match = expected.resolve(record, figure.name)
+        figure.reference = match.of_record() if match else None
         verdicts.add(judge(figure, match.entry if match else None))
-    return next((name for name in ("below", "above", "within") if name in verdicts), "unreferenced")
+    worst: tuple[Verdict, ...] = ("below", "above", "within")
+    return next((verdict for verdict in worst if verdict in verdicts), "unreferenced")
 
 
-def _faults(found: list[dict[str, Any]]) -> list[str]:
+def _faults(found: list[Figure]) -> list[str]:
     faults = []
     for figure in found:
-        if not all(math.isfinite(sample) and sample >= 0 for sample in figure["samples"]):
-            faults.append(f"{figure['name']} is not a finite number")
-        limit = figure["limit"]
-        if limit and max(figure["samples"]) > limit["value"] * limits.TOLERANCE:
+        if not all(math.isfinite(sample) and sample >= 0 for sample in figure.samples):
+            faults.append(f"{figure.name} is not a finite number")
+        limit, most = figure.limit, max(figure.samples)
+        if limit and most > limit.value * limits.TOLERANCE:
             faults.append(
-                f"{figure['name']} {max(figure['samples']):.0f} {figure['unit']} is above the physical limit "
-                f"{limit['value']:.0f} {limit['unit']} ({limit['method']})"
+                f"{figure.name} {most:.0f} {figure.unit} is above the physical limit "
+                f"{limit.value:.0f} {limit.unit} ({limit.method})"
             )
     return faults
 
@@ -114,9 +100,9 @@ def packages_used(plan: dict[str, Any], host: Machine) -> float | None:
     return sum(share[index] for index in wanted) if wanted <= share.keys() else None
 
 
-def check_stream_rule(benchmark: dict[str, Any], host: Machine) -> None:
+def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:
     """STREAM's own rule: each array at least four times the sum of the last-level caches of the node it runs on."""
-    elements = benchmark.get("facts", {}).get("array_elements")
+    elements = benchmark.facts.get("array_elements")
     if elements is None:
         raise PlumbError("STREAM's array size is not recorded", "stack manifest", "install the stack again")
     if elements * 8 < 4 * host.last_level_cache_bytes:

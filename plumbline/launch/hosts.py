@@ -11,15 +11,14 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, provenance
+from plumbline import files, mpi, provenance, schedulers
 from plumbline.errors import PlumbError
-from plumbline.launch import launchers, process
+from plumbline.launch import process
 from plumbline.witness.compare_nodes import same_host
 
 #: seconds in which every node must have answered
@@ -34,18 +33,17 @@ def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
     named = tuple(partition.get("hosts", ()))
     where = f"partition {partition['name']}"
     if not named:
-        if nodes > 1 and partition["scheduler"] in ("local", "ssh"):
+        if nodes > 1 and schedulers.named(partition["scheduler"]).hosts_are_named:
             cure = "name them in site.yaml: hosts: [node1, node2]"
             raise PlumbError(f"{nodes} nodes asked, and neither a scheduler nor hosts gives them", where, cure)
         return ()
-    here = socket.gethostname()
-    own = next((name for name in named if same_host(name, here)), None)
-    if own is None:
-        cure = f"its hosts are {', '.join(named)}: start it on one of them, or set scheduler: ssh"
-        raise PlumbError(f"this host, {here}, is none of the partition's", where, cure)
+    ordered = _this_first(named)
+    if not ordered:
+        cure = f"its hosts are {', '.join(named)}: start it on one of them, or set scheduler: {schedulers.REMOTE.name}"
+        raise PlumbError(f"this host, {socket.gethostname()}, is none of the partition's", where, cure)
     if nodes > len(named):
         raise PlumbError(f"{nodes} nodes asked, hosts names {len(named)}", where, "name more, or ask for fewer")
-    return (own, *(name for name in named if name != own))[:nodes] if nodes > 1 else ()
+    return ordered[:nodes] if nodes > 1 else ()
 
 
 def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -53,37 +51,19 @@ def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 
     Without them the launcher would deal the ranks over the whole job.
     """
-    found = allocated(environment)
-    here = socket.gethostname()
-    own = next((name for name in found if same_host(name, here)), None)
-    if own is None or len(found) <= nodes:
-        return ()
-    return (own, *(name for name in found if name != own))[:nodes]
+    found = schedulers.current(environment).hosts(environment)
+    return _this_first(found)[:nodes] if len(found) > nodes else ()
 
 
-def allocated(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The hosts of this job as the scheduler tells them, each once; none where it does not.
-
-    Slurm: SLURM_JOB_NODELIST by scontrol(1). PBS: a line a slot in PBS_NODEFILE. LSF: words of LSB_HOSTS. Grid Engine:
-    the first word of each line of PE_HOSTFILE.
-    """
-    found: list[str] = []
-    if "SLURM_JOB_NODELIST" in environment and shutil.which("scontrol"):
-        command = ["scontrol", "show", "hostnames", environment["SLURM_JOB_NODELIST"]]
-        found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30).stdout.split()
-    elif "LSB_HOSTS" in environment:
-        found = environment["LSB_HOSTS"].split()
-    else:
-        for name in ("PBS_NODEFILE", "PE_HOSTFILE"):
-            file = Path(environment.get(name, ""))
-            if file.is_file():
-                found = [line.split()[0] for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return tuple(dict.fromkeys(found))
+def _this_first(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    """``hosts`` with this one first; none if it is none of them."""
+    own = next((name for name in hosts if same_host(name, socket.gethostname())), None)
+    return (own, *(name for name in hosts if name != own)) if own else ()
 
 
 def collect(
-    launcher: dict[str, Any],
-    layout: launchers.Layout,
+    launcher: mpi.Launcher,
+    layout: mpi.Layout,
     exported: tuple[str, ...],
     environment: Mapping[str, str],
     folder: Path,
@@ -93,17 +73,16 @@ def collect(
     A node that does not answer has an element with ``missing``, the reason, and its name if that is known.
     ``folder`` lies on a file system of all nodes. Raises what :func:`process.run` does.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    files.make_anew(folder)
     single = dataclasses.replace(layout, ranks_per_node=1, round_robin=False)
-    start = launchers.prefix(launcher, single, True, exported)
+    start = launcher.command(single, bound=True, exported=exported, environment=environment)
     command = [*start.arguments, sys.executable, "-m", "plumbline.launch.hosts", str(folder)]
     ended = process.run(command, {**environment, **start.environment}, folder, PATIENCE_S)
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
     lost = layout.nodes - len(found)
     if lost > 0:
         seen = [item["hostname"] for item in found]
-        names: list[str | None] = list(unseen(layout.hosts or allocated(environment), seen))
+        names: list[str | None] = list(unseen(layout.hosts or schedulers.current(environment).hosts(environment), seen))
         why = f"no answer: {_why(ended, folder)}"
         found += [{"hostname": name, "missing": why} for name in (names + [None] * lost)[:lost]]
     else:

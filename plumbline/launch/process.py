@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from plumbline.launch import waiting
 
@@ -35,7 +36,7 @@ class Interrupted(Exception):
 class Ended:
     """How a launch ended. ``waiting`` tells, for one ended by its time limit, where its ranks and processes waited."""
 
-    status: str  # ok, failed, timeout
+    status: Literal["ok", "failed", "timeout"]
     exit_code: int | None
     wall_s: float
     waiting: list[str] = field(default_factory=list)

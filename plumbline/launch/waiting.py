@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.witness.text import counted
+from plumbline import mpi
+from plumbline.witness.text import numbered
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h
 ASK = signal.SIGRTMIN + 12
 #: seconds that the processes together have for their answers
 PATIENCE_S = 1.0
-#: variables that name the rank, as in custom-kernels/witness/launcher.c
-RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 STATES = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
 
 
@@ -48,11 +47,10 @@ class Process:
         threads = len(list((proc / "task").iterdir()))
         items = (proc / "environ").read_bytes().decode(errors="replace").split("\0")
         environment = dict(item.split("=", 1) for item in items if "=" in item)
-        rank = next((environment[n] for n in RANK_NAMES if environment.get(n, "").isdigit()), None)
         answer = None
         if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(proc):
             answer = folder / environment.get("PLUMB_WITNESS_DIR", "") / f"{os.uname().nodename}.{pid}.waiting"
-        return cls(pid, name, state, channel, threads, None if rank is None else int(rank), answer)
+        return cls(pid, name, state, channel, threads, mpi.rank(environment), answer)
 
     def ask(self) -> None:
         """Ask the witness inside for its calls; one that has ended meanwhile has nothing to say."""
@@ -101,7 +99,7 @@ def calls(folder: Path) -> list[str]:
         where = " and ".join(sorted({call for _, _, call in lines if call != "-"})) or "no MPI call"
         if lines and lines[0][0] != "-":
             ranks.setdefault(where, []).append(int(lines[0][0]))
-    return [f"{counted('rank', found)} in {where}" for where, found in sorted(ranks.items(), key=lambda i: min(i[1]))]
+    return [f"{numbered('rank', found)} in {where}" for where, found in sorted(ranks.items(), key=lambda i: min(i[1]))]
 
 
 def _lines(answer: Path) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from plumbline import units
 from plumbline.limits import peaks
+from plumbline.topology import placements
 from plumbline.topology.machine import Machine
 
 #: metrics of the STREAM kernels, all bounded by the memory channels: STREAM's rule keeps its arrays out of the caches
@@ -67,9 +68,12 @@ def is_of(metric: str, names: tuple[str, ...]) -> bool:
 def kind(params: dict[str, Any]) -> dict[str, Any]:
     """What a measurement with ``params`` is of: a sweep over a ``working_set``, or a ``message`` that crosses nodes.
 
-    A message has a size in ``bytes``; where pairs of ranks have a ``class``, only those of ``pair:node`` cross.
+    A message has a size in ``bytes``; where pairs of ranks have a ``class``, only those of two nodes cross.
     """
-    message = params["class"] == "pair:node" if "class" in params else "bytes" in params
+    message = "bytes" in params
+    if "class" in params:
+        distance = placements.find(params["class"])
+        message = distance is not None and distance.nodes > 1
     return {"working_set": params.get(WORKING_SET), "message": message}
 
 

@@ -27,19 +27,10 @@ PATIENCE = 20
 VIRTUAL = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "bochs", "hyper-v", "virtual")
 #: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
 VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
+#: flags that a record names
 SIMD = {
-    "sse2",
-    "sse4_2",
-    "avx",
-    "avx2",
-    "fma",
-    "avx512f",
-    "avx512dq",
-    "avx512vl",
-    "avx512_bf16",
-    "asimd",
-    "sve",
-    "sve2",
+    *("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "avx512_bf16"),
+    *("asimd", "sve", "sve2"),
 }
 #: lines of ``scontrol show config`` that decide where a job's processes may run
 SLURM = ("TaskPlugin", "TaskPluginParam", "SelectType", "SelectTypeParameters", "ProctrackType", "MpiDefault")
@@ -169,10 +160,7 @@ class Reader:
 
 def limits() -> Dict[str, Any]:
     """Everything that can be read of this host for its physical limits; what is not told is absent."""
-    found = memory()
-    found.update(core())
-    found.update(links())
-    return found
+    return {**memory(), **core(), **links()}
 
 
 def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/system/cpu")) -> Dict[str, Any]:
@@ -384,10 +372,8 @@ class Node:
         packages, cores = set(), set()
         threads = self.reader.names(base, "cpu[0-9]*/topology")
         for folder in threads:
-            package = self.reader.text(folder + "/physical_package_id")
-            packages.add(package)
-            siblings = self.reader.text(folder + "/thread_siblings_list") or folder
-            cores.add(siblings)
+            packages.add(self.reader.text(folder + "/physical_package_id"))
+            cores.add(self.reader.text(folder + "/thread_siblings_list") or folder)
         found = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
         return {key: self.known(key, value or None, base) for key, value in found.items()}
 
@@ -397,17 +383,20 @@ class Node:
         for folder in self.reader.names("sys/devices/system/node", "node[0-9]*"):
             size = self.reader.memory(folder + "/meminfo")
             distances = (self.reader.text(folder + "/distance") or "").split()
-            nodes.append(
-                {
-                    "node": int(folder.rsplit("node", 1)[1]),
-                    "cpus": self.reader.text(folder + "/cpulist") or "",
-                    "memory_mib": None if size is None else size >> 20,
-                    "distances": [int(word) for word in distances],
-                }
-            )
+            nodes.append({
+                "node": int(folder.rsplit("node", 1)[1]),
+                "cpus": self.reader.text(folder + "/cpulist") or "",
+                "memory_mib": None if size is None else size >> 20,
+                "distances": [int(word) for word in distances],
+            })  # fmt: skip
         if not nodes:
             self.missing["numa"] = "/sys/devices/system/node: no NUMA node is listed"
         return nodes
+
+    def numa_node(self, device: str) -> Optional[int]:
+        """The NUMA node of a device; the kernel says -1 for one that is near to no node in particular."""
+        number = self.reader.number(device + "/numa_node")
+        return number if number is not None and number >= 0 else None
 
     def nics(self) -> List[Dict[str, Any]]:
         """Network interfaces but the loopback; ``physical`` ones have a device below them."""
@@ -418,16 +407,14 @@ class Node:
             device = self.reader.root / folder / "device"
             driver = device / "driver"
             speed = self.reader.number(folder + "/speed")
-            found.append(
-                {
-                    "name": folder.rsplit("/", 1)[1],
-                    "physical": device.exists(),
-                    "driver": driver.resolve().name if driver.is_symlink() else None,
-                    "speed_mbit": speed if speed and speed > 0 else None,
-                    "state": self.reader.text(folder + "/operstate"),
-                    "numa": _numa_node(self.reader.number(folder + "/device/numa_node")),
-                }
-            )
+            found.append({
+                "name": folder.rsplit("/", 1)[1],
+                "physical": device.exists(),
+                "driver": driver.resolve().name if driver.is_symlink() else None,
+                "speed_mbit": speed if speed and speed > 0 else None,
+                "state": self.reader.text(folder + "/operstate"),
+                "numa": self.numa_node(folder + "/device"),
+            })  # fmt: skip
         return found
 
     def hcas(self) -> List[Dict[str, Any]]:
@@ -443,14 +430,12 @@ class Node:
                 }
                 for port in self.reader.names(folder + "/ports", "[0-9]*")
             ]
-            found.append(
-                {
-                    "name": folder.rsplit("/", 1)[1],
-                    "type": self.reader.text(folder + "/hca_type"),
-                    "numa": _numa_node(self.reader.number(folder + "/device/numa_node")),
-                    "ports": ports,
-                }
-            )
+            found.append({
+                "name": folder.rsplit("/", 1)[1],
+                "type": self.reader.text(folder + "/hca_type"),
+                "numa": self.numa_node(folder + "/device"),
+                "ports": ports,
+            })  # fmt: skip
         return found
 
     def gpus(self) -> List[Dict[str, Any]]:
@@ -459,15 +444,13 @@ class Node:
         for folder in self.reader.names("sys/bus/pci/devices"):
             kind = self.reader.text(folder + "/class") or ""
             if kind.startswith("0x03"):
-                found.append(
-                    {
-                        "address": folder.rsplit("/", 1)[1],
-                        "class": kind[2:6],
-                        "vendor": self.reader.text(folder + "/vendor"),
-                        "device": self.reader.text(folder + "/device"),
-                        "numa": _numa_node(self.reader.number(folder + "/numa_node")),
-                    }
-                )
+                found.append({
+                    "address": folder.rsplit("/", 1)[1],
+                    "class": kind[2:6],
+                    "vendor": self.reader.text(folder + "/vendor"),
+                    "device": self.reader.text(folder + "/device"),
+                    "numa": self.numa_node(folder),
+                })  # fmt: skip
         return found
 
     def knobs(self) -> Dict[str, Any]:
@@ -551,11 +534,11 @@ class Node:
     def limits(self) -> Dict[str, Any]:
         """Facts for physical limits; why those that every site wants are absent."""
         found = limits()
-        reason = no_memory_tables() or "the firmware's tables do not tell it for all modules alike"
-        for key in ("memory_channels_per_package", "memory_mts", "memory_bytes_per_transfer"):
-            if key not in found:
-                self.missing["limits." + key] = reason
+        memory_reason = no_memory_tables() or "the firmware's tables do not tell it for all modules alike"
         for key, why in (
+            ("memory_channels_per_package", memory_reason),
+            ("memory_mts", memory_reason),
+            ("memory_bytes_per_transfer", memory_reason),
             ("core_ghz", "cpufreq does not tell the highest clock"),
             ("simd_bits", "no CPU flag tells it"),
             ("link_gbit", "no active link tells its rate"),
@@ -563,11 +546,6 @@ class Node:
             if key not in found:
                 self.missing["limits." + key] = why
         return found
-
-
-def _numa_node(number: Optional[int]) -> Optional[int]:
-    """The kernel says -1 for a device that is near to no node in particular."""
-    return number if number is not None and number >= 0 else None
 
 
 def distribution(reader: Reader) -> Optional[str]:
@@ -581,7 +559,7 @@ def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Pat
     now, monotonic = time.time(), time.monotonic()
     reader = Reader(root)
     node = Node(reader)
-    facts = {
+    return {
         "schema": 1,
         "host": name,
         "job": job,
@@ -592,22 +570,23 @@ def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Pat
         "distribution": node.known("distribution", distribution(reader), "etc/os-release"),
         "virtual": reader.virtual(),
         "cpu": node.cpu(),
-    }  # type: Dict[str, Any]
-    facts.update(node.counts())
-    facts["smt"] = node.known("smt", reader.smt(), "sys/devices/system/cpu/smt/active")
-    facts["cpus_online"] = node.known("cpus_online", reader.text("sys/devices/system/cpu/online"))
-    facts["memory_bytes"] = node.known("memory_bytes", reader.memory(), "proc/meminfo")
-    facts["numa"] = node.numa()
-    facts["cgroup"] = reader.cgroup()
-    facts["load"] = node.known("load", reader.load(), "proc/loadavg")
-    facts["nics"], facts["hcas"], facts["gpus"] = node.nics(), node.hcas(), node.gpus()
-    facts["knobs"] = node.knobs()
-    facts["limits"] = node.limits()
-    facts["mount"] = node.mount(output)
-    facts["tools"] = node.tools()
-    facts["scheduler"] = node.scheduler()
-    facts["missing"] = node.missing
-    return facts
+        **node.counts(),
+        "smt": node.known("smt", reader.smt(), "sys/devices/system/cpu/smt/active"),
+        "cpus_online": node.known("cpus_online", reader.text("sys/devices/system/cpu/online")),
+        "memory_bytes": node.known("memory_bytes", reader.memory(), "proc/meminfo"),
+        "numa": node.numa(),
+        "cgroup": reader.cgroup(),
+        "load": node.known("load", reader.load(), "proc/loadavg"),
+        "nics": node.nics(),
+        "hcas": node.hcas(),
+        "gpus": node.gpus(),
+        "knobs": node.knobs(),
+        "limits": node.limits(),
+        "mount": node.mount(output),
+        "tools": node.tools(),
+        "scheduler": node.scheduler(),
+        "missing": node.missing,
+    }
 
 
 def write(file: Path, text: str) -> None:

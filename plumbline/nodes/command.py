@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.site import write
+from plumbline.schedulers import Node, names
 from plumbline.views.table import table
 
-if TYPE_CHECKING:
-    from plumbline.nodes.states import Node
-
-# ClusterShell and the reading of facts take as long to import as all the rest, and plumb launch starts before
-# measurements: each action imports what it needs.
+# Comparing and reading facts take long to import, and plumb launch starts before measurements: each action imports what
+# it needs.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     facts = actions.add_parser("facts", help="collect the facts of nodes, by one job: DIR/HOST.json and HOST.xml")
     state = actions.add_parser("states", help="the nodes of a partition, usable or not, and why")
     for action in (facts, state):
-        action.add_argument("--scheduler", default="local", choices=write.schedulers(), help="default: local")
+        action.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
         action.add_argument(
             "--partition", help="the scheduler's partition or queue, unless an --access option names it"
         )
         action.add_argument(
             "--access", action="append", default=[], metavar="OPTION", help="scheduler option, repeated"
         )
-        action.add_argument("--hosts", action="append", default=[], metavar="A,B", help="hosts of scheduler ssh")
+        text = f"hosts of scheduler {schedulers.REMOTE.name}"
+        action.add_argument("--hosts", action="append", default=[], metavar="A,B", help=text)
     which = facts.add_mutually_exclusive_group()
     which.add_argument("--nodes", type=int, metavar="N", help="any N nodes (default: all that can be used)")
     which.add_argument("--node", action="append", default=[], metavar="A", help="this node, repeated; node[1-4] too")
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(args: argparse.Namespace) -> int:
-    from plumbline.nodes import compare, everywhere, names, read, states
+    from plumbline.nodes import collect, compare, read
 
     queue = _queue(args)
     if args.nodes is not None and args.nodes < 1:
@@ -61,21 +60,22 @@ def _facts(args: argparse.Namespace) -> int:
     hosts = _hosts(args)
     passed: list[Node] = []
     count = args.nodes or 1
-    if args.scheduler == "ssh":
+    scheduler = schedulers.named(args.scheduler)
+    if scheduler.hosts_are_named and not scheduler.is_one_host:
         chosen = chosen or hosts[: args.nodes]
         if not chosen:
-            raise PlumbError("scheduler ssh needs hosts", "plumb nodes facts", "give --hosts A,B")
-    elif not chosen and args.nodes is None and args.scheduler != "local":
-        nodes = states.states(args.scheduler, queue)
+            raise PlumbError(f"scheduler {scheduler.name} needs hosts", "plumb nodes facts", "give --hosts A,B")
+    elif not chosen and args.nodes is None and scheduler.has_jobs:
+        nodes = schedulers.nodes(scheduler, queue)
         passed = [node for node in nodes if not node.usable]
-        chosen = states.usable(nodes)
+        chosen = [node.name for node in nodes if node.usable]
         if not chosen:
             raise PlumbError("no node can be used", f"partition {queue or 'default'}", "see plumb nodes states")
-    request = everywhere.Request(
+    request = collect.Request(
         scheduler=args.scheduler, output=args.output.resolve(), queue=queue, access=args.access, nodes=chosen,
         count=count, python=args.python, limit=args.limit,
     )  # fmt: skip
-    done = everywhere.collect(request)
+    done = collect.collect(request)
     try:
         found = read.folder(request.output)
     except PlumbError as error:
@@ -84,8 +84,7 @@ def _facts(args: argparse.Namespace) -> int:
         raise
     for node in passed:
         print(f"{node.name}: not asked: {node.state}{f' ({node.reason})' if node.reason else ''}")
-    absent = compare.compare(found).differences[: len(found.silent) + len(found.damaged) + 1]
-    absent = [item for item in absent if not item.what]
+    absent = [item for item in compare.compare(found).differences if not item.what]
     for item in absent:
         print(item.line())
     if done.status != 0:
@@ -95,13 +94,10 @@ def _facts(args: argparse.Namespace) -> int:
 
 
 def _states(args: argparse.Namespace) -> int:
-    from plumbline.nodes import states
-
-    queue = _queue(args)
-    nodes = states.states(args.scheduler, queue, _hosts(args))
-    good = len(states.usable(nodes))
+    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args))
+    good = sum(node.usable for node in nodes)
     if args.json:
-        print(json.dumps([node.row() for node in nodes], indent=1))
+        print(json.dumps([dataclasses.asdict(node) for node in nodes], indent=1))
         return 0
     rows = [
         (node.name, node.state, "yes" if node.usable else "no", node.reason)
@@ -141,14 +137,10 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _queue(args: argparse.Namespace) -> str | None:
-    from plumbline.nodes import names
-
     if args.partition is not None:
         names.partition(args.partition, "--partition")
-    return names.queue(args.scheduler, args.partition, args.access)
+    return schedulers.named(args.scheduler).queue(args.partition, args.access)
 
 
 def _hosts(args: argparse.Namespace) -> list[str]:
-    from plumbline.nodes import names
-
     return [name for text in args.hosts for name in names.expand(text, "--hosts")]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from plumbline.nodes import names
 from plumbline.nodes.read import Facts
+from plumbline.schedulers import names
 
 #: sizes of memory that differ by less are the same: firmware reserves a little more or less
 MEMORY = 0.01

@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.nodes import names, states
+from plumbline.schedulers import names
 
-#: for every partition that jobs are pinned in: ``PLUMB_NODE=cpu=node7,gpu=node9``
-VARIABLE = "PLUMB_NODE"
-#: schedulers that take a node by name and fill up a job of several with others
-ABLE = ("slurm", "squeue", "ssh")
+#: for every partition that jobs are pinned in: ``PLUMB_PIN_JOBS=cpu=node7,gpu=node9``
+VARIABLE = "PLUMB_PIN_JOBS"
 
 
 def of(partition: str, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -25,18 +24,6 @@ def of(partition: str, environment: Mapping[str, str] = os.environ) -> str | Non
         if name == partition:
             return names.host(node, VARIABLE)
     return None
-
-
-def access(part: dict[str, Any], environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The scheduler's option for it; none where nothing was chosen, or where :func:`hosts` says it."""
-    node = of(part["name"], environment)
-    return [f"--nodelist={node}"] if node and part["scheduler"] in ("slurm", "squeue") else []
-
-
-def hosts(part: dict[str, Any], environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The hosts of scheduler ssh, the chosen one first."""
-    node = of(part["name"], environment)
-    return sorted(part.get("hosts", []), key=lambda host: host != node)  # a stable sort
 
 
 def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
@@ -70,21 +57,21 @@ def turn(document: dict[str, Any], asked: str) -> dict[str, str]:
     number, count = map(int, asked.split("/"))
     found = {}
     for part in document["partitions"]:
-        if part["scheduler"] == "local" and count == 1:
+        if count == 1 and schedulers.named(part["scheduler"]).is_one_host:
             continue
         usable = _usable(part)
         if len(usable) < count:
             what = f"{len(usable)} nodes can be used ({names.fold(usable)}), not {count}" if usable else "no node is up"
-            raise PlumbError(what, f"partition {part['name']}", "ask for fewer, or mend nodes (plumb nodes states)")
+            raise PlumbError(what, f"partition {part['name']}", "ask for fewer, or repair nodes (plumb nodes states)")
         found[part["name"]] = usable[(number - 1) % count]
     return found
 
 
 def _usable(part: dict[str, Any]) -> list[str]:
-    if part["scheduler"] not in ABLE:
-        what = f"jobs of {part['scheduler']} cannot be put on a node that is named"
-        raise PlumbError(
-            what, f"partition {part['name']}", "give the scheduler's own option: plumb campaign -- -J OPTION"
-        )
-    queue = names.queue(part["scheduler"], None, part.get("access", []))
-    return states.usable(states.states(part["scheduler"], queue, part.get("hosts", [])))
+    scheduler = schedulers.named(part["scheduler"])
+    if not scheduler.can_pin:
+        what = f"jobs of {scheduler.name} cannot be put on a node that is named"
+        cure = "give the scheduler's own option: plumb campaign -- -J OPTION"
+        raise PlumbError(what, f"partition {part['name']}", cure)
+    queue = scheduler.queue(None, part.get("access", []))
+    return [node.name for node in schedulers.nodes(scheduler, queue, part.get("hosts", [])) if node.usable]

@@ -9,8 +9,8 @@ from typing import Any
 
 from plumbline import schemas
 from plumbline.errors import PlumbError
-from plumbline.nodes import names
-from plumbline.nodes.everywhere import JOB
+from plumbline.nodes.collect import JOB
+from plumbline.schedulers import names
 
 
 @dataclass
@@ -93,7 +93,7 @@ def _job(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise PlumbError(f"cannot read: {error.strerror}", str(file), "mend its permissions") from None
+        raise PlumbError(f"cannot read: {error.strerror}", str(file), "correct its permissions") from None
     try:
         job = json.loads(text)
         sound = isinstance(job, dict) and {"job", "asked", "size", "began", "ended"} <= set(job)

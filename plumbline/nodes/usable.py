@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Mapping
 from typing import Any
 
+from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.nodes import names, states
+from plumbline.schedulers import Node, Scheduler
 
-#: ``PLUMB_NODES=1``, or for single partitions ``PLUMB_NODES=cpu=1,gpu=4``
-VARIABLE = "PLUMB_NODES"
-#: schedulers whose nodes plumbline.nodes.states can ask for
-ASKED = ("slurm", "squeue", "pbs", "lsf", "flux")
+#: variable of ReFrame's tests: ``-S max_nodes=1``, or for single partitions ``-S max_nodes=cpu=1,gpu=4``
+VARIABLE = "max_nodes"
 #: a scheduler that was just started does not know its nodes yet: asked so often, with so many seconds between
 PATIENCE = (6, 5.0)
 
 
-def limit(partition: str, offered: int, environment: Mapping[str, str] = os.environ) -> int:
-    """Nodes that one test may use on ``partition``, which offers so many: PLUMB_NODES can only lower it."""
-    text = environment.get(VARIABLE, "")
+def limit(partition: str, offered: int, text: str) -> int:
+    """Nodes that one test may use on ``partition``, which offers so many: ``text``, of max_nodes, can only lower it."""
     for item in filter(None, text.split(",")):
         name, equals, number = item.rpartition("=")
         if not number.isascii() or not number.isdigit() or (not equals and int(number) < 1):
-            cure = "give a whole number from 1 on, or PARTITION=NUMBER,…, or unset it"
-            raise PlumbError(f"'{item}' is no number of nodes", VARIABLE, cure)
+            cure = "give a whole number from 1 on, or PARTITION=NUMBER,…"
+            raise PlumbError(f"'{item}' is no number of nodes", f"-S {VARIABLE}", cure)
         if not equals or name == partition:
             offered = min(offered, int(number))
     return offered
@@ -39,10 +35,11 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     counts: dict[str, int] = {}
     lines = []
     for part in document["partitions"]:
-        if part["scheduler"] not in ASKED:
+        scheduler = schedulers.named(part["scheduler"])
+        if not scheduler.knows_nodes:
             continue
-        found = _settled(part["scheduler"], names.queue(part["scheduler"], None, part.get("access", [])))
-        good = len(states.usable(found))
+        found = _settled(scheduler, scheduler.queue(None, part.get("access", [])))
+        good = sum(node.usable for node in found)
         lines += [_out_of_work(node) for node in found if not node.usable]
         if good < int(part.get("nodes", 1)):
             counts[part["name"]] = good
@@ -52,16 +49,16 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     return counts, lines
 
 
-def _settled(scheduler: str, queue: str | None) -> list[states.Node]:
+def _settled(scheduler: Scheduler, queue: str | None) -> list[Node]:
     times, pause = PATIENCE
-    found = states.states(scheduler, queue)
+    found = schedulers.nodes(scheduler, queue)
     for _ in range(times):
         if not any(node.state.rstrip("*") == "unknown" for node in found):
             break
         time.sleep(pause)
-        found = states.states(scheduler, queue)
+        found = schedulers.nodes(scheduler, queue)
     return found
 
 
-def _out_of_work(node: states.Node) -> str:
+def _out_of_work(node: Node) -> str:
     return f"{node.name} is {node.state}{f': {node.reason}' if node.reason else ''}"

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.errors import PlumbError
-from plumbline.gate.judge import EXIT, State, percent
-from plumbline.records import store
+from plumbline.records import query
+from plumbline.units import counted, percent
+from plumbline.verdicts import EXIT, counts, worst
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
-    from plumbline.outliers.judge import Verdict
     from plumbline.outliers.matrix import Matrix
     from plumbline.outliers.nodes import Nodes
+    from plumbline.outliers.verdict import Verdict
 
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
@@ -49,14 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every class; the exit status is the gate's: 0 nothing, 1 something slower, 2 INCONCLUSIVE, 3 invalid."""
-    from plumbline.outliers.judge import Margins, judge  # not above: scipy takes longer to load than most commands run
+    from plumbline.outliers.decide import decide  # not above: scipy takes longer to load than most commands run
+    from plumbline.outliers.verdict import Margins
 
-    try:
-        margins = Margins(args.min_effect, args.must_detect)
-        verdicts = judge(_classes(args), margins)
-    except PlumbError as error:
-        print(f"plumb: {error}", file=sys.stderr)
-        return EXIT["INVALID"]
+    margins = Margins(args.min_effect, args.must_detect)
+    verdicts = decide(_classes(args), margins)
     if args.json or args.nodes or args.matrix:
         print(
             "\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True
@@ -64,11 +62,11 @@ def run(args: argparse.Namespace) -> int:
         print(closing(verdicts), file=sys.stderr)
     else:
         print(f"{table(HEADER, [_row(item) for item in verdicts], right=HEADER[2:5])}\n\n{closing(verdicts)}")
-    return EXIT[worst(verdicts)]
+    return EXIT[worst([item.verdict for item in verdicts])]
 
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
-    from plumbline.outliers import given, recorded
+    from plumbline.outliers import from_csv, from_records
 
     file = args.nodes or args.matrix
     if file and not args.better:
@@ -76,34 +74,25 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     if args.better and not file:
         raise PlumbError("--better goes with a file", "plumb outliers", "records know their direction")
     if args.nodes:
-        return list(given.nodes(args.nodes, args.better))
+        return list(from_csv.nodes(args.nodes, args.better))
     if args.matrix:
-        return list(given.matrices(args.matrix, args.better))
+        return list(from_csv.matrices(args.matrix, args.better))
     if args.id:
-        return list(recorded.matrices(store.find(args.id)))
-    from plumbline.records import query  # not above: plumb launch needs no engine
-
+        return list(from_records.matrices(query.find(args.id)))
     rows, damages = query.records(query.Selection(site=args.site, test=args.test, valid=True))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = list(recorded.nodes(rows, args.test, args.figure))
+    found = list(from_records.nodes(rows, args.test, args.figure))
     if not found:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
     return [*found]
 
 
-def worst(verdicts: list[Verdict]) -> State:
-    """FAIL before INCONCLUSIVE before PASS."""
-    seen = {item.verdict for item in verdicts}
-    return "FAIL" if "FAIL" in seen else "INCONCLUSIVE" if "INCONCLUSIVE" in seen else "PASS"
-
-
 def closing(verdicts: list[Verdict]) -> str:
     """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
-    counts = Counter(item.verdict for item in verdicts)
-    numbers = ", ".join(f"{counts[name]} {name}" for name in EXIT if counts[name])
-    state = worst(verdicts)
-    line = f"outliers: {state}: {len(verdicts)} class{'' if len(verdicts) == 1 else 'es'}: {numbers}"
+    states = [item.verdict for item in verdicts]
+    state = worst(states)
+    line = f"outliers: {state}: {counted(len(verdicts), 'class')}: {counts(states)}"
     if state == "FAIL":
         return f"{line}; slower: {_slower(verdicts)}"
     if state == "PASS":
@@ -135,7 +124,7 @@ def _by(who: tuple[str, str], size: float) -> str:
 
 
 def _row(item: Verdict) -> tuple[str, ...]:
-    members = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in item.members.items())
+    members = ", ".join(counted(count, kind) for kind, count in item.members.items())
     seen = ", ".join("none" if value is None else percent(value) for value in item.detectable.values()) or "none"
     what = item.reason or ""
     notes = [note for finding in item.findings for note in finding.notes][:2]

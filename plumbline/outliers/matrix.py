@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from plumbline.outliers import evidence
-from plumbline.outliers.evidence import Family, Floats
+from plumbline.outliers.evidence import Family
 from plumbline.outliers.nodes import step_ratio
+from plumbline.statistics import scale
+from plumbline.statistics.arrays import Floats
 from plumbline.units import Better
 
-#: links that an end needs in a class for it to be told from them
+#: links that an end needs in a class for it to be distinguished from them
 DEGREE = 3
 #: between the names of a link's ends
 BETWEEN = " – "
@@ -42,19 +44,24 @@ class Matrix:
         found[launch].append(value)
 
     def members(self) -> dict[str, int]:
+        """How many members of each kind are compared."""
         ends = len(self._joined())
         return {**({self.ends: ends} if ends else {}), "link": len(self.values)}
 
     def launches(self) -> int:
+        """The most launches that a member has."""
         return max((sum(map(bool, found)) for found in self.values.values()), default=0)
 
     def notes(self, name: str) -> tuple[str, ...]:
+        """What else is known of a member."""
         return ("one launch only: measure again",) if self.launches() == 1 and name else ()
 
     def empty(self) -> str:
+        """Why there is nothing to compare, where there is not."""
         return "no link was measured"
 
     def facts(self) -> dict[str, Any]:
+        """What else is printed of the class: nothing."""
         return {}
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
@@ -68,7 +75,7 @@ class Matrix:
             return []
         links = [link for link in sorted(self.values) if set(link) <= set(labels)]
         values = self._logs(links)
-        noise = evidence.launch_noise(values)
+        noise = scale.of_differences(values)
         place = {name: number for number, name in enumerate(labels)}
         owners = np.array([[place[first], place[second]] for first, second in links], dtype=np.int64)
         of_end = [np.flatnonzero((owners == number).any(axis=1)) for number in range(len(labels))]
@@ -92,7 +99,7 @@ class Matrix:
         return evidence.of_launches([BETWEEN.join(link) for link in links], self._logs(links), floor)
 
     def _joined(self) -> list[str]:
-        """The ends with links enough, so that an end can be told from each of its links; none if they are too few."""
+        """The ends with links enough, to distinguish each from its links; none if they are too few."""
         counts = Counter(end for link in self.values for end in link)
         joined = sorted(end for end, count in counts.items() if count >= DEGREE)
         return joined if len(joined) > DEGREE else []
@@ -109,7 +116,10 @@ class Matrix:
         return values
 
     def _logs(self, links: list[tuple[str, str]]) -> Floats:
-        """The same with the level of each launch taken out: launches differ, and all links of one share that."""
+        """A row per link, a column per launch, positive is worse, without the level of each launch.
+
+        Launches differ, and all links of one launch share that.
+        """
         values = self._raw(links)
         return values - _medians(values) + float(np.nanmedian(values))
 

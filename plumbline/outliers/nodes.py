@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from plumbline.outliers import evidence
-from plumbline.outliers.evidence import Family, Floats
+from plumbline.outliers.evidence import Family
+from plumbline.statistics.arrays import Floats
 from plumbline.units import Better
 
 #: nodes that have to be measured in one round for its own level to be taken out
-TOGETHER = 5
+ROUND_SIZE = 5
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Nodes:
     """Values of every node with the round that each was measured in (a campaign, an index, or None).
 
     ``step`` is the finest step that the values are given in, 0 if unknown. ``remarks``: what else is known of a node.
-    ``together``: how many classes these are the means of, 0 for what was measured.
+    ``combined``: how many classes these are the means of, 0 for what was measured.
     """
 
     name: str
@@ -30,16 +31,18 @@ class Nodes:
     values: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
     step: float = 0.0
     remarks: dict[str, list[str]] = field(default_factory=dict)
-    together: int = 0
+    combined: int = 0
 
-    def add(self, node: str, value: float, together: Any = None) -> None:
-        """One launch (positive, finite) of ``node``."""
-        self.values.setdefault(node, []).append((together, value))
+    def add(self, node: str, value: float, measured_in: Any = None) -> None:
+        """One launch (positive, finite) of ``node``, and the round that it was measured in."""
+        self.values.setdefault(node, []).append((measured_in, value))
 
     def members(self) -> dict[str, int]:
+        """How many members of each kind are compared."""
         return {"node": len(self.values)}
 
     def launches(self) -> int:
+        """The most launches that a member has."""
         return max((len(found) for found in self.values.values()), default=0)
 
     def count(self) -> int:
@@ -47,15 +50,17 @@ class Nodes:
         return sum(map(len, self.values.values()))
 
     def notes(self, name: str) -> tuple[str, ...]:
+        """What else is known of a member."""
         return tuple(self.remarks.get(name, ()))
 
     def empty(self) -> str:
+        """Why there is nothing to compare, where there is not."""
         return "no node was measured"
 
     def facts(self) -> dict[str, Any]:
         """How many classes these are, and how many rounds there were if the nodes were compared round by round."""
         shared = self._shared()
-        return ({"together": self.together} if self.together else {}) | ({"rounds": len(shared)} if shared else {})
+        return ({"together": self.combined} if self.combined else {}) | ({"rounds": len(shared)} if shared else {})
 
     def usual(self) -> float:
         """The median of all values."""
@@ -75,7 +80,7 @@ class Nodes:
         width = self.launches()
         values = np.full((len(labels), width), np.nan)
         for row, node in enumerate(labels):
-            logs = [sign * math.log(value) - level.get(together, 0.0) for together, value in self.values[node]]
+            logs = [sign * math.log(value) - level.get(measured_in, 0.0) for measured_in, value in self.values[node]]
             values[row, : len(logs)] = logs
         return values
 
@@ -83,22 +88,22 @@ class Nodes:
         shared = self._shared()
         found = {}
         usual = float(np.median([sign * math.log(v) for values in self.values.values() for _, v in values]))
-        for together in shared:
+        for one in shared:
             medians = [
                 float(np.median(logs))
                 for values in self.values.values()
-                if (logs := [sign * math.log(value) for where, value in values if where == together])
+                if (logs := [sign * math.log(value) for where, value in values if where == one])
             ]
-            found[together] = float(np.median(medians)) - usual
+            found[one] = float(np.median(medians)) - usual
         return found
 
     def _shared(self) -> set[Any]:
         """The rounds, where every one has nodes enough; none otherwise: then all values are compared as they are."""
         nodes: dict[Any, set[str]] = defaultdict(set)
         for node, values in self.values.items():
-            for together, _ in values:
-                nodes[together].add(node)
-        if len(nodes) < 2 or any(len(found) < TOGETHER for found in nodes.values()):
+            for measured_in, _ in values:
+                nodes[measured_in].add(node)
+        if len(nodes) < 2 or any(len(found) < ROUND_SIZE for found in nodes.values()):
             return set()
         return set(nodes)
 

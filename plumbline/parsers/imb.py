@@ -44,7 +44,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Better, Measurement, ParseError, Unit
+from plumbline.parsers import table
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError
 from plumbline.parsers.text import (
     at,
     check_sizes,
@@ -58,7 +59,7 @@ from plumbline.parsers.text import (
 )
 
 #: Name in the column line to metric, unit and direction.
-COLUMNS: dict[str, tuple[str, Unit, Better]] = {
+COLUMNS: dict[str, table.Meaning] = {
     "t[usec]": ("latency", US, "lower"),
     "t_min[usec]": ("time_min", US, "lower"),
     "t_max[usec]": ("time_max", US, "lower"),
@@ -97,7 +98,7 @@ class _Block:
     ranks: int | None = None
     params: dict[str, int | str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    rows: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     fault: tuple[str, str] | None = None
 
     @property
@@ -141,11 +142,7 @@ def _read(lines: Sequence[str]) -> _Output:
     for number, line in enumerate(lines):
         if match := _BANNER.match(line):
             if output.part:
-                raise ParseError(
-                    "imb: the outputs of several independent runs in one text",
-                    at(number),
-                    "start the program with the launcher of the MPI that it runs on",
-                )
+                raise table.several_runs("imb", number)
             output.part = match[1]
         elif in_table and block is not None:
             if not line:
@@ -153,10 +150,7 @@ def _read(lines: Sequence[str]) -> _Output:
             elif _LIMITED.match(line):
                 block.fault = block.fault or (f"{block.title}: {quote(line)}", at(number))
             else:
-                tokens = line.split()
-                if line.startswith("#") or len(tokens) != len(block.columns):
-                    raise ParseError(f"{block.title}: {quote(line)} is no row of the table: garbled output", at(number))
-                block.rows.append((number, tokens))
+                block.rows.append((number, table.cells(line, block.columns, block.title, number)))
         elif match := _BLOCK.match(line):
             block = _Block(match[1], number)
             if match[2]:
@@ -221,13 +215,9 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
         reason = output.invalid.get(wanted.casefold()) or f"the output holds {', '.join(names) or 'none'}"
         raise ParseError(f"imb: benchmark {wanted} is missing: {reason}")
     for key in ("mode", "grid"):
-        value = context_str(context, key)
-        if value is not None:
-            blocks = _only(blocks, key, value, [block.params.get(key) for block in blocks])
-    threads = context_int(context, "threads")
-    if threads is not None and output.part == "MT":
-        blocks = _only(blocks, "threads", threads, [block.params.get("threads") for block in blocks])
-    ranks = context_int(context, "ranks")
+        blocks = _only(blocks, key, context_str(context, key))
+    if output.part == "MT":
+        blocks = _only(blocks, "threads", context_int(context, "threads"))
     for block in blocks:
         if block.ranks is None and block.fault is not None:
             raise ParseError(*block.fault)
@@ -235,9 +225,8 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
             raise ParseError(
                 f"imb: {block.benchmark}: no line '#processes': truncated or a mode not known here", at(block.start)
             )
-    if ranks is not None:
-        blocks = _only(blocks, "processes", ranks, [block.ranks for block in blocks])
-    elif len({block.ranks for block in blocks}) > 1:
+    blocks = _only(blocks, "processes", context_int(context, "ranks"))
+    if len({block.ranks for block in blocks}) > 1:
         counts = ", ".join(str(block.ranks) for block in blocks)
         raise ParseError(f"imb: {wanted} ran with {counts} processes", cure="say which by 'ranks' in the context")
     seen = [tuple(sorted(block.params.items())) for block in blocks]
@@ -246,9 +235,10 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
     return blocks
 
 
-def _only(blocks: list[_Block], what: str, wanted: object, values: Sequence[object]) -> list[_Block]:
-    """The blocks with the wanted value; none is an error that names those that there are."""
-    found = [block for block, value in zip(blocks, values, strict=True) if value == wanted]
+def _only(blocks: list[_Block], what: str, wanted: str | int | None) -> list[_Block]:
+    """The blocks with the wanted value, all if it is None; none is an error that names those that there are."""
+    values = [block.ranks if what == "processes" else block.params.get(what) for block in blocks]
+    found = [block for block, value in zip(blocks, values, strict=True) if wanted in (None, value)]
     if not found:
         there = ", ".join(sorted({str(value) for value in values}))
         raise ParseError(f"imb: {blocks[0].benchmark} ran with {what} = {there}; {wanted} was asked for")
@@ -259,41 +249,22 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
     """The measurements of one block, checked for completeness."""
     if block.fault is not None:
         raise ParseError(*block.fault)
-    if not block.columns or not block.rows:
+    if not block.rows:
         raise ParseError(f"{block.title}: the table has no {'rows' if block.columns else 'columns'}", at(block.start))
-    if len(set(block.columns)) != len(block.columns):
-        raise ParseError(f"{block.title}: a column appears twice", at(block.rows[0][0] - 1))
+    columns = [name for name in block.columns if name != "defects"]
+    table.check_columns(columns, COLUMNS, block.title, block.rows[0][0] - 1)
     result: list[Measurement] = []
-    sizes: list[int] = []
-    for number, tokens in block.rows:
-        params = dict(block.params)
-        iterations: int | None = None
-        values: list[tuple[str, str]] = []
-        for name, token in zip(block.columns, tokens, strict=True):
-            if name == "#bytes":
-                sizes.append(integer(token, name, number))
-                params["bytes"] = sizes[-1]
-            elif name == "#repetitions":
-                iterations = integer(token, name, number)
-            elif name == "defects":
-                if real(token, name, number) != 0:
-                    raise ParseError(f"{block.title}: wrong data received: {token} defects", at(number))
-            elif name in COLUMNS:
-                values.append((name, token))
-            else:
-                raise ParseError(f"{block.title}: column '{name}' is not known", at(block.rows[0][0] - 1))
-        if not iterations:
+    for number, row in block.rows:
+        if real(row.get("defects", "0"), "defects", number) != 0:
+            raise ParseError(f"{block.title}: wrong data received: {row['defects']} defects", at(number))
+        found = table.measurements(row, COLUMNS, block.params, number)
+        if not all(one.iterations for one in found):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
-        for name, token in values:
-            metric, unit, better = COLUMNS[name]
-            value = real(token, name, number)
-            if unit == MB_S and params.get("bytes") == 0:
-                continue
-            result.append(Measurement(metric, value, unit, better, params, iterations))
+        result += [one for one in found if one.unit != MB_S or one.params.get("bytes") != 0]
     if "#bytes" not in block.columns:
-        if len(block.rows) != 1:
-            raise ParseError(f"{block.title}: {len(block.rows)} rows where one was expected", at(block.rows[1][0]))
+        table.one_row(block.rows, block.title, block.start)
         return result
+    sizes = [int(row["#bytes"]) for _, row in block.rows]
     if output.part == "MT":
         if last is None:
             raise ParseError(f"{block.title}: IMB-MT prints no end mark", cure="give 'last_bytes' in the context")

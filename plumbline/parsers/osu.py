@@ -38,17 +38,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Better, Measurement, ParseError, Unit
-from plumbline.parsers.text import (
-    at,
-    check_sizes,
-    context_int,
-    context_str,
-    integer,
-    lines_of,
-    quote,
-    real,
-    require_alive,
+from plumbline.parsers import table
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError
+from plumbline.parsers.text import at, check_sizes, context_int, context_str, integer, lines_of, quote, require_alive
+
+#: Collectives whose titles hold their names, blocking and not.
+_COLLECTIVES = (
+    *("allgather", "allgatherv", "allreduce", "gather", "gatherv", "reduce", "reduce_scatter"),
+    *("reduce_scatter_block", "scatter", "scatterv"),
 )
 
 #: Benchmark to the titles that the suites print for it, in small letters, without OSU, version and device.
@@ -74,26 +71,14 @@ TITLES: dict[str, tuple[str, ...]] = {
     "alltoall": ("mpi all-to-all personalized exchange latency test", "mpi all-to-all latency test"),
     "alltoallv": ("mpi all-to-allv personalized exchange latency test", "mpi alltoallv latency test"),
     "alltoallw": ("mpi all-to-allw personalized exchange latency test",),
-    **{
-        name: (f"mpi {name} latency test",)
-        for name in (
-            *("allgather", "allgatherv", "allreduce", "gather", "gatherv", "reduce", "reduce_scatter"),
-            *("reduce_scatter_block", "scatter", "scatterv"),
-        )
-    },
+    **{name: (f"mpi {name} latency test",) for name in _COLLECTIVES},
     "ibcast": ("mpi non-blocking broadcast latency test",),
     "ialltoall": ("mpi non-blocking all-to-all latency test",),
-    **{
-        f"i{name}": (f"mpi non-blocking {name} latency test",)
-        for name in (
-            *("allgather", "allgatherv", "allreduce", "barrier", "gather", "gatherv", "reduce", "reduce_scatter"),
-            *("reduce_scatter_block", "scatter", "scatterv"),
-        )
-    },
+    **{f"i{name}": (f"mpi non-blocking {name} latency test",) for name in (*_COLLECTIVES, "barrier")},
 }
 
 #: Column, without blanks and with round brackets, to metric, unit and direction.
-COLUMNS: dict[str, tuple[str, Unit, Better]] = {
+COLUMNS: dict[str, table.Meaning] = {
     "Latency(us)": ("latency", US, "lower"),
     "AvgLatency(us)": ("latency", US, "lower"),
     "MinLatency(us)": ("latency_min", US, "lower"),
@@ -118,7 +103,6 @@ _PAIRS = re.compile(r"\A# \[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]\Z")
 _TAIL = re.compile(r"\AP([0-9]+)Tail(Lat\(us\)|BW\(MB/s\))\Z")
 _SIZED = re.compile(r"\A# Size(?: \[B\])?\s{2,}\S")
 _UNSIZED = re.compile(r"\A#\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
-_IGNORED = ("Validation", "Iterations", "TransmitSize")
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
@@ -129,35 +113,27 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if not titles:
         raise ParseError("osu: no title line '# … Test': not the output of an OSU benchmark, or an error message only")
     if len(titles) > 1:
-        raise ParseError(
-            "osu: the outputs of several independent runs in one text",
-            at(titles[1][0]),
-            "start the program with the launcher of the MPI that it runs on",
-        )
+        raise table.several_runs("osu", titles[1][0])
     start, match = titles[0]
-    port = match[1] is None
     title = _DEVICE.sub(r"\1", match[2].casefold())
     name = _identify(title, context_str(context, "benchmark"))
     header, columns, params = _header(lines, start + 1)
     if not text.endswith("\n"):
         raise ParseError("osu: truncated: the output ends within a line", at(len(lines) - 1))
-    sized = columns[0] == "#bytes"
-    if port:
+    if match[1] is None:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
-    if name in ("barrier", "ibarrier"):
-        if len(rows) != 1:
-            raise ParseError(f"osu: {name}: {len(rows)} rows where one was expected", at(header))
-        for one in rows[0]:
-            one.params.pop("bytes", None)
-    elif sized:
+    sized = columns[0] == "Size" and name not in ("barrier", "ibarrier")
+    if sized:
         last = context_int(context, "last_bytes")
         if last is None:
             raise ParseError("osu: the suite prints no end mark", cure="give 'last_bytes' in the context")
         sizes = [int(row[0].params["bytes"]) for row in rows]
         check_sizes(sizes, doubling=True, last=last, what=f"osu: {name}")
-    elif len(rows) != 1:
-        raise ParseError(f"osu: {name}: {len(rows)} rows where one was expected", at(header))
+    else:
+        table.one_row(rows, f"osu: {name}", header)
+        for one in rows[0]:
+            one.params.pop("bytes", None)
     return [one for row in rows for one in row]
 
 
@@ -185,7 +161,7 @@ def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str,
             params["window"] = integer(match[2], "window size", number)
         elif _SIZED.match(line):
             names = re.split(r"\s{2,}", re.sub(r"\A# Size(?: \[B\])?\s+", "", line))
-            return number, ["#bytes", *(_plain(name) for name in names)], params
+            return number, ["Size", *(_plain(name) for name in names)], params
         elif _UNSIZED.match(line):
             return number, [_plain(name) for name in re.split(r"\s{2,}", line.lstrip("# "))], params
         elif line and not line.startswith("#"):
@@ -201,65 +177,35 @@ def _port_columns(columns: Sequence[str], title: str, header: int) -> list[str]:
     """The columns of a port by its title: a latency or a bandwidth."""
     value = "Bandwidth(MB/s)" if "bandwidth" in title else "Latency(us)"
     printed = list(columns[1:])
-    if columns[0] != "#bytes" or printed not in (["Latency(us)"], [value]):
+    if columns[0] != "Size" or printed not in (["Latency(us)"], [value]):
         raise ParseError(f"osu: columns {', '.join(printed)} under the title '{title}'", at(header))
-    return ["#bytes", value]
+    return ["Size", value]
 
 
-def _meaning(name: str, header: int) -> tuple[str, Unit, Better]:
-    """Metric, unit and direction of a column."""
-    if name in COLUMNS:
-        return COLUMNS[name]
-    if match := _TAIL.match(name):
-        return (
-            (f"latency_p{match[1]}", US, "lower")
-            if match[2] == "Lat(us)"
-            else (f"bandwidth_p{match[1]}", MB_S, "higher")
-        )
-    raise ParseError(f"osu: column '{name}' is not known", at(header))
+def _meanings(columns: Sequence[str]) -> dict[str, table.Meaning]:
+    """What columns mean: those that are known by name, and the percentiles among ``columns``."""
+    found = dict(COLUMNS)
+    for match in filter(None, map(_TAIL.match, columns)):
+        latency: table.Meaning = (f"latency_p{match[1]}", US, "lower")
+        found[match[0]] = latency if match[2] == "Lat(us)" else (f"bandwidth_p{match[1]}", MB_S, "higher")
+    return found
 
 
 def _rows(
     lines: Sequence[str], header: int, columns: Sequence[str], common: Mapping[str, int | str]
 ) -> list[list[Measurement]]:
     """The measurements of each row; everything after the column line must be a row, blank lines at the end excepted."""
-    meanings = {name: _meaning(name, header) for name in columns if name not in ("#bytes", *_IGNORED)}
-    if len(set(columns)) != len(columns) or not meanings:
-        raise ParseError("osu: a column appears twice, or there is none with values", at(header))
-    body = [(number, lines[number]) for number in range(header + 1, len(lines))]
-    while body and not body[-1][1]:
-        body.pop()
+    meanings = _meanings(columns)
+    table.check_columns([name for name in columns if name != "Validation"], meanings, "osu", header)
+    end = len(lines)
+    while not lines[end - 1]:
+        end -= 1
     rows: list[list[Measurement]] = []
-    for number, line in body:
-        tokens = line.split()
-        if line.startswith("#") or len(tokens) != len(columns):
-            raise ParseError(f"osu: {quote(line)} is no row of the table: garbled output", at(number))
-        params = dict(common)
-        iterations: int | None = None
-        values: list[tuple[str, str]] = []
-        for name, cell in zip(columns, tokens, strict=True):
-            if name == "#bytes":
-                params["bytes"] = integer(cell, "Size", number)
-            elif name == "Iterations":
-                iterations = integer(cell, name, number)
-            elif name == "TransmitSize":
-                params["transmit_bytes"] = integer(cell, name, number)
-            elif name == "Validation":
-                if cell != "Pass":
-                    raise ParseError(f"osu: validation failed: {quote(line)}", at(number))
-            else:
-                values.append((name, cell))
-        rows.append(
-            [
-                Measurement(*_order(meanings[name], real(token, name, number)), dict(params), iterations)
-                for name, token in values
-            ]
-        )
+    for number in range(header + 1, end):
+        row = table.cells(lines[number], columns, "osu", number)
+        if row.get("Validation", "Pass") != "Pass":
+            raise ParseError(f"osu: validation failed: {quote(lines[number])}", at(number))
+        rows.append(table.measurements(row, meanings, common, number))
     if not rows:
         raise ParseError("osu: truncated: the table has no rows", at(header))
     return rows
-
-
-def _order(meaning: tuple[str, Unit, Better], value: float) -> tuple[str, float, Unit, Better]:
-    metric, unit, better = meaning
-    return metric, value, unit, better

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from plumbline import mpi, schedulers
 from plumbline.parsers.measurement import ParseError
 
 _INTEGER = re.compile(r"\A[0-9]{1,18}\Z")
@@ -18,21 +19,15 @@ _NUMBER = re.compile(r"\A[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,4})?\Z
 _FATAL = tuple(
     re.compile(pattern)
     for pattern in (
-        r"^=\s+BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
-        r"^(?:prterun|mpirun|mpiexec|prte) (?:noticed|detected|was unable|has exited|has lost)",
-        r"^(?:PRTE|ORTE) has lost communication",
-        r"^MPI_ABORT was invoked on rank",
-        r"^.*Abort\([0-9]+\) on node [0-9]+",
+        *(pattern for family in mpi.TABLE.values() for pattern in family.failures),
+        *(pattern for scheduler in schedulers.TABLE.values() for pattern in scheduler.failures),
         r"^.*: error while loading shared libraries: ",
-        r"^.*\bexecvp error on file ",
         r"^Invalid (?:benchmark name|option) ",
         r"^.*\bDATA VALIDATION ERROR\b",
         r"^CHECK FAILURES: rank ",
         r"^This test requires (?:exactly|at least) ",
-        r"^.*\*\*\* Process received signal \*\*\*",
         r"^(?:.*: )?Segmentation fault",
         r"^Traceback \(most recent call last\):",
-        r"^(?:srun|slurmstepd)(?:-[^:]*)?: error: ",
     )
 )
 

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,9 @@ import duckdb
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.files import sync
-from plumbline.records import parts, store
-from plumbline.records.sources import COMPACT, Sources, batches, connect, names
+from plumbline.records import compacted, store
+from plumbline.records.compacted import Unreadable, connect, names
+from plumbline.records.sources import COMPACT, Sources
 from plumbline.records.store import Damage
 
 Line = tuple[int, str]
@@ -59,7 +60,7 @@ def compact(
     for month in sorted(months):
         files = months[month]
         outcome.compacted += len(files)
-        for batch in batches(_not_yet(folder, files), len(files), BYTES):
+        for batch in _batches(_not_yet(folder, files)):
             part = _write(folder, month, batch)
             outcome.written.append(part)
             say(f"{part}: {len(batch)} sessions")
@@ -72,7 +73,7 @@ def _by_month(folder: Path, before: str | None, outcome: Outcome) -> dict[str, l
     """The session files to compact, by the month of their oldest record."""
     months: dict[str, list[Path]] = {}
     for file in sorted(folder.rglob("*.jsonl")):
-        items = list(store.read_file(file))
+        items = list(store.read(file))
         damages = [item for item in items if isinstance(item, Damage)]
         records = [item for item in items if not isinstance(item, Damage)]
         if damages:
@@ -80,12 +81,12 @@ def _by_month(folder: Path, before: str | None, outcome: Outcome) -> dict[str, l
             outcome.leave("damaged")
         elif not records:
             outcome.leave("empty")
-        elif any(record["state"] == "running" for record in records):
+        elif any(record.state == "running" for record in records):
             outcome.leave("running")
-        elif before is not None and any(record["time"] >= before for record in records):
+        elif before is not None and any(record.time >= before for record in records):
             outcome.leave(f"not before {before}")
         else:
-            months.setdefault(min(record["time"] for record in records)[:7], []).append(file)
+            months.setdefault(min(record.time for record in records)[:7], []).append(file)
     return months
 
 
@@ -114,7 +115,7 @@ def _not_yet(folder: Path, files: list[Path]) -> list[Path]:
 
 def _held(folder: Path, files: list[Path]) -> dict[Path, str]:
     """Digests of what parts hold of ``files``, whether or not these exist."""
-    wanted, faults = parts.current(Sources([], sorted((folder / COMPACT).glob("*.parquet"))))
+    wanted, faults = compacted.current(Sources([], sorted((folder / COMPACT).glob("*.parquet"))))
     for part, why in faults.items():
         raise PlumbError(f"cannot read: {why}", str(part), "restore the file, or move it away")
     asked = {file.relative_to(folder).as_posix() for file in files}
@@ -125,14 +126,25 @@ def _held(folder: Path, files: list[Path]) -> dict[Path, str]:
 
 
 def _digests(part: Path, folder: Path, sources: set[str]) -> dict[Path, str]:
+    groups = itertools.groupby(compacted.lines(part, sources), key=lambda row: row[0])
     try:
-        rows = parts.lines(part, sources)
-    except duckdb.Error as error:
-        raise PlumbError(
-            f"cannot read: {parts.reason(error)}", str(part), "restore the file, or move it away"
-        ) from None
-    groups = itertools.groupby(rows, key=lambda row: row[0])
-    return {folder / source: digest((number, text) for _, number, text in group) for source, group in groups}
+        return {folder / source: digest((number, text) for _, number, text in group) for source, group in groups}
+    except Unreadable as error:
+        raise PlumbError(f"cannot read: {error}", str(part), "restore the file, or move it away") from None
+
+
+def _batches(files: list[Path]) -> Iterator[list[Path]]:
+    """``files`` in groups that end where they pass :data:`BYTES`."""
+    batch, total = list[Path](), 0
+    for file in files:
+        batch.append(file)
+        with contextlib.suppress(FileNotFoundError):  # the engine will say so
+            total += file.stat().st_size
+        if total >= BYTES:
+            yield batch
+            batch, total = [], 0
+    if batch:
+        yield batch
 
 
 def _write(folder: Path, month: str, files: list[Path]) -> Path:
@@ -154,7 +166,7 @@ def _write(folder: Path, month: str, files: list[Path]) -> Path:
         sync(target)
         return part
     except (OSError, duckdb.Error) as error:
-        what = error.strerror if isinstance(error, OSError) else parts.reason(error)
+        what = error.strerror if isinstance(error, OSError) else compacted.reason(error)
         raise PlumbError(
             f"cannot compact: {what}", str(target), "make room or permission; no session was lost"
         ) from error
@@ -182,7 +194,7 @@ def _remove(folder: Path, files: list[Path]) -> int:
         try:
             file.unlink()
         except OSError as error:
-            raise PlumbError(f"cannot remove: {error.strerror}", str(file), "mend the permissions") from error
+            raise PlumbError(f"cannot remove: {error.strerror}", str(file), "correct the permissions") from error
         removed += 1
     return removed
 

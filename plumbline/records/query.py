@@ -1,31 +1,33 @@
 """Questions to the records, answered straight from their files: no server, no index, no lock.
 
-Every function takes a :class:`Selection` and returns what it found, oldest first, with the lines that could not be
-read (:class:`plumbline.records.store.Damage`: print them to stderr as ``plumb: damaged record: …``). Session files
-(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.parquet``) are read alike.
+The functions return what they found, oldest first, with the lines that could not be read
+(:class:`plumbline.records.store.Damage`: print them to stderr as ``plumb: damaged record: …``). Session files
+(``results/SITE/SESSION.jsonl``) and compacted ones (``results/SITE/compact/*.parquet``) are read alike, and every line
+is checked whole.
 
-- :func:`records`: a :class:`~plumbline.records.rows.Row` per record, with its figures (lists, history);
-- :func:`figures`: a pair of row and figure per figure of a record;
-- :func:`samples`: a :class:`~plumbline.records.rows.Samples` per record and figure: what each launch measured (gate);
-- :func:`full`: whole records, by their ids.
+- :func:`records`: a :class:`~plumbline.records.model.Row` per record (lists, history, references);
+- :func:`full`: whole records, by their ids; :func:`find`: one, by the beginning of its id;
+- :func:`collect`: anything else, made from each record while it is in memory.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from plumbline import paths, schemas
+import msgspec
+
+from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.records import rows, sources, store
-from plumbline.records.rows import Figure, Row, Samples, is_valid
-from plumbline.records.scan import Origin, Question, named, scan
+from plumbline.records import compacted, sources, store
+from plumbline.records.compacted import Unreadable
+from plumbline.records.model import AnyRecord, Record, Row
+from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
 
-__all__ = ["ALL", "Selection", "figures", "full", "ids", "is_valid", "records", "samples"]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -45,158 +47,127 @@ class Selection:
     stack: str | None = None
     valid: bool = False
 
-    def admits(self, row: Row) -> bool:
-        """Whether ``row`` is wanted (``site`` apart, which is the folder that is read)."""
+    def admits(self, record: AnyRecord) -> bool:
+        """Whether ``record`` is wanted (``site`` apart, which is the folder that is read)."""
         return (
-            (self.test is None or row.test.startswith(self.test))
-            and (self.since is None or row.time >= self.since)
-            and (self.until is None or row.time < self.until)
-            and (self.campaign is None or row.campaign == self.campaign)
-            and (self.session is None or row.session == self.session)
-            and (self.stack is None or row.stack.name == self.stack)
-            and (not self.valid or is_valid(row))
+            (self.test is None or record.variant.test.startswith(self.test))
+            and (self.since is None or record.time >= self.since)
+            and (self.until is None or record.time < self.until)
+            and (self.campaign is None or record.campaign == self.campaign)
+            and (self.session is None or record.session == self.session)
+            and (self.stack is None or record.stack.name == self.stack)
+            and (not self.valid or record.is_valid)
         )
 
 
 ALL = Selection()
-#: what a :class:`~plumbline.records.rows.Row` is made of and checked by; ``host`` comes beside it
-ROW = {
-    "schema": "JSON",
-    "id": "JSON",
-    "session": "JSON",
-    "campaign": "JSON",
-    "time": "JSON",
-    "state": "JSON",
-    "site": "JSON",
-    "partition": "JSON",
-    "nodes": "JSON",
-    "suite": {"version": "JSON", "commit": "JSON"},
-    "stack": {
-        "name": "JSON",
-        "provider": "JSON",
-        "mpi": {"family": "JSON", "version": "JSON"},
-        "sha256": "JSON",
-    },
-    "variant": {"test": "JSON", "name": "JSON", "benchmark": "JSON", "params": "JSON", "figures": "JSON"},
-    "placement": "JSON",
-    "verified": "JSON",
-    "reasons": "JSON",
-    "verdict": "JSON",
-    "figures": "JSON",
-    "launches": [{"verified": "JSON", "disturbed": "JSON", "superseded": "JSON"}],
-}
-LAUNCH = {
-    "index": "JSON",
-    "order": "JSON",
-    "start": "JSON",
-    "wall_s": "JSON",
-    "status": "JSON",
-    "verified": "JSON",
-    "disturbed": "JSON",
-    "superseded": "JSON",
-    "measurements": [{"metric": "JSON", "value": "JSON", "unit": "JSON", "better": "JSON", "params": "JSON"}],
-}
-
-
-#: the conditions of a selection that the engine can see
-CONDITIONS = {
-    "test": "starts_with(json ->> '$.variant.test', $test)",
-    "since": "(json ->> '$.time') >= $since",
-    "until": "(json ->> '$.time') < $until",
-    "campaign": "(json ->> '$.campaign') = $campaign",
-    "session": "(json ->> '$.session') = $session",
-    "stack": "(json ->> '$.stack.name') = $stack",
-}
-
-Answer = TypeVar("Answer")
-#: what a scan makes of a record: time, id, and what is wanted of it (None: the record is not)
-Made = tuple[str, str, Answer]
 
 
 def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
     """A row per record."""
+    equal = _Equal()
 
-    def make(record: dict[str, Any]) -> Made[Row | None]:
-        row = rows.of_record(record)
-        return row.time, row.id, row if where.admits(row) else None
+    def row(record: Record) -> Row:
+        made = record.row()
+        made.host, made.stack, made.variant = equal(made.host), equal(made.stack), equal(made.variant)
+        return made
 
-    found, damages = _ask(where.site, _question(where, ROW), make)
-    return [row for row in found if row is not None], damages
-
-
-def figures(where: Selection = ALL) -> tuple[list[tuple[Row, Figure]], list[Damage]]:
-    """A pair per figure of a record."""
-    found, damages = records(where)
-    return [(row, figure) for row in found for figure in row.figures], damages
+    return collect(row, where)
 
 
-def samples(where: Selection = ALL) -> tuple[list[Samples], list[Damage]]:
-    """What each launch measured, per record and figure of its variant, also of records that are not valid."""
-
-    def make(record: dict[str, Any]) -> Made[list[Samples] | None]:
-        row = rows.of_record(record)
-        return row.time, row.id, rows.samples_of_record(record, row) if where.admits(row) else None
-
-    found, damages = _ask(where.site, _question(where, {**ROW, "launches": [LAUNCH]}), make)
-    return [item for items in found if items is not None for item in items], damages
+def full(wanted: Collection[str]) -> tuple[list[Record], list[Damage]]:
+    """The whole records with these ids (all twelve digits)."""
+    found, damages = collect(lambda record: record if record.id in wanted else None)
+    return [record for record in found if record is not None], damages
 
 
-def ids(prefix: str = "") -> list[str]:
-    """The ids that begin with ``prefix``, those of the oldest records first."""
-    question = Question(json.dumps({"id": "JSON", "time": "JSON"}), "starts_with(json ->> '$.id', $id)", {"id": prefix})
-    found, _ = _ask(None, question, lambda record: (record["time"], record["id"], record["id"]))
-    return [name for name in found if name.startswith(prefix)]
+def find(prefix: str) -> Record:
+    """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
+    if prefix == "last":
+        ids, _ = collect(lambda record: record.id)
+        prefix = ids[-1] if ids else prefix
+    found, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
+    matches = [record for record in found if record is not None]
+    if not matches and damages:
+        raise PlumbError(f"the record is damaged: {damages[0].reason}", f"{damages[0].file}:{damages[0].line}")
+    if not matches:
+        raise PlumbError(f"no record '{prefix}'", str(paths.results()), "plumb list shows the ids")
+    if len(matches) > 1:
+        some = ", ".join(record.id for record in matches[:4])
+        raise PlumbError(f"'{prefix}' begins {len(matches)} ids", some, "give more of the id")
+    return matches[0]
 
 
-def full(wanted: Collection[str]) -> tuple[list[dict[str, Any]], list[Damage]]:
-    """The whole records with these ids (all twelve digits), oldest first, checked against their schema."""
-    known = {name for name in wanted if re.fullmatch("[0-9a-f]{12}", name)}
-    listed = ", ".join(f"'{name}'" for name in sorted(known))
-    question = Question(None, f"(json ->> '$.id') IN ({listed})" if listed else "false")
-    found, damages = _ask(None, question, lambda record: (record["time"], record["id"], record))
-    answer = []
-    for record in found:
-        if record["id"] in known:
-            try:
-                schemas.check("record", record, record["id"])
-            except PlumbError as error:
-                damages.append(Damage(paths.results(), 0, f"record {record['id']}: {error.what}"))
-                continue
-            answer.append(record)
-    return answer, damages
-
-
-def _question(where: Selection, members: dict[str, Any]) -> Question:
-    values = {name: value for name in CONDITIONS if (value := getattr(where, name)) is not None}
-    condition = " AND ".join(CONDITIONS[name] for name in values) or "true"
-    return Question(json.dumps(members), condition, values)
-
-
-def _ask(
-    site: str | None, question: Question, make: Callable[[dict[str, Any]], Made[Answer]]
+def collect(
+    make: Callable[[Record], Answer], where: Selection = ALL, mention: str = ""
 ) -> tuple[list[Answer], list[Damage]]:
-    """What ``make`` wants of each record, oldest first, no id twice, and all damage in the order of the files."""
-    made, damages = sources.steady(lambda found: scan(found, question, make), site)
-    places: dict[str, list[Origin]] = {}
-    answers: dict[str, Made[Answer]] = {}
-    for origin in sorted(made):
-        for item in made[origin]:
-            answers[item[1]] = item
-            places.setdefault(item[1], []).append(origin)
-    for name, origins in places.items():
-        if len(origins) > 1:
-            first, others = _same_id(name, origins)
-            damages += others
-            if first is not None:
-                answers[name] = make(first)
-    ordered = sorted(answers.values(), key=lambda item: item[:2])
-    return [value for _, _, value in ordered], sorted(damages, key=lambda damage: (damage.file, damage.line))
+    """What ``make`` makes of each record, oldest first, no id twice, and all damage in the order of the files.
+
+    Only lines with the text ``mention`` are looked at, which saves most of the time where few are wanted.
+    """
+    return sources.steady(lambda found: _collect(found, make, where, mention.encode()), where.site)
 
 
-def _same_id(name: str, origins: list[Origin]) -> tuple[dict[str, Any] | None, list[Damage]]:
-    """The first whole record of an id that was found several times, and the damage that those different from it are."""
-    found = [(origin, number, record) for origin in dict.fromkeys(origins) for number, record in named(origin, name)]
-    if not found:  # all gone meanwhile
-        return None, []
-    first = found[0][2]
-    return first, [store.repeated(origin[0], number, name) for origin, number, item in found if item != first]
+class _Made(NamedTuple):
+    """What was made of a record, and what tells it from others."""
+
+    time: str
+    id: str
+    number: int
+    digest: int
+    wanted: bool
+    answer: Any
+
+
+def _collect(
+    found: Sources, make: Callable[[Record], Answer], where: Selection, mention: bytes
+) -> tuple[list[Answer], list[Damage]]:
+    parts, faults = compacted.current(found)
+    made: list[_Made] = []
+    damages = [Damage(part, 0, why) for part, why in faults.items()]
+    digests: dict[str, int] = {}
+    for file, lines in _files(found.sessions, parts):
+        items: list[_Made | Damage]
+        try:
+            items = [_take(file, number, line, make, where) for number, line in lines if mention in line]
+        except (OSError, Unreadable) as error:
+            items = [store.unreadable(file, error)]
+        for item in items:
+            if isinstance(item, Damage):
+                damages.append(item)
+            elif item.id not in digests:
+                digests[item.id] = item.digest
+                made += [item] if item.wanted else []
+            elif digests[item.id] != item.digest:
+                damages.append(Damage(file, item.number, f"another record has the id {item.id} too"))
+    sources.check_present(damage.file for damage in damages)
+    made.sort(key=lambda item: item[:2])
+    return [item.answer for item in made], sorted(damages, key=lambda damage: (damage.file, damage.line))
+
+
+def _take(file: Path, number: int, line: bytes, make: Callable[[Record], Answer], where: Selection) -> _Made | Damage:
+    item = store.parse(file, number, line)
+    if isinstance(item, Damage):
+        return item
+    wanted = where.admits(item)
+    return _Made(item.time, item.id, number, hash(line.strip()), wanted, make(item) if wanted else None)
+
+
+def _files(sessions: list[Path], parts: dict[Path, set[str]]) -> Iterator[tuple[Path, Iterator[tuple[int, bytes]]]]:
+    """Every file with its lines that count."""
+    for file in sessions:
+        yield file, store.lines(file)
+    for part, inside in parts.items():
+        yield part, ((number, text.encode() + b"\n") for _, number, text in compacted.lines(part, inside))
+
+
+class _Equal:
+    """One object for all that are equal: most records have the same host, stack and variant."""
+
+    def __init__(self) -> None:
+        self._first: dict[bytes, Any] = {}
+
+    def __call__(self, item: Answer) -> Answer:
+        """The first object that was equal to ``item``."""
+        first: Answer = self._first.setdefault(msgspec.json.encode(item), item)
+        return first

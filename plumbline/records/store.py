@@ -1,23 +1,23 @@
-"""The results folder: session files are replaced whole, read line by line, and never trusted blindly."""
+"""Session files: replaced whole, read line by line, and never trusted blindly."""
 
 from __future__ import annotations
 
+import datetime
 import errno
-import json
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from plumbline import files, paths, schemas
-from plumbline.errors import PlumbError
-from plumbline.records import sources
+from plumbline import files, paths, schedulers
+from plumbline.records import model, sources
+from plumbline.records.model import Record
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A line that could not be read: reported, while everything else is read."""
+    """A line that could not be read: reported, while everything else is read. Line 0 stands for the whole file."""
 
     file: Path
     line: int
@@ -27,109 +27,69 @@ class Damage:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
+def new_session() -> str:
+    """A name that sorts by time and never repeats: UTC time, host, random."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return f"{now:%Y%m%dT%H%M%SZ}-{schedulers.host_name().split('.')[0]}-{secrets.token_hex(3)}"
+
+
+def now() -> str:
+    """The time as records have it: UTC, ISO 8601, milliseconds."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def session_file(site: str, session: str) -> Path:
     """Where the records of one session are."""
     return paths.results() / site / f"{session}.jsonl"
 
 
-def write(file: Path, records: list[dict[str, Any]]) -> None:
+def write(file: Path, records: Sequence[Record]) -> None:
     """Replace ``file`` by ``records``, one JSON line each.
 
     The new content is written beside the file, fsynced and renamed over it, so that the file is at any moment either
     the old or the new one. Raises :class:`PlumbError` (no space, no permission) with the old file untouched.
     """
-    lines = [json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n" for record in records]
-    try:
-        files.replace(file, "".join(lines))
-    except OSError as error:
-        raise PlumbError(
-            f"cannot write the record: {error.strerror}",
-            str(file),
-            "make room or permission; launches written so far are kept",
-        ) from error
+    cure = "make room or permission; launches written so far are kept"
+    files.write("the record", file, model.encode(records), cure)
 
 
-def read_file(file: Path) -> Iterator[dict[str, Any] | Damage]:
+def read(file: Path) -> Iterator[Record | Damage]:
     """Every record of ``file``, and a :class:`Damage` for every line that is none."""
     try:
-        for _, item in numbered(file):
-            yield item
+        for number, line in lines(file):
+            yield parse(file, number, line)
+    except OSError as error:
+        yield unreadable(file, error)
     except sources.Vanished:
         yield Damage(file, 0, os.strerror(errno.ENOENT))
 
 
-def numbered(file: Path) -> Iterator[tuple[int, dict[str, Any] | Damage]]:
-    """The same, each with the number of its line (0 for a file that cannot be read).
+def lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """(number, text) of every line of ``file`` that is not blank.
 
-    Raises :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment later.
+    Raises OSError, and :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment
+    later.
     """
     try:
         with file.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield number, parse(file, number, line)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError) and not file.is_symlink():
-            raise sources.Vanished(file) from error
-        yield 0, Damage(file, 0, error.strerror or str(error))
+                if not line.isspace():
+                    yield number, line
+    except FileNotFoundError as error:
+        if file.is_symlink():
+            raise
+        raise sources.Vanished(file) from error
 
 
-def parse(file: Path, number: int, line: bytes) -> dict[str, Any] | Damage:
+def parse(file: Path, number: int, line: bytes) -> Record | Damage:
     """The record that ``line`` of ``file`` is, or why it is none."""
     try:
-        record = json.loads(line)
-        schemas.check("record", record, f"{file}:{number}")
-    except (ValueError, PlumbError) as error:
+        return model.decode(line)
+    except ValueError as error:
         complete = "" if line.endswith(b"\n") else "truncated: "
-        return Damage(file, number, f"{complete}{error.what if isinstance(error, PlumbError) else error}")
-    return record
+        return Damage(file, number, f"{complete}{error}")
 
 
-def read_all(site: str | None = None) -> tuple[list[dict[str, Any]], list[Damage]]:
-    """All records below ``results/`` (of one site, if named), oldest first, and what could not be read.
-
-    This reads and checks every byte. For tables of many records there is :mod:`plumbline.records.query`.
-    """
-    return sources.steady(_read, site)
-
-
-def _read(found: sources.Sources) -> tuple[list[dict[str, Any]], list[Damage]]:
-    records: dict[str, dict[str, Any]] = {}
-    damages: list[Damage] = []
-    for file, number, item in _everything(found):
-        if isinstance(item, Damage):
-            damages.append(item)
-        elif records.setdefault(item["id"], item) != item:
-            damages.append(repeated(file, number, item["id"]))
-    sources.check_present(damage.file for damage in damages)
-    return sorted(records.values(), key=lambda record: (record["time"], record["id"])), damages
-
-
-def repeated(file: Path, number: int, name: str) -> Damage:
-    """The damage that a line is whose id another record has already; equal copies of a record are none."""
-    return Damage(file, number, f"another record has the id {name} too")
-
-
-def _everything(found: sources.Sources) -> Iterator[tuple[Path, int, dict[str, Any] | Damage]]:
-    for file in found.sessions:
-        for number, item in numbered(file):
-            yield file, number, item
-    if found.parts:
-        from plumbline.records import parts  # not above: plumb launch needs no engine
-
-        yield from parts.read(found)
-
-
-def find(prefix: str) -> dict[str, Any]:
-    """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
-    from plumbline.records import query  # not above: plumb launch needs no engine
-
-    ids = query.ids("" if prefix == "last" else prefix)
-    if not ids:
-        raise PlumbError(f"no record '{prefix}'", str(paths.results()), "plumb list shows the ids")
-    if prefix != "last" and len(ids) > 1:
-        raise PlumbError(f"'{prefix}' begins {len(ids)} ids", ", ".join(ids[:4]), "give more of the id")
-    records, damages = query.full([ids[-1]])
-    if not records:
-        raise PlumbError(f"the record is damaged: {damages[0].reason}", f"{damages[0].file}:{damages[0].line}")
-    return records[0]
+def unreadable(file: Path, error: Exception) -> Damage:
+    """The damage that a whole file is which ``error`` kept from being read."""
+    return Damage(file, 0, (error.strerror if isinstance(error, OSError) else None) or str(error))

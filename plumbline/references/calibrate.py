@@ -7,6 +7,7 @@ import json
 import math
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from scipy import special
 
 from plumbline import files, limits, site
 from plumbline.errors import PlumbError
-from plumbline.records.rows import Figure, Row
+from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
 from plumbline.site.tests import family
 
@@ -62,11 +63,11 @@ class Outcome:
 class _Group:
     """The records of one figure of one variant on one stack."""
 
-    records: list[Row] = field(default_factory=list)
+    records: list[AnyRecord] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
 
 
-def propose(records: list[Row], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
+def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
     """What ``records`` (oldest first) say about the references of a site; nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
@@ -78,7 +79,7 @@ def propose(records: list[Row], site_name: str, min_sessions: int = 3, test: str
     outcome = Outcome()
     groups: dict[str, _Group] = {}
     for record in records:
-        if record.site != site_name or (test and not record.test.startswith(test)):
+        if record.site != site_name or (test and not record.variant.test.startswith(test)):
             continue
         reason = refusal(record)
         if reason:
@@ -101,20 +102,20 @@ def propose(records: list[Row], site_name: str, min_sessions: int = 3, test: str
     return outcome
 
 
-def refusal(record: Row) -> str | None:
+def refusal(record: AnyRecord) -> str | None:
     """Why a record cannot be calibrated from, None if it can."""
     if record.state != "complete":
         return "not complete"
-    if not record.verified:
+    if not record.is_verified:
         return "not verified"
     if record.reasons or record.verdict == "invalid" or not record.figures:
         return "invalid"
-    if 2 * record.disturbed > record.launches:
+    if 2 * record.disturbed_count > record.launch_count:
         return "most launches disturbed"
     for figure in record.figures:
         if not all(math.isfinite(sample) and sample > 0 for sample in [figure.value, *figure.samples]):
             return "not a positive, finite number"
-        if figure.limit and max(figure.samples) > figure.limit["value"] * limits.TOLERANCE:
+        if figure.limit and max(figure.samples) > figure.limit.value * limits.TOLERANCE:
             return "above the physical limit"
     return None
 
@@ -155,7 +156,7 @@ def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
             "spread": round(spread, 5),
             "nodes": sorted({node for record, _ in same for node in record.nodes}),
             "stack_sha256": newest.stack.sha256,
-            "suite_commit": newest.suite_commit,
+            "suite_commit": newest.suite.commit,
         },
     }
 
@@ -172,7 +173,7 @@ def write(site_name: str, outcome: Outcome) -> list[Path]:
         if wanted:
             texts[file] = merged(file, name, wanted)
     for file, text in texts.items():  # only when all could be made
-        _replace(file, text)
+        files.write("references", file, text)
     return list(texts)
 
 
@@ -187,9 +188,9 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
         before = file.read_text(encoding="utf-8") if file.exists() else HEADER.format(test=name)
         document = editor.load(before)
     except OSError as error:
-        raise PlumbError(f"cannot read references: {error.strerror}", str(file), "mend the permissions") from None
+        raise PlumbError(f"cannot read references: {error.strerror}", str(file), "fix the permissions") from None
     except (YAMLError, UnicodeDecodeError) as error:
-        raise PlumbError(f"references are not YAML: {error}", str(file), "mend the file") from None
+        raise PlumbError(f"references are not YAML: {error}", str(file), "fix the file") from None
     match.check(document, str(file))
     if not document["references"]:
         document["references"].fa.set_block_style()
@@ -243,14 +244,3 @@ def _commented(value: Any) -> Any:
     if isinstance(value, str) and yaml.safe_load(value) != value:
         return SingleQuotedScalarString(value)  # a word such as `on`, which readers of YAML 1.1 take for something else
     return value
-
-
-def _replace(file: Path, text: str) -> None:
-    try:
-        files.replace(file, text)
-    except OSError as error:
-        raise PlumbError(
-            f"cannot write references: {error.strerror}",
-            str(file),
-            "make room or permission; the old file is untouched",
-        ) from None

@@ -12,7 +12,7 @@ from plumbline import limits, paths, site, units
 from plumbline.errors import PlumbError
 from plumbline.references import match
 from plumbline.site import tests as suite
-from plumbline.topology import machine
+from plumbline.topology import machine, placements
 from plumbline.topology.machine import Machine
 
 #: which way figures of a unit get better; percentages are shares of a peak or of hidden communication; ratios vary
@@ -144,8 +144,8 @@ def _limit_faults(entry: dict[str, Any], part: dict[str, Any], nodes: Callable[[
 
 def _nodes(entry: dict[str, Any], part: dict[str, Any]) -> int:
     """Nodes of the job that an entry is about; all of the partition's where it does not say."""
-    placement = str(entry["params"].get("placement", ""))
-    inside = placement.startswith("pair:") and placement != "pair:node"
+    placement = placements.find(str(entry["params"].get("placement", "")))
+    inside = placement is not None and placement.pair and placement.nodes == 1
     return int(entry.get("placement", {}).get("nodes", 1 if inside else part.get("nodes", 1)))
 
 

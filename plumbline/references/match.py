@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from plumbline import paths, schemas, site
 from plumbline.errors import PlumbError
-from plumbline.records.rows import Row, as_row
-from plumbline.site.site import read_yaml
+from plumbline.records.model import AnyRecord, Figure, Reference
 
 #: what ``judge`` answers: ``below`` is worse than the reference's range, ``above`` better than it, in either direction
 VERDICTS = ("unreferenced", "within", "below", "above")
@@ -26,9 +27,10 @@ class Match:
     entry: dict[str, Any]
     file: str
 
-    def of_record(self) -> dict[str, Any]:
+    def of_record(self) -> Reference:
         """What a record keeps of it, as ``figure.reference``."""
-        return {**{name: self.entry[name] for name in ("value", "unit", "method", "lower", "upper")}, "file": self.file}
+        kept = {name: self.entry[name] for name in ("value", "unit", "method", "lower", "upper")}
+        return Reference(**kept, file=self.file)
 
 
 class References:
@@ -50,13 +52,13 @@ class References:
             found += [Match(entry, name) for entry in document["references"]]
         return cls(found)
 
-    def resolve(self, record: dict[str, Any] | Row, figure: str) -> Match | None:
+    def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
 
         Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
         Two that match are an error: neither can be trusted.
         """
-        wanted = subject(as_row(record), figure)
+        wanted = subject(record, figure)
         matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, wanted["placement"])]
         if len(matches) > 1:
             where = " and ".join(dict.fromkeys(match.file for match in matches))
@@ -64,15 +66,15 @@ class References:
         return matches[0] if matches else None
 
 
-def subject(row: Row, figure: str) -> dict[str, Any]:
+def subject(record: AnyRecord, figure: str) -> dict[str, Any]:
     """What a reference of ``figure`` of a record matches by, the whole placement included."""
     return {
-        "test": row.test,
+        "test": record.variant.test,
         "figure": figure,
-        "stack": row.stack.name,
-        "partition": row.partition,
-        "params": row.params,
-        "placement": {key: row.placement[key] for key in sorted(row.placement)},
+        "stack": record.stack.name,
+        "partition": record.partition,
+        "params": record.variant.params,
+        "placement": dict(sorted(structs.asdict(record.placement).items())),
     }
 
 
@@ -83,7 +85,7 @@ def files(site_name: str) -> list[Path]:
 
 def read(file: Path) -> dict[str, Any]:
     """A reference file, valid by its schema."""
-    document = read_yaml(file, "references", "restore the file")
+    document = schemas.read_yaml(file, "references", "restore the file")
     check(document, str(file))
     return document
 
@@ -97,7 +99,7 @@ def check(document: dict[str, Any], where: str) -> None:
                 raise PlumbError(f"references.{number}.{name} is {entry[name]}", where, "give a finite number")
 
 
-def judge(figure: dict[str, Any], entry: dict[str, Any] | None) -> str:
+def judge(figure: Figure, entry: dict[str, Any] | None) -> str:
     """One of :data:`VERDICTS` for a record's figure.
 
     ``below`` means worse than the reference's range and ``above`` better than it: a latency of twice the reference is
@@ -106,16 +108,16 @@ def judge(figure: dict[str, Any], entry: dict[str, Any] | None) -> str:
     if entry is None:
         return "unreferenced"
     for name in ("unit", "better"):
-        if figure[name] != entry[name]:
+        if getattr(figure, name) != entry[name]:
             raise PlumbError(
-                f"{figure['name']} has {name} {figure[name]}, its reference {entry[name]}",
+                f"{figure.name} has {name} {getattr(figure, name)}, its reference {entry[name]}",
                 "reference",
-                "mend the reference",
+                "fix the reference",
             )
-    value = figure["value"]
+    value = figure.value
     if not math.isfinite(value):
-        raise PlumbError(f"{figure['name']} is {value}", "reference", "only finite figures are judged")
-    low, high = bounds(entry)
+        raise PlumbError(f"{figure.name} is {value}", "reference", "only finite figures are judged")
+    low, high = bounds(entry["value"], entry["lower"], entry["upper"])
     if value < low * (1 - ROUNDING):
         return "below" if entry["better"] == "higher" else "above"
     if value > high * (1 + ROUNDING):
@@ -123,26 +125,24 @@ def judge(figure: dict[str, Any], entry: dict[str, Any] | None) -> str:
     return "within"
 
 
-def bounds(entry: dict[str, Any]) -> tuple[float, float]:
-    """The lowest and the highest value that is within, in the entry's unit."""
-    low = 0.0 if entry["lower"] is None else entry["value"] * (1 + entry["lower"])
-    high = math.inf if entry["upper"] is None else entry["value"] * (1 + entry["upper"])
-    return low, high
+def bounds(value: float, lower: float | None, upper: float | None) -> tuple[float, float]:
+    """The lowest and the highest value that is within, of a reference ``value`` and its bounds as fractions of it."""
+    return 0.0 if lower is None else value * (1 + lower), math.inf if upper is None else value * (1 + upper)
 
 
-def thresholds(reference: dict[str, Any], value: float) -> tuple[float, float | None, float | None, str]:
+def thresholds(reference: Reference, value: float) -> tuple[float, float | None, float | None, str]:
     """(value, lower, upper, unit) of a record's reference as ReFrame takes it, bounds as fractions of the value.
 
     ReFrame compares exactly. A bound that ``value`` misses by :data:`ROUNDING` only is wider by that, so that ReFrame
     fails what :func:`judge` does not call ``within``, and nothing else.
     """
-    low, high = bounds(reference)
-    lower, upper = reference["lower"], reference["upper"]
+    lower, upper = reference.lower, reference.upper
+    low, high = bounds(reference.value, lower, upper)
     if lower is not None and low * (1 - ROUNDING) <= value < low:
         lower = (1 + lower) * (1 - ROUNDING) - 1
     if upper is not None and high < value <= high * (1 + ROUNDING):
         upper = (1 + upper) * (1 + ROUNDING) - 1
-    return reference["value"], lower, upper, reference["unit"]
+    return reference.value, lower, upper, reference.unit
 
 
 def describe(entry: dict[str, Any]) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.records import query, sources, store
-from plumbline.records.rows import Row
+from plumbline.records.model import Record, Row
 
 
 def only_site() -> str:
@@ -44,26 +43,26 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
     return name, [row for row in rows if row.campaign == name]
 
 
-def in_full(site: str, rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[store.Damage]]:
+def in_full(site: str, rows: Sequence[Row]) -> tuple[list[Record], list[store.Damage]]:
     """The whole records of ``rows``, and what could not be read of them.
 
     Session files are named after their session, so only those are read; what is not there (compacted) is asked for.
     """
     wanted = {row.id for row in rows}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Record] = {}
     damages: list[store.Damage] = []
     for session in dict.fromkeys(row.session for row in rows if Path(row.session).name == row.session):
         file = store.session_file(site, session)
         if not file.is_file():
             continue
-        for item in store.read_file(file):
+        for item in store.read(file):
             if isinstance(item, store.Damage):
                 damages.append(item)
-            elif item["id"] in wanted:
-                found.setdefault(item["id"], item)
+            elif item.id in wanted:
+                found.setdefault(item.id, item)
     missing = wanted - found.keys()
     if missing:
         records, more = query.full(missing)
-        found |= {record["id"]: record for record in records}
+        found |= {record.id: record for record in records}
         damages += more
     return list(found.values()), damages

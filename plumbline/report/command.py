@@ -10,8 +10,9 @@ from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.records import query
-from plumbline.report import choose, outcome
+from plumbline.pages import page
+from plumbline.records import outcome, query
+from plumbline.report import choose
 from plumbline.views import summary
 
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the report; 0 if it was written, whatever it says. 1 if some records could not be read."""
-    from plumbline.report import data, page  # not above: scipy takes longer to load than most commands to run
+    from plumbline.report import data  # not above: scipy takes longer to load than most commands to run
 
     if args.since and not _DAY.fullmatch(args.since):
         raise PlumbError(f"'{args.since}' is no date", "--since", "such as 2026-11 or 2026-11-21")
@@ -46,31 +47,22 @@ def run(args: argparse.Namespace) -> int:
         outcome.read(site, campaign),
         damages=[_damage(item) for item in damages],
         left_out=len(left_out),
-        left_out_invalid=sum(not query.is_valid(row) for row in left_out),
+        left_out_invalid=sum(not row.is_valid for row in left_out),
     )
     document = data.document(scope, records, past)
     target = args.output or paths.results() / site / "report.html"
-    size = _write(target, page.render(document))
+    text = page.render("report", document)
+    files.write("the report", target, text)
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if left_out:
         print(f"the {len(left_out)} oldest records of the campaign are left out: a page holds {MAX_RECORDS}")
     print(f"campaign {campaign or 'none'}: {summary.closing(records)}")
     print(f"history: {len(document['history']['series'])} series from {len(past)} records")
-    print(f"report: {target} ({size / 1e6:.1f} MB)")
+    print(f"report: {target} ({len(text.encode()) / 1e6:.1f} MB)")
     return 1 if damages else 0
 
 
 def _damage(damage: Any) -> str:
     """A damaged line without the path of this machine before the results folder."""
     return f"{damage.file.name}:{damage.line}: {damage.reason}"
-
-
-def _write(target: Path, text: str) -> int:
-    try:
-        files.replace(target, text)
-    except OSError as error:
-        raise PlumbError(
-            f"cannot write the report: {error.strerror}", str(target), "make room or permission"
-        ) from error
-    return len(text.encode())

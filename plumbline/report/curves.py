@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-Record = dict[str, Any]
+from plumbline.records.model import Launch, Measurement, Record
+
 #: how people call the suites
 SUITES = {"imb": "IMB", "osu": "OSU"}
 #: the parameter that a curve is over
@@ -20,14 +21,14 @@ def curves(record: Record, number: int) -> list[dict[str, Any]]:
     has none. A curve has two sizes at least.
     """
     found: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
-    positions = {id(launch): position for position, launch in enumerate(counting(record))}
+    positions = {id(launch): position for position, launch in enumerate(record.counting())}
     for launch, item in measurements(record):
-        if SIZE not in item["params"] or "first" in item["params"]:
+        if SIZE not in item.params or "first" in item.params:
             continue
-        others = tuple(sorted((name, str(value)) for name, value in item["params"].items() if name != SIZE))
-        curve = found.setdefault((item["metric"], others), {"of": item, "points": {}})
-        values = curve["points"].setdefault(item["params"][SIZE], [None] * len(positions))
-        values[positions[id(launch)]] = item["value"]
+        others = tuple(sorted((name, str(value)) for name, value in item.params.items() if name != SIZE))
+        curve = found.setdefault((item.metric, others), {"of": item, "points": {}})
+        values = curve["points"].setdefault(item.params[SIZE], [None] * len(positions))
+        values[positions[id(launch)]] = item.value
     common = set.intersection(*(set(others) for _, others in found)) if found else set()
     return [
         _curve(record, number, curve, " ".join(value for name, value in others if (name, value) not in common))
@@ -41,10 +42,10 @@ def _curve(record: Record, number: int, curve: dict[str, Any], mode: str) -> dic
     return {
         "entry": number,
         "benchmark": benchmark_name(record),
-        "metric": curve["of"]["metric"],
+        "metric": curve["of"].metric,
         "mode": mode,
-        "unit": curve["of"]["unit"],
-        "better": curve["of"]["better"],
+        "unit": curve["of"].unit,
+        "better": curve["of"].better,
         "x": sizes,
         "y": [curve["points"][size] for size in sizes],
     }
@@ -52,20 +53,15 @@ def _curve(record: Record, number: int, curve: dict[str, Any], mode: str) -> dic
 
 def benchmark_name(record: Record) -> str:
     """``IMB PingPong`` or ``OSU latency``: suite and operation."""
-    suite = str(record["benchmark"]["suite"])
-    variant = record["variant"]
-    operation = str(variant["context"].get("benchmark") or variant["benchmark"]).removeprefix(f"{suite}_")
+    suite = record.benchmark.suite
+    variant = record.variant
+    operation = str(variant.context.get("benchmark") or variant.benchmark).removeprefix(f"{suite}_")
     return f"{SUITES.get(suite, suite)} {operation}"
 
 
-def counting(record: Record) -> list[Record]:
-    """The launches that count in the figures, in order: all but those whose pair the gate measured again."""
-    return [launch for launch in record["launches"] if not launch.get("superseded")]
-
-
-def measurements(record: Record) -> Iterator[tuple[Record, dict[str, Any]]]:
+def measurements(record: Record) -> Iterator[tuple[Launch, Measurement]]:
     """(launch, measurement) of every verified launch that counts."""
-    for launch in counting(record):
-        if launch["verified"]:
-            for item in launch["measurements"]:
+    for launch in record.counting():
+        if launch.verified:
+            for item in launch.measurements:
                 yield launch, item

@@ -8,23 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.records.query import is_valid
-from plumbline.records.rows import Row, of_record
+from plumbline.records.model import Record, Row
+from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report.curves import curves
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.history import history
 from plumbline.report.matrices import matrices
-from plumbline.report.outcome import WITHOUT_FIGURES
+from plumbline.topology import placements
 from plumbline.views import summary
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Scope:
     """What a page is of, and what it lacks.
 
-    ``outcome`` is what :mod:`plumbline.report.outcome` read; ``damages`` name lines of the results that could not be
+    ``outcome`` is what :mod:`plumbline.records.outcome` read; ``damages`` name lines of the results that could not be
     read; ``left_out`` counts records of the campaign beyond what a page holds, ``left_out_invalid`` those of them that
     are not valid.
     """
@@ -45,15 +43,17 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
     shared = Shared()
     records = sorted(records, key=severity)
     entries = [entry(record, shared) for record in records]
-    usable = [(record, number) for number, record in enumerate(records) if is_valid(of_record(record))]
+    usable = [(record, number) for number, record in enumerate(records) if record.is_valid]
     found = {
+        "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "site": scope.site,
         "campaign": scope.campaign,
-        "begin": min((record["time"] for record in records), default=None),
-        "end": max((record["time"] for record in records), default=None),
+        "begin": min((record.time for record in records), default=None),
+        "end": max((record.time for record in records), default=None),
         "closing": summary.closing(records),
         "counts": _counts(entries),
         "severity": SEVERITY,
+        "distances": [placement.name for placement in placements.listed() if placement.pair],
         "entries": entries,
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.history import series as source
-from plumbline.history.changes import Settings, follow
-from plumbline.history.command import report
-from plumbline.records.rows import Row
+from plumbline.records.model import Row
+from plumbline.statistics.changes import Settings, follow
 
 #: series on a page, those with changes first, then the longest; what is left out is counted and shown
 MAX_SERIES = 400
@@ -39,7 +38,7 @@ def _series(series: source.Series, times: dict[str, str]) -> dict[str, Any]:
     older = max(0, len(series.values) - MAX_POINTS)
     kept = source.Series(series.name, series.better, series.index[older:], series.values[older:])
     settings = Settings()
-    line = report(kept, follow(kept.values, settings), settings)
+    line = source.course_document(kept, follow(kept.values, settings), settings)
     return {
         "name": series.name,
         "unit": series.unit,

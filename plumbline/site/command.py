@@ -6,10 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from plumbline import paths, stacks
+from plumbline import paths, schedulers, stacks
 from plumbline.errors import PlumbError
-from plumbline.nodes.longest import longest_job
-from plumbline.nodes.names import expand, queue
+from plumbline.schedulers.names import expand
 from plumbline.site import facts, site, write
 from plumbline.stacks import manifest
 
@@ -20,18 +19,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init = actions.add_parser("init", help="make a site folder for this host, or add what is missing to one")
     init.add_argument("--name", default="local", help="the site, and its folder below site-configs/ (default: local)")
     init.add_argument("--partition", default="default", help="the partition that this host is of (default: default)")
-    init.add_argument("--scheduler", default="local", choices=write.schedulers(), help="default: local")
+    init.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
     init.add_argument("--description", default="", help="one line for people")
     init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
     init.add_argument("--nodes", type=int, help="how many nodes one test may use")
-    init.add_argument("--launcher", choices=("mpirun", "srun"), help="what starts ranks in a job (default: mpirun)")
     init.add_argument(
-        "--srun-mpi", action="append", default=[], metavar="FAMILY=TYPE", help="srun --mpi=TYPE for an MPI family"
+        "--launcher",
+        choices=("mpirun", *schedulers.RANK_LAUNCHERS),
+        help="what starts ranks in a job (default: mpirun)",
     )
+    for name in schedulers.RANK_LAUNCHERS:
+        text = f"{name} --mpi=TYPE for an MPI family"
+        init.add_argument(f"--{name}-mpi", action="append", default=[], metavar="FAMILY=TYPE", help=text)
     init.add_argument(
         "--env", action="append", default=[], metavar="NAME=VALUE", help="variable of every launch, repeated"
     )
-    init.add_argument("--hosts", metavar="A,B", help="the nodes by name, for schedulers local and ssh")
+    init.add_argument("--hosts", metavar="A,B", help="the nodes by name, where no scheduler gives them")
     init.add_argument("--max-pending", type=int, metavar="SECONDS", help="longest wait of a job for its nodes")
     init.add_argument("--max-job", type=int, metavar="SECONDS", help="longest job (default: as the scheduler says)")
     init.add_argument("--stacks", help="comma separated; default: those that are installed")
@@ -64,7 +67,8 @@ def _init(args: argparse.Namespace) -> int:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise PlumbError(f"{pattern!r} is no regular expression: {error}", "--hostname", "mend it") from None
+            raise PlumbError(f"{pattern!r} is no regular expression: {error}", "--hostname", "correct it") from None
+    scheduler = schedulers.named(args.scheduler)
     request = write.Request(
         name=args.name,
         partition=args.partition,
@@ -76,11 +80,14 @@ def _init(args: argparse.Namespace) -> int:
         nodes=args.nodes,
         keys={
             "launcher": args.launcher,
-            "srun_mpi": _pairs(args.srun_mpi, "--srun-mpi", "FAMILY=TYPE"),
+            **{
+                f"{name}_mpi": _pairs(getattr(args, f"{name}_mpi"), f"--{name}-mpi", "FAMILY=TYPE")
+                for name in schedulers.RANK_LAUNCHERS
+            },
             "environment": _pairs(args.env, "--env", "NAME=VALUE"),
             "hosts": expand(args.hosts, "--hosts") if args.hosts else None,
             "max_pending_s": args.max_pending,
-            "max_job_s": args.max_job or longest_job(args.scheduler, queue(args.scheduler, None, args.access)),
+            "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
         },
         hostnames=args.hostname,
         captured=facts.captured(args.facts) if args.facts else None,

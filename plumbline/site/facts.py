@@ -36,7 +36,10 @@ def topology() -> str:
 
 @dataclass(frozen=True)
 class Captured:
-    """What the nodes of a partition told: topology and limits of one of the largest like group, how many answered."""
+    """What was read on the nodes of a partition.
+
+    Topology and limits are those of one node of the largest group of equal nodes; ``nodes`` is how many answered.
+    """
 
     topology: str
     limits: dict[str, Any]
@@ -45,7 +48,7 @@ class Captured:
 
 
 def captured(folder: Path) -> Captured:
-    """From the facts that ``plumb nodes facts`` put into ``folder``."""
+    """What ``plumb nodes facts`` wrote into ``folder``."""
     found = read.folder(folder)
     comparison = compare.compare(found)
     for name in comparison.groups[0]:
@@ -55,7 +58,7 @@ def captured(folder: Path) -> Captured:
             return Captured(without_serials(xml), limits, len(found.nodes), compare.summary(found, comparison))
     reason = found.nodes[comparison.groups[0][0]]["missing"].get("topology", "no HOST.xml is there")
     raise PlumbError(
-        f"no node of the largest like group has a topology: {reason}", str(folder), "make setup, then again"
+        f"no node of the largest group of equal nodes has a topology: {reason}", str(folder), "make setup, then again"
     )
 
 

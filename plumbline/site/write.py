@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from plumbline import schemas
+from plumbline import files, schemas
 from plumbline.errors import PlumbError
 from plumbline.site import facts, tests
-from plumbline.site.site import FILE, check, folder, read_yaml
+from plumbline.site.site import FILE, check, folder
 
 HEADER = """\
 # A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
@@ -53,7 +52,7 @@ class Request:
     keys: dict[str, Any] = field(default_factory=dict)
     #: regular expressions of the login hosts; none: this host
     hostnames: list[str] = field(default_factory=list)
-    #: what the partition's nodes told; None: they are like this host
+    #: what was read on the partition's nodes; None: they are like this host
     captured: facts.Captured | None = None
     recapture: bool = False
 
@@ -83,7 +82,7 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
         if before != text:
             changes.append(Change(file, _diff(before, text, file)))
             if not dry_run:
-                _write(file, text)
+                files.write(f"site '{request.name}'", file, text)
     return changes
 
 
@@ -97,15 +96,15 @@ def site_text(file: Path, request: Request) -> str:
     """``site.yaml`` as it should be, with a person's keys, order and comments as they are."""
     if not file.exists():
         text = HEADER + _dump(wanted(request))
-        told = "memory_mts" in wanted(request)["partitions"][0].get("facts", {})
-        result = text if told else text + FACTS_HINT
+        known = "memory_mts" in wanted(request)["partitions"][0].get("facts", {})
+        result = text if known else text + FACTS_HINT
     else:
         before = file.read_text(encoding="utf-8")
-        read_yaml(file, f"site '{request.name}'", "mend the file")
+        schemas.read_yaml(file, f"site '{request.name}'", "fix the file")
         try:
             document = _yaml().load(before)
         except YAMLError as error:
-            raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "mend the file") from None
+            raise PlumbError(f"site '{request.name}' is not YAML: {error}", str(file), "fix the file") from None
         added = merge(document, wanted(request)) + offer(document, request)
         result = _dump(document) if added else before
     loaded = YAML(typ="safe", pure=True).load(result)
@@ -118,15 +117,15 @@ def wanted(request: Request) -> dict[str, Any]:
     part: dict[str, Any] = {"name": request.partition, "scheduler": request.scheduler}
     if request.access:
         part["access"] = list(request.access)
-    told = request.captured
-    if told:
-        part["description"] = told.summary
-    if request.nodes or told:
-        part["nodes"] = request.nodes or (told.nodes if told else None)
+    captured = request.captured
+    if captured:
+        part["description"] = captured.summary
+    if request.nodes or captured:
+        part["nodes"] = request.nodes or (captured.nodes if captured else None)
     part |= {key: value for key, value in request.keys.items() if value}
     part["topology"] = f"topology/{request.partition}.xml"
     part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
-    known = told.limits if told else facts.known()
+    known = captured.limits if captured else facts.known()
     if known:
         part["facts"] = known
     return {
@@ -186,13 +185,6 @@ def topology_name(place: Path, text: str, partition: str) -> str:
     return name
 
 
-def schedulers() -> Iterable[str]:
-    """The schedulers that a partition can have."""
-    schema: Any = schemas.validator("site").schema
-    part = schema["properties"]["partitions"]["items"]
-    return tuple(part["properties"]["scheduler"]["enum"])
-
-
 def _yaml() -> YAML:
     yaml = YAML()
     yaml.preserve_quotes = True
@@ -216,14 +208,3 @@ def _diff(before: str, after: str, file: Path) -> str:
     return "\n".join(
         difflib.unified_diff(before.splitlines(), lines, name if before else "/dev/null", name, lineterm="", n=1)
     )
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file in one step."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(f".{file.name}.tmp")
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
-    except OSError as error:
-        raise PlumbError(f"cannot write: {error.strerror}", str(file), "free space or mend the permissions") from None

@@ -1,8 +1,11 @@
-"""What a machine without network installs from: the archive of :mod:`plumbline.stacks.pack`, in ``stacks/archive``.
+"""What a machine without network installs from: one tar archive, unpacked in ``stacks/archive``.
 
-Inside: ``SHA256SUMS``; ``index.json``, which says for which machine and Python the archive is, of which commit, and
-what each file is for; ``wheels/`` with the packages of ``requirements.txt`` and of the stacks' locks; and ``spack.tar``
-where Spack stacks were packed. While an archive is unpacked, pip takes every package from it and asks no registry.
+Inside: ``SHA256SUMS``, the SHA-256 of every other member; ``index.json``, which says for which machine and Python the
+archive is, of which commit, and what each file is for; ``wheels/`` with the packages of ``requirements.txt`` and of the
+stacks' locks; and ``spack/`` where Spack stacks were packed (:mod:`plumbline.stacks.pack`). While an archive is
+unpacked, pip takes every package from it and asks no registry.
+
+The list inside shows damage; the archive's own SHA-256 shows an archive whose list was changed too.
 
 Standard library only, because ``playbooks/bootstrap.sh`` runs this before there is a virtual environment:
 ``python3 -m plumbline.stacks.archive LOCK [FILE [SHA256]]`` unpacks FILE and prints the folder with LOCK's packages.
@@ -15,20 +18,20 @@ import platform
 import re
 import shutil
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import tarball
-from plumbline.stacks.disk import writing
-from plumbline.stacks.lock import alone
+from plumbline.stacks.lock import locked
 
 OWNER = "archive"
+SUMS = "SHA256SUMS"
 INDEX = "index.json"
 WHEELS = "wheels"
-SPACK = "spack.tar"
-SCHEMA = 1
+SPACK = "spack"
+SCHEMA = 2
 
 
 def place() -> Path:
@@ -46,24 +49,43 @@ def machine() -> dict[str, str | None]:
     }
 
 
+def write(folder: Path, target: Path) -> str:
+    """Make the archive ``target`` of all files in ``folder``, where the list is written too; the archive's SHA-256."""
+    content = [entry for entry in sorted(folder.rglob("*")) if entry.is_file()]
+    listing = folder / SUMS
+    listing.write_text("".join(f"{files.sha256(file)}  {file.relative_to(folder)}\n" for file in content))
+    with files.replacing(target) as temporary, tarfile.open(temporary, "w", dereference=True) as tar:
+        for file in [listing, *content]:
+            tar.add(file, str(file.relative_to(folder)), recursive=False, filter=_plain)
+    return files.sha256(target)
+
+
+def check(source: Path, digest: str | None = None) -> dict[str, Any]:
+    """Raise what :func:`unpack` would raise for this archive, and write nothing; its index."""
+    return _read(source, digest, None)
+
+
 def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
-    """Check the archive and put it in place of the one that was there; its index.
+    """Check the archive and put its content in place of what was unpacked before; its index.
 
     Raises :class:`PlumbError`, with everything as it was, for an archive that is damaged, was changed, does not have
     the SHA-256 ``digest``, or is for another machine or Python.
     """
-    with writing("what the archive holds"), alone(OWNER):
+    with files.writing("what the archive holds", place()), locked(OWNER):
         fresh = place().with_name(f".{OWNER}.new")
         shutil.rmtree(fresh, ignore_errors=True)
         try:
-            tarball.unpack(source, fresh, digest)
-            document = _index(fresh, source)
-            _check_machine(document, source)
+            document = _read(source, digest, fresh)
             shutil.rmtree(place(), ignore_errors=True)
             fresh.rename(place())
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return document
+
+
+def sums(text: str) -> dict[str, str]:
+    """What a list ``SHA256SUMS`` says: name -> SHA-256."""
+    return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
 
 
 def pip_options(lock: Path) -> list[str]:
@@ -73,7 +95,8 @@ def pip_options(lock: Path) -> list[str]:
     """
     if not place().is_dir():
         return []
-    document = _index(place(), place())
+    index = place() / INDEX
+    document = _parse(index.read_text(encoding="utf-8") if index.exists() else "", place())
     if files.sha256(lock) not in document["locks"].values():
         commit = str(document["commit"] or "unknown")[:12]
         raise PlumbError(
@@ -84,11 +107,72 @@ def pip_options(lock: Path) -> list[str]:
     return ["--no-index", "--find-links", str(place() / WHEELS)]
 
 
-def _index(folder: Path, source: Path) -> dict[str, Any]:
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without owner and time, so that equal members make equal archives."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mtime = 0
+    member.mode = _mode(member)
+    return member
+
+
+def _mode(member: tarfile.TarInfo) -> int:
+    return 0o755 if member.mode & 0o100 else 0o644
+
+
+def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, Any]:
+    """The index of the archive, every member of which was checked and, with ``target``, written below it."""
     try:
-        document = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        whole = files.sha256(source)
+    except OSError as error:
+        what, cure = f"cannot read the archive: {error.strerror}", "plumb stack pack makes one"
+        raise PlumbError(what, str(source), cure) from None
+    if digest and whole != digest.lower():
+        cure = "fetch it again; do not use this one"
+        raise PlumbError(f"the archive's SHA-256 is {whole}, not {digest}", str(source), cure)
+    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    try:
+        with tarfile.open(source) as tar:
+            for member in tar:
+                found[member.name] = _member(tar, member, source, target)
+                if member.name in (SUMS, INDEX) and (content := tar.extractfile(member)):
+                    texts[member.name] = content.read().decode(errors="replace")
+    except (tarfile.TarError, EOFError) as error:
+        raise PlumbError(f"the archive is damaged: {error}", str(source), "copy it again") from None
+    if SUMS not in texts:
+        raise PlumbError(f"no {SUMS} in the archive", str(source), "plumb stack pack makes a complete one")
+    listed = sums(texts[SUMS])
+    for name in sorted((listed.keys() | found.keys()) - {SUMS}):
+        if name not in found or listed.get(name) != found[name]:
+            what = f"the archive was tampered with: {name} is not what the list says"
+            raise PlumbError(what, str(source), "do not use it")
+    document = _parse(texts.get(INDEX, ""), source)
+    _check_machine(document, source)
+    return document
+
+
+def _member(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path, target: Path | None) -> str:
+    """SHA-256 of a regular file whose name stays inside the target folder; with ``target`` it is written there."""
+    name = Path(member.name)
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None or name.is_absolute() or ".." in name.parts:
+        raise PlumbError(f"the archive was tampered with: member '{name}'", str(source), "do not use it")
+    if target is None:
+        return files.sha256_of(content)
+    file = target / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("wb") as stream:
+        shutil.copyfileobj(content, stream)
+    file.chmod(_mode(member))
+    return files.sha256(file)
+
+
+def _parse(text: str, source: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
         found = document["schema"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
     if found != SCHEMA:
         raise PlumbError(f"the archive has schema {found}, not {SCHEMA}", str(source), "pack it with this Plumbline")
@@ -120,7 +204,7 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def main(arguments: list[str]) -> int:
-    """What ``playbooks/bootstrap.sh`` asks; see above."""
+    """``python3 -m plumbline.stacks.archive``: see the module's description; the exit status is returned."""
     lock, *rest = arguments
     try:
         if rest:

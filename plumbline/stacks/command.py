@@ -7,10 +7,11 @@ import json
 import shutil
 from pathlib import Path
 
+from tabulate import tabulate
+
 from plumbline import files, paths, stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, manifest, pack, spack
-from plumbline.stacks.spack import archive as spack_archive
 from plumbline.stacks.spack import externals
 
 
@@ -68,24 +69,21 @@ def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
-    if args.archive:
-        document = archive.unpack(args.archive, args.sha256)
-        print(f"{archive.OWNER}: {args.archive.name} is whole and unpacked, {len(document['files'])} files", flush=True)
-    elif not wanted:
-        raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     for kind, _ in wanted:
         stacks.provider(kind)
-    part = archive.place() / archive.SPACK
-    if part.exists() and not args.dry_run:
-        spack_archive.unpack(part)
-        part.unlink()
+    if args.archive:
+        take, done = (archive.check, "would be") if args.dry_run else (archive.unpack, "was")
+        count = len(take(args.archive, args.sha256)["files"])
+        print(f"{archive.OWNER}: {args.archive.name} is complete and {done} unpacked, {count} files", flush=True)
+    elif not wanted:
+        raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     for kind, name in dict.fromkeys(wanted):
         stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
     return 0
 
 
 def _list(_: argparse.Namespace) -> int:
-    rows = [("NAME", "PROVIDER", "MPI", "VERSION", "BENCHMARKS", "STATE")]
+    rows = []
     installed = manifest.names()
     for name in installed:
         try:
@@ -105,9 +103,8 @@ def _list(_: argparse.Namespace) -> int:
             for name in stacks.provider(kind).names()
             if stacks.label(kind, name) not in installed
         ]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    for row in rows:
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[5]]))
+    header = ["NAME", "PROVIDER", "MPI", "VERSION", "BENCHMARKS", "STATE"]
+    print(tabulate(rows, header, tablefmt="plain", disable_numparse=True))
     return 0
 
 

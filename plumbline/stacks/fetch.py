@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline import paths
@@ -41,32 +41,31 @@ def pip(arguments: list[str], lock: str, owner: str) -> None:
     """
     file = LOCKS / f"{lock}.txt"
     source = [] if "--no-index" in arguments else archive.pip_options(file)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        *arguments,
-        *source,
-        "--no-deps",
-        "--require-hashes",
-        "--quiet",
-        "-r",
-        str(file),
-    ]
+    locked = ["--no-deps", "--require-hashes", "--quiet", "-r", str(file)]
+    command = [sys.executable, "-m", "pip", *arguments, *source, *locked]
     quiet = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_PROGRESS_BAR": "off"}
     call(command, f"pip cannot get the packages of {file.name}", owner, {**os.environ, **quiet})
 
 
-def download(lock: str, folder: Path, owner: str, *, binary: bool) -> dict[str, Path]:
-    """Fetch the archives of a lock into ``folder`` without installing them: package -> file."""
+def venv(place: Path, owner: str) -> None:
+    """Make a virtual environment without pip."""
+    command = [sys.executable, "-m", "venv", "--without-pip", str(place)]
+    call(command, "cannot make a virtual environment", owner)
+
+
+def download(lock: str, folder: Path, owner: str, *, binary: bool, options: Sequence[str] = ()) -> dict[str, Path]:
+    """Fetch the archives of a lock into ``folder`` without installing them: package -> file.
+
+    ``options`` are further ones of pip.
+    """
     kind = ["--only-binary", ":all:"] if binary else ["--no-binary", ":all:", "--no-build-isolation"]
-    pip(["download", *kind, "--dest", str(folder)], lock, owner)
+    pip(["download", *kind, *options, "--dest", str(folder)], lock, owner)
     names = {file: file.name.removesuffix(".tar.gz").split("-")[0].replace("_", "-") for file in folder.iterdir()}
     return {names[file]: file for file in sorted(names)}
 
 
 def unpack(wheel: Path, ending: str, target: Path) -> None:
-    """Copy the one member whose name ends so out of a wheel."""
+    """Copy the one member of a wheel whose name ends in ``ending`` to ``target``."""
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.endswith(ending)]
         if len(members) != 1:

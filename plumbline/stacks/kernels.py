@@ -15,19 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
+from plumbline import files, mpi, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, libraries, manifest
-from plumbline.stacks.lock import alone
+from plumbline.stacks.lock import locked
 from plumbline.stacks.stream import Compiler
 
 FOLDER = "custom-kernels"
 #: Parts of the source tree that the programs are made from.
-PARTS = ("kernels", "runtime", "bind")
+PARTS = ("kernels", "runtime", "bind", "common")
 MARK = "kernels.json"
 ABI_LIBRARY = "libmpi_abi.so.1"
-#: Compiler wrappers as MPI libraries call them; Intel's ``mpicc`` asks for a compiler that may not be there.
-WRAPPERS = ("mpigcc", "mpicc")
 
 
 def refresh(name: str) -> bool:
@@ -41,9 +39,10 @@ def refresh(name: str) -> bool:
     prefix = paths.stacks() / name / "kernels"
     found = build(document, source, prefix)
     others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
-    document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
-    manifest.save(document)
-    _prune()
+    with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
+        document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
+        manifest.save(document)
+        _prune()
     files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
@@ -71,10 +70,11 @@ def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dic
 def wrapper(document: dict[str, Any]) -> Path:
     """The stack's compiler wrapper."""
     folder = Path(document["prefix"]) / "bin"
-    found = next((folder / name for name in WRAPPERS if (folder / name).exists()), None)
+    names = mpi.TABLE[document["mpi"]["family"]].compiler_wrappers
+    found = next((folder / name for name in names if (folder / name).exists()), None)
     if found is None:
         raise PlumbError(
-            f"stack '{document['name']}' has no compiler wrapper", str(folder), f"one of {', '.join(WRAPPERS)}"
+            f"stack '{document['name']}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}"
         )
     return found
 
@@ -108,14 +108,14 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
     """Configure, build and install; the installed programs."""
     owner = f"{label}-kernels"
     place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
-    folder = paths.root() / "build" / "kernels" / f"{label}-{place}"
+    folder = paths.build() / "kernels" / f"{label}-{place}"
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     shutil.rmtree(folder, ignore_errors=True)
     start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder)]
     complaint = "the kernels do not compile"
     fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas()}", *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
-    fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are whole
+    fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are complete
     shutil.rmtree(fresh, ignore_errors=True)
     fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
     shutil.rmtree(prefix, ignore_errors=True)
@@ -125,18 +125,15 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
 
 def _entry(program: Path, document: dict[str, Any], source: Path, how: str) -> dict[str, Any]:
     compiler = Compiler.find()
-    return {
-        "suite": "kernels",
-        "version": fingerprint(source, document)[:12],
-        "command": [str(program)],
-        "file": str(program),
-        "sha256": manifest.sha256(program),
-        "built": f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}",
-    }
+    built = f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}"
+    return manifest.benchmark("kernels", fingerprint(source, document)[:12], program, built)
 
 
 def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
-    """The entries of the programs built against the standard ABI; none where the library does not have it."""
+    """The entries of the programs built against the standard ABI; none where the library does not have it.
+
+    The caller holds the lock ``abi``.
+    """
     home = Path(document["prefix"])
     library = home / "lib" / ABI_LIBRARY
     if not library.exists():
@@ -144,15 +141,13 @@ def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
     wanted = fingerprint(source, {"mpi": "standard ABI"})
     # One folder per state of the sources: another stack may still hold programs of an older one.
     prefix = paths.stacks() / "abi" / wanted[:12]
-    with alone("abi"):
-        if _mark(prefix) != wanted:
-            _build_abi(document, source, prefix)
-            files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
+    if _mark(prefix) != wanted:
+        _build_abi(document, source, prefix)
+        files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
     found = {}
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     for program in sorted((prefix / "bin").iterdir()):
-        text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", "abi", environment)
-        if libraries.found(text, f"{program.name}-abi", program).get(ABI_LIBRARY) != library.resolve():
+        if libraries.of(program, f"{program.name}-abi", "abi", environment).get(ABI_LIBRARY) != library.resolve():
             raise PlumbError(f"{program.name} does not get {library}", f"stack {document['name']}", "unset LD_PRELOAD")
         found[f"{program.name}-abi"] = _entry(program, document, source, " against the standard MPI ABI")
     return found
@@ -167,7 +162,10 @@ def _build_abi(document: dict[str, Any], source: Path, prefix: Path) -> None:
 
 
 def _prune() -> None:
-    """Remove ABI builds that no installed stack refers to; a manifest that cannot be read may refer to any."""
+    """Remove ABI builds that no installed stack refers to; a manifest that cannot be read may refer to any.
+
+    The caller holds the lock ``abi``.
+    """
     try:
         programs = [entry["file"] for item in manifest.load_all() for entry in item["benchmarks"].values()]
     except PlumbError:
@@ -181,9 +179,15 @@ def _prune() -> None:
 def blas() -> Path:
     """The folder with the BLAS that ``dgemm`` is linked with: ``include`` and ``lib``, taken from a pinned wheel."""
     prefix = paths.stacks() / "blas"
-    mark = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes()).hexdigest()
-    if _mark(prefix) == mark:
-        return prefix
+    with locked("blas"):
+        mark = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes()).hexdigest()
+        if _mark(prefix) != mark:
+            _unpack_blas(prefix)
+            files.replace(prefix / MARK, json.dumps({"sources": mark}) + "\n")
+    return prefix
+
+
+def _unpack_blas(prefix: Path) -> None:
     shutil.rmtree(prefix, ignore_errors=True)
     prefix.mkdir(parents=True)
     (wheel,) = fetch.download("blas", prefix / "wheel", "blas", binary=True).values()
@@ -195,5 +199,3 @@ def blas() -> Path:
     ):
         fetch.unpack(wheel, ending, prefix / target)
     shutil.rmtree(prefix / "wheel")
-    files.replace(prefix / MARK, json.dumps({"sources": mark}) + "\n")
-    return prefix

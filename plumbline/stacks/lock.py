@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from plumbline import paths
+from plumbline import files, paths
 
 
 @contextmanager
-def alone(name: str) -> Iterator[bool]:
-    """Hold the lock of ``name``; true when another process had to be waited for."""
-    paths.stacks().mkdir(parents=True, exist_ok=True)
-    with (paths.stacks() / f".{name}.lock").open("w") as handle:
-        waited = False
+def locked(name: str) -> Iterator[bool]:
+    """Hold the lock of ``name`` (a stack, or ``abi``, ``blas``, ``spack``, ``archive``).
+
+    Gives true when another process had to be waited for: what it made may be what this one wanted to make.
+    """
+    path = paths.stacks() / f".{name}.lock"
+    with ExitStack() as held:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.enter_context(files.lock(path, wait=False))
+            waited = False
         except BlockingIOError:
             print(f"{name}: waiting for another installation of it", flush=True)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            held.enter_context(files.lock(path))
             waited = True
         yield waited

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -9,11 +10,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schemas
+from plumbline import files, paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.files import sha256
 
 FILE = "manifest.json"
+#: benchmark id -> IMB's program
+IMB_PROGRAMS = {
+    "imb-mpi1": "IMB-MPI1",
+    "imb-nbc": "IMB-NBC",
+    "imb-rma": "IMB-RMA",
+    "imb-mt": "IMB-MT",
+    "imb-p2p": "IMB-P2P",
+}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -56,14 +65,26 @@ def save(document: dict[str, Any]) -> Path:
     """Write a manifest in one step; the stack counts as installed from then on."""
     file = path(document["name"])
     schemas.check("manifest", document, str(file))
-    temporary = file.with_suffix(".tmp")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(document, stream, indent=2, sort_keys=False)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(file)
+    files.replace(file, json.dumps(document, indent=2) + "\n")
     return file
+
+
+def digest(document: dict[str, Any]) -> str:
+    """What tells two states of a stack apart: SHA-256 of its manifest."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def benchmark(
+    suite: str,
+    version: str,
+    file: Path,
+    built: str,
+    command: list[str] | None = None,
+    facts: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """An element of ``benchmarks``: ``file`` carries the program and is started alone unless ``command`` says how."""
+    found = {"suite": suite, "version": version, "command": command or [str(file)], "file": str(file)}
+    return {**found, "sha256": sha256(file), "built": built, **({"facts": facts} if facts else {})}
 
 
 def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str]:
@@ -87,6 +108,24 @@ def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str
         elif sha256(file) != benchmark["sha256"]:
             found.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
     return found
+
+
+def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> str | None:
+    """Why stack ``name`` must be made (again); None when it is complete.
+
+    The file ``lock`` beside the manifest holds ``mark`` if nothing that the stack is made from ``changed``.
+    """
+    if not path(name).exists():
+        return "not installed"
+    try:
+        document = load(name)
+    except PlumbError as error:
+        return error.what
+    lock = path(name).with_name("lock")
+    if not lock.exists() or lock.read_text(encoding="utf-8").strip() != mark:
+        return changed
+    found = problems(document, leave_out)
+    return found[0] if found else None
 
 
 def check(document: dict[str, Any]) -> None:

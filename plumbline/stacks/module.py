@@ -12,12 +12,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from plumbline import paths, schemas
+from plumbline import mpi, paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks import manifest
-from plumbline.stacks.lock import alone
+from plumbline.stacks.lock import locked
 
 FILE = "stacks.yaml"
 #: Loads the modules named by its arguments, then prints the search path; names are data here, never code.
@@ -45,7 +43,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     if dry_run:
         print(f"{name}: would be written from {known[name][0]}")
         return
-    with alone(name):
+    with locked(name):
         manifest.path(name).parent.mkdir(parents=True, exist_ok=True)
         manifest.check(document)
         manifest.save(document)
@@ -56,10 +54,7 @@ def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:
     """Stack name -> the file that describes it and the description."""
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for file in sorted(paths.sites().glob(f"*/{FILE}")):
-        try:
-            document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        except (OSError, yaml.YAMLError) as error:
-            raise PlumbError(f"cannot read the stacks of a site: {error}", str(file), "mend it") from None
+        document = schemas.read_yaml(file, "the stacks of a site", "restore the file")
         schemas.check("module-stacks", document, str(file))
         for name, entry in document["stacks"].items():
             if name in found:
@@ -72,12 +67,11 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
     modules = list(entry.get("modules", []))
     search = _search_path(name, modules)
     command = _find(entry["launcher"]["command"], search, file)
-    family = entry["mpi"]["family"]
     return {
         "schema": 1,
         "name": name,
         "provider": "module",
-        "mpi": {**entry["mpi"], "abi": "openmpi" if family == "openmpi" else "mpich"},
+        "mpi": {**entry["mpi"], "abi": mpi.TABLE[entry["mpi"]["family"]].abi},
         "compiler": dict(entry["compiler"]),
         "launcher": {"family": entry["launcher"]["family"], "command": str(command)},
         "prefix": str(command.parent.parent),
@@ -93,9 +87,7 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
 def _benchmark(one: dict[str, Any], search: str, file: Path, modules: list[str]) -> dict[str, Any]:
     program = _find(one["program"], search, file)
     how = one.get("built") or f"by the site, modules {' '.join(modules) or 'none'}"
-    found = {"suite": one["suite"], "version": one["version"], "command": [str(program)], "file": str(program)}
-    found |= {"sha256": manifest.sha256(program), "built": how}
-    return {**found, "facts": dict(one["facts"])} if "facts" in one else found
+    return manifest.benchmark(one["suite"], one["version"], program, how, facts=one.get("facts"))
 
 
 def _find(program: str, search: str, file: Path) -> Path:
@@ -106,7 +98,7 @@ def _find(program: str, search: str, file: Path) -> Path:
 
 
 def _search_path(name: str, modules: list[str]) -> str:
-    """PATH with the modules loaded, asked of a login shell, which knows the command ``module``."""
+    """PATH with the modules loaded, as a login shell prints it: only that knows the command ``module``."""
     if not modules:
         return os.environ.get("PATH", os.defpath)
     command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
@@ -120,7 +112,7 @@ def _search_path(name: str, modules: list[str]) -> str:
 
 
 def _complaint(text: str) -> str:
-    """The line of a module system's error; Lmod names the modules in the next one and gives advice after it."""
+    """The error in what a module system printed; Lmod names the modules in the line after it, then gives advice."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     number = next((at for at, line in enumerate(lines) if "error" in line.lower()), len(lines) - 1)
     end = number + (2 if lines and lines[number].endswith(":") else 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -11,9 +12,9 @@ from typing import Any
 
 from plumbline import files, paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch, manifest, tarball, wheel
-from plumbline.stacks.disk import writing
+from plumbline.stacks import archive, fetch, manifest, wheel
 from plumbline.stacks.spack import archive as spack_archive
+from plumbline.stacks.spack import settings
 
 #: glibc that the older names of wheel platforms stand for.
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
@@ -33,25 +34,27 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     """Write the archive of the stacks ``wanted`` (provider and name) to ``target``; its SHA-256.
 
     It always has the packages of ``requirements.txt``, for the virtual environment. Raises :class:`PlumbError` for an
-    unknown stack and for what cannot be fetched or written; ``target`` is then as it was.
+    unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
     """
     for kind, name in wanted:
         _check(kind, name)
     names = {kind: [name for other, name in wanted if other == kind] for kind in ("wheel", "spack")}
-    with writing("the archive"):
+    with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = _locks(names["wheel"])
+            locks = _locks(names["wheel"]) + ([settings.requirements()] if names["spack"] else [])
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
-                spack_archive.pack(names["spack"], folder / archive.SPACK)
-                needed[archive.SPACK] = [f"spack:{name}" for name in names["spack"]]
+                spack_archive.fill(names["spack"], folder / archive.SPACK)
+                content = (file for file in (folder / archive.SPACK).rglob("*") if file.is_file())
+                specs = [f"spack:{name}" for name in names["spack"]]
+                needed |= {str(file.relative_to(folder)): specs for file in content}
             specs = [name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}" for kind, name in wanted]
             document = _index(specs, locks, needed, folder)
             (folder / archive.INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-            return tarball.write(folder, target)
+            return archive.write(folder, target)
 
 
 def _check(kind: str, name: str) -> None:
@@ -75,14 +78,20 @@ def _locks(names: list[str]) -> list[Path]:
 def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:
     """Fetch the packages of ``locks`` into ``target``: member of the archive -> the locks that name it."""
     needed: dict[str, list[str]] = {}
-    for lock in locks:
-        print(f"{archive.OWNER}: packages of {lock.name}", flush=True)
-        folder = scratch / lock.stem
-        binary = lock.stem != "sources"
-        for file in fetch.download(str(lock.with_suffix("")), folder, archive.OWNER, binary=binary).values():
+    for number, lock in enumerate(locks):
+        print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
+        stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
+        options = settings.wheel_options() if lock == settings.requirements() else []
+        found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
+        for file in found.values():
             file.replace(target / file.name)
-            needed.setdefault(f"{archive.WHEELS}/{file.name}", []).append(lock.name)
+            needed.setdefault(f"{archive.WHEELS}/{file.name}", []).append(_name(lock))
     return needed
+
+
+def _name(lock: Path) -> str:
+    """A lock by its place in the checkout: two are called ``requirements.txt``."""
+    return os.path.relpath(lock, paths.root())
 
 
 def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:
@@ -94,7 +103,7 @@ def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], fo
         "python": here["python"],
         "glibc": oldest_glibc(list(needed)),
         "stacks": specs,
-        "locks": {lock.name: files.sha256(lock) for lock in locks},
+        "locks": {_name(lock): files.sha256(lock) for lock in locks},
         "files": [
             {
                 "name": name,

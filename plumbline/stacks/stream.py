@@ -25,7 +25,7 @@ SMALL_MODEL_BYTES = 2**31 - 2**27
 
 
 def last_level_cache_bytes(cpus: Path = CACHES) -> int | None:
-    """Sum of the last-level data caches of the whole machine in bytes; None when the kernel does not tell."""
+    """Sum of the last-level data caches of the whole machine in bytes; None when the kernel does not say."""
     instances: dict[tuple[int, str], int] = {}
     for index in cpus.glob("cpu[0-9]*/cache/index*"):
         try:

@@ -22,5 +22,12 @@ def ask(arguments: Sequence[str]) -> str:
         raise PlumbError("plumb-bind gave no answer within 60 s", " ".join(arguments)) from None
     if done.returncode != 0:
         line = done.stderr.strip().removeprefix("plumb-bind: ")
+        if line.startswith("unknown option"):  # all options come from this checkout
+            raise outdated(line)
         raise PlumbError(line or f"plumb-bind ended with status {done.returncode}")
     return done.stdout
+
+
+def outdated(why: str) -> PlumbError:
+    """The error for a ``plumb-bind`` that was built before this checkout; ``why`` says what showed it."""
+    return PlumbError(f"plumb-bind is older than this checkout: {why}", str(paths.binder()), "make setup")

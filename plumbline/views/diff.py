@@ -1,10 +1,15 @@
-"""What differs between the circumstances of two records."""
+"""``plumb diff``: what differs between the circumstances of two records."""
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
+import msgspec
+
 from plumbline import units
+from plumbline.records import query
+from plumbline.records.model import FLEETING, Record
 from plumbline.views.table import table
 
 #: parts of a record that describe its circumstances; ids, times and measurements are no circumstances
@@ -21,18 +26,30 @@ CIRCUMSTANCES = (
     "host",
     "environment",
 )
-#: what changes from one minute to the next and says nothing about the machine
-FLEETING = ("host.load", "environment.PLUMB_SEED")
+#: what differs between any two sessions
+IGNORED = (*(f"host.{name}" for name in FLEETING), "environment.PLUMB_SEED")
 
 
-def differences(first: dict[str, Any], second: dict[str, Any]) -> list[tuple[str, str, str]]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb diff``."""
+    parser.add_argument("first")
+    parser.add_argument("second")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the differences; always 0."""
+    print(text(query.find(args.first), query.find(args.second)))
+    return 0
+
+
+def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal."""
     left: dict[str, str] = {}
     right: dict[str, str] = {}
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
-            _flatten(part, record.get(part), flat)
-    keys = [key for key in {**left, **right} if not key.startswith(FLEETING)]
+            _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
+    keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
 
 
@@ -47,28 +64,25 @@ def _flatten(key: str, value: Any, into: dict[str, str]) -> None:
         into[key] = str(value)
 
 
-def text(first: dict[str, Any], second: dict[str, Any]) -> str:
+def text(first: Record, second: Record) -> str:
     """The differences as a table, then the figures of both with their ratio."""
     rows = differences(first, second)
     blocks = []
     if rows:
-        blocks.append(
-            table(("circumstance", first["id"], second["id"]), [tuple(cell[:60] for cell in row) for row in rows])
-        )
+        blocks.append(table(("circumstance", first.id, second.id), [tuple(cell[:60] for cell in row) for row in rows]))
     else:
         blocks.append("the circumstances are equal")
     blocks.append(_figures(first, second))
     return "\n\n".join(block for block in blocks if block)
 
 
-def _figures(first: dict[str, Any], second: dict[str, Any]) -> str:
-    others = {figure["name"]: figure for figure in second["figures"]}
+def _figures(first: Record, second: Record) -> str:
     rows = []
-    for figure in first["figures"]:
-        other = others.get(figure["name"])
-        if other and other["unit"] == figure["unit"]:
-            ratio = f"{other['value'] / figure['value']:.3f}" if figure["value"] else "–"
-            rows.append((figure["name"], " ".join(units.human(figure["value"], figure["unit"])),
-                         " ".join(units.human(other["value"], other["unit"])), ratio))  # fmt: skip
-    header = ("figure", first["id"], second["id"], "ratio")
+    for figure in first.figures:
+        other = second.figure(figure.name)
+        if other and other.unit == figure.unit:
+            ratio = f"{other.value / figure.value:.3f}" if figure.value else "–"
+            values = (" ".join(units.human(item.value, item.unit)) for item in (figure, other))
+            rows.append((figure.name, *values, ratio))
+    header = ("figure", first.id, second.id, "ratio")
     return table(header, rows, right=header[1:]) if rows else "no figure in common"

@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
+from plumbline.records.model import RankSeen, Record
 from plumbline.witness.text import cpu_list
 
 
-def rank_map(record: dict[str, Any]) -> list[dict[str, Any]]:
+def rank_map(record: Record) -> list[dict[str, Any]]:
     """A row per rank of the last launch that left witnesses, or of the plan if none did.
 
     ``{"rank", "host", "planned", "seen", "threads", "memory"}``: CPU lists as the kernel writes them, ``threads`` with
     one for each thread, ``memory`` NUMA node -> MB of large pages, those freed before the end included. Without
     witnesses ``host`` and ``seen`` are None.
     """
-    planned = {rank["local_rank"]: rank for rank in record["plan"].get("ranks", [])}
-    seen = next((launch["ranks"] for launch in reversed(record["launches"]) if launch["ranks"]), None)
+    planned = {rank["local_rank"]: rank for rank in record.plan.get("ranks", [])}
+    seen = next((launch.ranks for launch in reversed(record.launches) if launch.ranks), None)
     if seen is None:
         return [
             {"rank": number, "host": None, "planned": cpu_list(rank["cpus"]), "seen": None, "threads": [], "memory": {}}
             for number, rank in sorted(planned.items())
         ]
-    return [_row(rank, planned.get(rank["local_rank"])) for rank in seen]
+    return [_row(rank, planned.get(rank.local_rank)) for rank in seen]
 
 
-def _row(rank: dict[str, Any], plan: dict[str, Any] | None) -> dict[str, Any]:
-    affinities = [thread["affinity"] for thread in rank["threads"]]
+def _row(rank: RankSeen, plan: dict[str, Any] | None) -> dict[str, Any]:
+    affinities = [thread.affinity for thread in rank.threads]
     return {
-        "rank": rank["rank"],
-        "host": rank["host"],
+        "rank": rank.rank,
+        "host": rank.host,
         "planned": cpu_list(plan["cpus"]) if plan else None,
         "seen": cpu_list(cpu for affinity in affinities for cpu in affinity),
         "threads": [cpu_list(affinity) for affinity in affinities],
-        "memory": _megabytes(rank["memory"]),
+        "memory": _megabytes(rank.memory),
     }
 
 

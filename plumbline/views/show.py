@@ -1,74 +1,89 @@
-"""One record, for people."""
+"""``plumb show``: one record, for people."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import shlex
 from typing import Any
 
 from plumbline import units
+from plumbline.records import model, query
+from plumbline.records.model import Record
 from plumbline.views import summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
 
 
-def text(record: dict[str, Any]) -> str:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb show``."""
+    parser.add_argument("id", nargs="?", default="last", help="beginning of a record's id (default: the newest record)")
+    parser.add_argument("--json", action="store_true")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the record; always 0."""
+    record = query.find(args.id)
+    print(json.dumps(model.document(record), indent=1) if args.json else text(record))
+    return 0
+
+
+def text(record: Record) -> str:
     """Figures with every launch, rank map, circumstances, command; the verdict last."""
     blocks = [_head(record), _figures(record), _launches(record), _ranks(record), _host(record), _command(record)]
     return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
 
 
-def _head(record: dict[str, Any]) -> str:
-    stack, bench, suite = record["stack"], record["benchmark"], record["suite"]
-    dirty = " with uncommitted changes" if suite["dirty"] else ""
+def _head(record: Record) -> str:
+    stack, bench, suite = record.stack, record.benchmark, record.suite
+    dirty = " with uncommitted changes" if suite.dirty else ""
     rows = [
-        ("record", f"{record['id']}  ({record['state']}, session {record['session']})"),
-        ("variant", record["variant"]["name"]),
-        ("time", record["time"]),
-        ("site", f"{record['site']}:{record['partition']}  on {', '.join(record['nodes'])}"),
-        ("stack", f"{stack['name']}: {stack['mpi']['family']} {stack['mpi']['version']}, provider {stack['provider']}"),
-        ("benchmark", f"{bench['suite']} {bench['version']}, sha256 {bench['sha256'][:12]}, {bench['built']}"),
-        ("suite", f"plumbline {suite['version']}, commit {(suite['commit'] or 'unknown')[:12]}{dirty}"),
-        ("placement", summary.placement(record)),
+        ("record", f"{record.id}  ({record.state}, session {record.session})"),
+        ("variant", record.variant.name),
+        ("time", record.time),
+        ("site", f"{record.site}:{record.partition}  on {', '.join(record.nodes)}"),
+        ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, provider {stack.provider}"),
+        ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
+        ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
+        ("placement", summary.placement(record.placement)),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in rows)
 
 
-def _figures(record: dict[str, Any]) -> str:
+def _figures(record: Record) -> str:
     rows = []
-    for figure in record["figures"]:
-        value, unit = units.human(figure["value"], figure["unit"])
-        low, high = (units.human(extreme(figure["samples"]), figure["unit"]) for extreme in (min, max))
+    for figure in record.figures:
+        value, unit = units.human(figure.value, figure.unit)
+        low, high = (units.human(extreme(figure.samples), figure.unit) for extreme in (min, max))
         span = f"{' '.join(low)} … {' '.join(high)}"
-        limit = figure["limit"]
-        bound = f"{limit['percent']:.1f} % of {limit['method']}" if limit else "no limit known"
-        known = figure["reference"]
-        reference = f"{' '.join(units.human(known['value'], known['unit']))} ({known['method']})" if known else "none"
-        rows.append((figure["name"], value, unit, sparkline(figure["samples"]), span, reference, bound))
-    there = {figure["name"] for figure in record["figures"]}
-    absent = [one["name"] for one in record["variant"]["figures"] if one.get("optional") and one["name"] not in there]
+        limit, known = figure.limit, figure.reference
+        bound = f"{figure.percent_of_limit:.1f} % of {limit.method}" if limit else "no limit known"
+        reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
+        rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, bound))
+    absent = [one.name for one in record.variant.figures if one.optional and record.figure(one.name) is None]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
     return table(header, rows, right=("median",)) if rows else ""
 
 
-def _launches(record: dict[str, Any]) -> str:
+def _launches(record: Record) -> str:
     rows = []
-    for launch in record["launches"]:
-        causes = launch["disturbance"]["causes"]
-        marks = ["superseded: measured again"] if launch.get("superseded") else []
+    for launch in record.launches:
+        causes = launch.disturbance.causes
+        marks = ["superseded: measured again"] if launch.superseded else []
         marks += ["disturbed: " + "; ".join(causes)] if causes else []
-        note = "; ".join([*launch["reasons"], *marks])
+        note = "; ".join([*launch.reasons, *marks])
         rows.append(
-            (str(launch["order"]), launch["start"][11:23], f"{launch['wall_s']:.2f}", launch["status"],
-             "yes" if launch["verified"] else "NO", note)
+            (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", launch.status,
+             "yes" if launch.verified else "NO", note)
         )  # fmt: skip
     return table(("launch", "start", "wall s", "status", "verified", "notes"), rows, right=("launch", "wall s"))
 
 
-def _ranks(record: dict[str, Any]) -> str:
+def _ranks(record: Record) -> str:
     """The map of the last launch that left witnesses: planned against seen."""
-    if not any(launch["ranks"] for launch in record["launches"]):
+    if not any(launch.ranks for launch in record.launches):
         return ""
     rows = [
         (str(item["rank"]), item["host"], item["planned"] or "–", item["seen"],
@@ -80,8 +95,8 @@ def _ranks(record: dict[str, Any]) -> str:
     return table(header, rows, right=("rank",))
 
 
-def _host(record: dict[str, Any]) -> str:
-    host = record["host"]
+def _host(record: Record) -> str:
+    host = record.host
     known = {
         key: value
         for key, value in host.items()
@@ -102,15 +117,13 @@ def _plain(value: Any) -> str:
     return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
-def _command(record: dict[str, Any]) -> str:
-    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record["environment"].items())]
-    command = shlex.join(record["command"])
-    return (
-        "environment  " + " ".join(variables) + f"\ncommand      {command}\nrepeat       plumb reproduce {record['id']}"
-    )
+def _command(record: Record) -> str:
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
+    command = shlex.join(record.command)
+    return "environment  " + " ".join(variables) + f"\ncommand      {command}\nrepeat       plumb reproduce {record.id}"
 
 
-def _verdict(record: dict[str, Any]) -> str:
-    state = "verified" if record["verified"] else "NOT VERIFIED"
-    reasons = f": {'; '.join(record['reasons'])}" if record["reasons"] else ""
-    return f"{state}, {record['verdict']}{reasons}"
+def _verdict(record: Record) -> str:
+    state = "verified" if record.is_verified else "NOT VERIFIED"
+    reasons = f": {'; '.join(record.faults)}" if record.faults else ""
+    return f"{state}, {record.final_verdict}{reasons}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plumbline.witness.text import counted, cpu_list
+from plumbline.witness.text import cpu_list, numbered
 
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024
@@ -137,7 +137,7 @@ def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) ->
             free.remove(wanted)
         else:
             reasons.append(
-                f"thread place {number} of {name} should be on {counted('CPU', place)}, but no thread is bound there; "
+                f"thread place {number} of {name} should be on {numbered('CPU', place)}, but no thread is bound there; "
                 f"threads are on: {seen}"
             )
     return reasons
@@ -156,7 +156,7 @@ def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -
         outside = set(thread["affinity"]) - allowed
         if outside:
             reasons.append(
-                f"{who} may run on {counted('CPU', thread['affinity'])}, outside the rank's {counted('CPU', allowed)}"
+                f"{who} may run on {numbered('CPU', thread['affinity'])}, outside the rank's {numbered('CPU', allowed)}"
             )
         if thread["last_cpu"] not in thread["affinity"]:
             reasons.append(
@@ -189,7 +189,7 @@ def _compare_memory(planned: dict[str, Any], memory: dict[str, Any], name: str) 
 def _outside(nodes: list[int], pages: dict[int, int], name: str) -> list[str]:
     total = sum(pages.values())
     return [
-        f"{count} of {total} pages of {name} lie on memory node {node}, planned: {counted('node', nodes)}"
+        f"{count} of {total} pages of {name} lie on memory node {node}, planned: {numbered('node', nodes)}"
         for node, count in sorted(pages.items())
         if node not in nodes and count > 0
     ]

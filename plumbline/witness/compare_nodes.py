@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.witness.compare import compare, differing, local_rank_of
-from plumbline.witness.text import counted, cpu_list
+from plumbline.witness.text import cpu_list, numbered
 
 #: hosts that one reason shows
 SHOWN = 4
@@ -90,7 +90,7 @@ def _wrong_map(
     )
     if ranks_per_node == 1:
         planned = f"1 rank on each of {nodes} hosts"
-    shown = [f"{counted('rank', ranks)} on {host}" for host, ranks in sorted(found.items())]
+    shown = [f"{numbered('rank', ranks)} on {host}" for host, ranks in sorted(found.items())]
     more = f" and {len(shown) - SHOWN} more hosts" if len(shown) > SHOWN else ""
     return f"the rank map is not as planned ({planned}): {', '.join(shown[:SHOWN])}{more}"
 
@@ -98,7 +98,7 @@ def _wrong_map(
 def _missing(ranks: Iterable[int], lost: int, nodes: int, names: tuple[str, ...]) -> str:
     which = f" ({', '.join(names[:SHOWN])}{', …' if len(names) > SHOWN else ''})" if names else ""
     return (
-        f"{counted('rank', ranks)}, all of {lost} of {nodes} nodes{which}, left no witness: "
+        f"{numbered('rank', ranks)}, all of {lost} of {nodes} nodes{which}, left no witness: "
         "they were never started there or were killed, or the node died"
     )
 

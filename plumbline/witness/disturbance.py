@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.witness.text import counted
+from plumbline.witness.text import numbered
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
 #: campaign wants to see differences of 1 %.
@@ -78,7 +78,7 @@ def snapshot(cpus: Iterable[int] | None = None, root: str | Path = "/") -> Snaps
     )
 
 
-def judge(
+def assess(
     before: Snapshot,
     after: Snapshot,
     witnesses: list[dict[str, Any]],
@@ -95,9 +95,9 @@ def judge(
     if cpus is not None:
         planned &= set(cpus)
     figures: dict[str, float] = {}
-    causes = _judge_cpus(before, after, _local(witnesses, host), planned, wall_s, figures)
-    causes += _judge_host(before, after, wall_s, figures)
-    causes += _judge_witnesses(witnesses, figures)
+    causes = _assess_cpus(before, after, _local(witnesses, host), planned, wall_s, figures)
+    causes += _assess_host(before, after, wall_s, figures)
+    causes += _assess_witnesses(witnesses, figures)
     return {"disturbed": bool(causes), "causes": causes, "figures": figures}
 
 
@@ -106,7 +106,7 @@ def _local(witnesses: list[dict[str, Any]], host: str | None) -> list[dict[str, 
     return [witness for witness in witnesses if witness["host"] == here]
 
 
-def _judge_cpus(
+def _assess_cpus(
     before: Snapshot,
     after: Snapshot,
     witnesses: list[dict[str, Any]],
@@ -123,25 +123,28 @@ def _judge_cpus(
     figures["steal_fraction"] = _rounded(max(0.0, steal))
     figures["cpu_resolution"] = _rounded(resolution)
     if steal > max(STEAL_FRACTION, resolution):
-        causes.append(f"the hypervisor took {_percent(steal)} of {counted('CPU', planned)} (steal)")
+        causes.append(f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)")
     if witnesses:
         busy = sum(after.cpus[cpu].busy - before.cpus[cpu].busy for cpu in planned) / before.ticks_per_s
         other = (busy - _job_cpu(before, after, witnesses)) / capacity
         figures["other_cpu_fraction"] = _rounded(max(0.0, other))
         if other > max(OTHER_CPU_FRACTION, resolution):
-            causes.append(f"other processes used {_percent(other)} of {counted('CPU', planned)}")
+            causes.append(f"other processes used {_percent(other)} of {numbered('CPU', planned)}")
     return causes
 
 
 def _job_cpu(before: Snapshot, after: Snapshot, witnesses: list[dict[str, Any]]) -> float:
-    """CPU seconds of the job here. This process's ended children include the launcher and, unless a scheduler's daemon
-    started them, the ranks: the larger of the two accounts is the job's."""
+    """CPU seconds of the job on this host.
+
+    This process's ended children include the launcher and, unless a scheduler's daemon started them, the ranks: the
+    larger of the two accounts is the job's.
+    """
     ranks = sum(witness["usage"]["user_s"] + witness["usage"]["system_s"] for witness in witnesses)
     own = after.own_cpu_s - before.own_cpu_s
     return float(max(ranks, after.children_cpu_s - before.children_cpu_s) + own)
 
 
-def _judge_host(before: Snapshot, after: Snapshot, wall_s: float, figures: dict[str, float]) -> list[str]:
+def _assess_host(before: Snapshot, after: Snapshot, wall_s: float, figures: dict[str, float]) -> list[str]:
     causes = []
     if before.pressure_us is not None and after.pressure_us is not None and wall_s > 0:
         pressure = max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall_s)
@@ -164,7 +167,7 @@ def _judge_host(before: Snapshot, after: Snapshot, wall_s: float, figures: dict[
     return causes
 
 
-def _judge_witnesses(witnesses: list[dict[str, Any]], figures: dict[str, float]) -> list[str]:
+def _assess_witnesses(witnesses: list[dict[str, Any]], figures: dict[str, float]) -> list[str]:
     if not witnesses:
         return []
     causes = []
@@ -220,7 +223,7 @@ def _number(file: Path) -> int | None:
 def _stat(base: Path) -> dict[int, Ticks]:
     """``cpu3 user nice system idle iowait irq softirq steal guest guest_nice``, in ticks.
 
-    Interrupts are not counted as busy: what they serve is mostly the job's own traffic.
+    Interrupts are not numbered as busy: what they serve is mostly the job's own traffic.
     """
     found: dict[int, Ticks] = {}
     for line in (_text(base / "proc/stat") or "").splitlines():

@@ -16,7 +16,7 @@ def cpu_list(cpus: Iterable[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
 
 
-def counted(noun: str, numbers: Iterable[int]) -> str:
+def numbered(noun: str, numbers: Iterable[int]) -> str:
     """``CPU 3`` or ``CPUs 0-3``: the noun in its number, and the list."""
     found = set(numbers)
     return f"{noun}{'' if len(found) == 1 else 's'} {cpu_list(found)}"

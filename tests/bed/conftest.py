@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import parallel
 import pytest
 from testbed import bed as beds
 from testbed import host
@@ -15,26 +16,24 @@ from testbed.client import Bed
 HERE = Path(__file__).parent
 
 
-def raised() -> bool:
-    """Raise the bed; whether it was not up before. Skips the test where no bed can stand."""
-    problem = host.obstacle()
-    if problem:
-        pytest.skip(problem)
-    if beds.status()[0]:
-        return False
-    done = subprocess.run([str(HERE / "bed"), "up"], capture_output=True, text=True, check=False, timeout=1800)
-    if done.returncode != 0:
-        pytest.fail(f"bed up: {done.stderr}")
-    return True
-
-
 @pytest.fixture(scope="session")
 def bed() -> Iterator[Bed]:
     """The bed. It is taken down at the end if it was raised for the tests, unless PLUMB_KEEP_BED is set."""
-    ours = raised()
-    yield Bed()
-    if ours and not os.environ.get("PLUMB_KEEP_BED"):
-        subprocess.run([str(HERE / "bed"), "down"], check=True, timeout=300)
+    problem = host.obstacle()
+    if problem:
+        pytest.skip(problem)
+    if not beds.status()[0]:
+        parallel.RAISED.parent.mkdir(exist_ok=True)
+        parallel.RAISED.touch()
+    try:
+        done = subprocess.run([str(HERE / "bed"), "up"], capture_output=True, text=True, check=False, timeout=1800)
+        if done.returncode != 0:
+            pytest.fail(f"bed up: {done.stderr}")
+        yield Bed()
+    finally:
+        if os.environ.get("PLUMB_KEEP_BED"):
+            parallel.RAISED.unlink(missing_ok=True)
+        parallel.end_bed()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What test_bed.py runs in `apart`: beds raised, broken off and taken down. Prints what was seen as JSON."""
+"""What test_lifecycle.py runs in `apart`: beds raised, broken off and taken down. Prints what was seen as JSON."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -104,6 +103,7 @@ def test_the_inventory_is_that_of_a_site(tmp_path: Path, monkeypatch: pytest.Mon
     group = yaml.safe_load(inventory.site(layout.Settings(nodes=3)))["plumb_login"]
     assert group["hosts"] == {"ctl": {"ansible_host": "10.77.0.10", "ansible_user": "bench"}}
     assert group["vars"]["plumb_root"] == "/shared/plumbline"
+    assert group["vars"]["plumb_keep"] == f"{tmp_path}/with blank/bed"
     (partition,) = group["vars"]["plumb_partitions"]
     assert (partition["scheduler"], partition["nodes"]) == ("squeue", 3)
     assert group["vars"]["ansible_ssh_common_args"] == f"-F '{tmp_path}/with blank/bed/ssh/config'"
@@ -316,61 +316,3 @@ def test_unknown_faults_and_nodes_are_refused(bed: Bed):
         done = bed.call(*arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert bed.call("status").returncode == 0
-
-
-# ---- raising and taking down, beside a bed that may be up
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What lifecycle.py saw, in a network with mounts and cgroups of its own."""
-    problem = host.obstacle()
-    if problem:
-        pytest.skip(problem)
-    host.provide()
-    image.unpacked("slurm")  # there is no way to a registry in there
-    line = [str(HERE / "apart"), sys.executable, str(HERE / "lifecycle.py")]
-    build = tmp_path_factory.mktemp("build")
-    environment = {**os.environ, "PLUMB_BUILD": str(build)}
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=540, env=environment)
-    assert done.returncode == 0, done.stderr
-    told: dict[str, object] = json.loads(done.stdout)
-    return told
-
-
-@pytest.mark.e2e
-@pytest.mark.parametrize("moment", ["down after interrupt", "down after crash"])
-def test_down_leaves_nothing(seen, moment: str):
-    before, after = dict(seen["before"]), dict(seen[moment])
-    # others may end a mount meanwhile
-    assert set(after.pop("mounts")) <= set(before.pop("mounts"))
-    assert after == before
-
-
-@pytest.mark.e2e
-def test_what_was_left_by_an_interrupt_and_a_kill_was_something(seen):
-    for moment, status in (("interrupted", 130), ("killed", -9)):
-        there = seen[moment]
-        assert there["status"] == status, there
-        assert there["left"]["processes"], there
-        assert any("plumb-bed" in mount for mount in there["left"]["mounts"]), there
-
-
-@pytest.mark.e2e
-def test_four_nodes_take_64_ranks_when_slurm_is_told_so(seen):
-    assert sorted(seen["ranks"]) == sorted(["node1", "node2", "node3", "node4"] * 16)
-
-
-@pytest.mark.e2e
-def test_no_way_out_when_none_is_wanted(seen):
-    assert seen["route"] == ""
-    assert seen["up"]["ip_forward"] == seen["before"]["ip_forward"]
-    assert seen["up"]["nft"] == []
-    assert "default via 10.77.0.1" in seen["route again"]
-
-
-@pytest.mark.e2e
-def test_a_bed_that_is_up_is_changed_in_place(seen):
-    assert seen["kept"]
-    assert seen["removed"]
-    assert any("tbf" in line and "100Mbit" in line for line in seen["shape"])

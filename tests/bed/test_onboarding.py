@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stored
 import yaml
-from testbed import inventory, slurm
+from testbed import inventory, layout, slurm
 from testbed.client import Bed
 
 from plumbline.records import store
@@ -51,8 +52,7 @@ def step(name: str) -> subprocess.CompletedProcess[str]:
 
 def call(command: list[str]) -> subprocess.CompletedProcess[str]:
     """A command from the top of the checkout, as from a fresh shell."""
-    environment = {name: value for name, value in os.environ.items() if name != "PLUMB_ROOT"}
-    environment |= {"ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment, timeout=1500)
 
 
@@ -65,7 +65,7 @@ def summary(done: subprocess.CompletedProcess[str]) -> tuple[int, int]:
 
 def records(folder: Path) -> list[dict[str, Any]]:
     """Every record below a folder; a damaged one fails the test."""
-    found = [item for file in sorted(folder.glob("*.jsonl")) for item in store.read_file(file)]
+    found = [item for file in sorted(folder.glob("*.jsonl")) for item in stored.read_file(file)]
     damaged = [item for item in found if isinstance(item, store.Damage)]
     assert not damaged, damaged
     return [item for item in found if isinstance(item, dict)]
@@ -85,14 +85,12 @@ def wait(until: Callable[[], bool], seconds: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def here() -> Iterator[dict[str, Path]]:
-    """The folders of site `bed` in this checkout, absent before and after."""
-    folders = {"site": ROOT / "site-configs/bed", "results": ROOT / "results/bed"}
+def here() -> dict[str, Path]:
+    """The folders of site `bed` on this machine, absent at first."""
+    folders = {"site": layout.state() / "site-configs/bed", "results": layout.state() / "results/bed"}
     for folder in folders.values():
         shutil.rmtree(folder, ignore_errors=True)
-    yield folders
-    for folder in folders.values():
-        shutil.rmtree(folder, ignore_errors=True)
+    return folders
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +171,7 @@ def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     assert new["id"] in page
 
 
+@pytest.mark.alone
 def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     done = step("gate")
@@ -180,7 +179,7 @@ def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     assert "job: sbatch --wait" in done.stdout
     assert "gate: FAIL" in done.stdout
     (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
-    both = list(store.read_file(file))
+    both = list(stored.read_file(file))
     assert {record["stack"]["name"] for record in both} == {"mpich", "openmpi"}  # type: ignore[index]
     assert all(record["nodes"][0] in bed.nodes for record in both)  # type: ignore[index]
 
@@ -193,7 +192,7 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
     assert done.returncode in (0, 1, 2) or "the first look is at 13" in done.stdout, done.stdout[-4000:] + done.stderr
     assert json.loads((bed.shared / "plumbline/build/gate.json").read_text())
     (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
-    assert all(record["nodes"] == bed.nodes[:2] for record in store.read_file(file))  # type: ignore[index]
+    assert all(record["nodes"] == bed.nodes[:2] for record in stored.read_file(file))  # type: ignore[index]
 
 
 # ---- what goes wrong
@@ -206,7 +205,7 @@ def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Cal
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert "node2 is drained" in done.stdout
     assert "1 of 2 nodes can be used" in done.stdout
-    assert re.search(r"skipped +1 x 2 nodes asked, the partition offers 1 \(PLUMB_NODES\)", done.stdout)
+    assert re.search(r"skipped +1 x 2 nodes asked, the partition offers 1 \(max_nodes\)", done.stdout)
     assert re.search(r"^\d+ variants?, \d+ verified", done.stdout, re.MULTILINE)
 
 
@@ -228,7 +227,7 @@ def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed,
 
     def launches() -> list[dict[str, Any]]:
         new = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
-        return [launch for file in new for item in store.read_file(file) for launch in item["launches"]]  # type: ignore[index]
+        return [launch for file in new for item in stored.read_file(file) for launch in item["launches"]]  # type: ignore[index]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
         wait(lambda: len(launches()) >= 2, 120)
@@ -273,6 +272,7 @@ def six(onboarded, bed) -> Iterator[Bed]:
     assert bed.call("up", "--nodes", "2").returncode == 0
 
 
+@pytest.mark.alone
 class TestSixNodes:
     """What is found by holding nodes against one another."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import browser, visit  # noqa: F401 - fixtures of the tests of pages
 
 from plumbline import paths
 from plumbline.stacks import manifest as manifests

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import stored
 
 from plumbline import paths, schemas
-from plumbline.records import store
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def campaign(tmp_path_factory):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(folder))
-        records, damages = store.read_all()
+        records, damages = stored.read_all()
     assert damages == []
     return answer.returncode, answer.stdout + answer.stderr, records
 

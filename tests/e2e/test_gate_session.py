@@ -10,16 +10,16 @@ from pathlib import Path
 
 import processes
 import pytest
+import stored
 import yaml
 
 from plumbline import paths
-from plumbline.gate import records_source
-from plumbline.gate.judge import judge
-from plumbline.gate.sequential import Rule
-from plumbline.records import store
+from plumbline.gate import from_records
+from plumbline.gate.decide import decide
 from plumbline.stacks import manifest as manifests
+from plumbline.statistics.sequential import Rule
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: wide margins: thirteen pairs decide however busy the machine is
 SELECT = ["--tests", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
@@ -66,7 +66,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
         time.sleep(0.1)
     assert left == []
     (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
-    records = list(store.read_file(file))
+    records = list(stored.read_file(file))
     assert {record["state"] for record in records} == {"interrupted"}
     assert [record["stack"]["name"] for record in records] == ["mpich", "mpich-copy"]
     before = [len(record["launches"]) for record in records]
@@ -76,15 +76,15 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     answer = plumb_gate(twins, "--resume", work, "--html", page)
     assert answer.returncode in (0, 2), answer.stdout + answer.stderr
     assert answer.stdout.splitlines()[-1].startswith("gate: ")
-    assert "<svg" in page.read_text()
-    records = list(store.read_file(file))
+    assert '"superseded":[' in page.read_text()
+    records = list(stored.read_file(file))
     assert {record["state"] for record in records} == {"complete"}
     assert all(launch["verified"] for record in records for launch in record["launches"])
     assert all(len(record["launches"]) >= 13 for record in records)
 
     later = plumb_gate(twins, file)
     assert later.returncode == answer.returncode
-    found = judge(records_source.read(file), Rule())
+    found = decide(from_records.read(file), Rule())
     assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.verdict for item in found]
     assert "FAIL" not in {item.verdict for item in found}
 

@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+import stored
 from conftest import STREAM_OUTPUT
 
-from plumbline import schemas
+from plumbline import mpi, paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.launch import driver
-from plumbline.records import store
+from plumbline.records import model
 
 pytestmark = pytest.mark.e2e
 STACKS = ("openmpi", "mpich", "intelmpi")
@@ -25,8 +26,9 @@ def run(bench, code, base="mpich", **changes):
     """The record of one launch of ``code`` under the launcher of ``base``."""
     bench.stack(code, base)
     _, records = driver.run([bench.variant(**changes)], bench.folder / "work")
-    schemas.check("record", records[0], "record")
-    return records[0]
+    found = model.document(records[0])
+    schemas.check("record", found, "record")
+    return found
 
 
 @pytest.mark.parametrize("base", STACKS)
@@ -37,6 +39,16 @@ def test_a_good_program_is_verified_under_every_launcher(bench, base):
     assert record["figures"][0]["samples"] == [20000.0, 20000.0]
     assert record["verdict"] == "unreferenced"
     assert len(record["launches"][0]["ranks"]) == 1
+
+
+def test_a_folder_that_is_not_ours_stays_and_nothing_is_measured(bench):
+    foreign = bench.folder / "work" / "launch-1" / "thesis.tex"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("years of work")
+    with pytest.raises(PlumbError, match="not made by Plumbline"):
+        run(bench, STREAM_OUTPUT, launches=2)
+    assert foreign.read_text() == "years of work"
+    assert not list(paths.results().rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize("base", STACKS)
@@ -99,20 +111,20 @@ def test_arrays_below_the_rule_are_invalid(bench):
 
     manifest.save(document)
     _, records = driver.run([bench.variant()], bench.folder / "work")
-    assert "smaller than 4 x" in records[0]["reasons"][0]
+    assert "smaller than 4 x" in records[0].reasons[0]
 
 
 def test_two_variants_alternate_in_an_order_that_the_seed_repeats(bench):
     bench.stack(STREAM_OUTPUT)
     variants = [bench.variant(name="a", launches=3), bench.variant(name="b", launches=3)]
     file, records = driver.run(variants, bench.folder / "work", seed=1)
-    orders = [[launch["order"] for launch in record["launches"]] for record in records]
+    orders = [[launch.order for launch in record.launches] for record in records]
     assert sorted(orders[0] + orders[1]) == list(range(6))
     for pair in range(3):  # each round holds both
         assert {orders[0][pair], orders[1][pair]} == {2 * pair, 2 * pair + 1}
     assert driver.schedule([3, 3], 1) == driver.schedule([3, 3], 1)
     assert driver.schedule([3, 3], 1) != driver.schedule([3, 3], 2)
-    assert [item["variant"]["name"] for item in store.read_file(file)] == ["a", "b"]
+    assert [item["variant"]["name"] for item in stored.read_file(file)] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +173,7 @@ def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
         _, stderr = child.communicate(timeout=20)
     assert child.returncode == 128 + signum
     assert "the launches that had finished are recorded" in stderr
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert damages == []
     assert (records[0]["state"], len(records[0]["launches"])) == ("interrupted", 1)
     pid = int((work / "pid").read_text())
@@ -172,12 +184,12 @@ def test_a_launcher_that_is_gone_is_one_line_and_the_record_says_interrupted(ben
     bench.stack(STREAM_OUTPUT)
     monkeypatch.setattr("plumbline.stacks.manifest.check", lambda manifest: None)
     monkeypatch.setattr(
-        "plumbline.launch.launchers.prefix",
-        lambda *arguments: driver.launchers.Command(("/no/such/mpirun",), {}),
+        "plumbline.mpi.Launcher.command",
+        lambda *arguments, **options: mpi.Command(("/no/such/mpirun",)),
     )
     with pytest.raises(PlumbError, match=r"a launch could not be started: .*/no/such/mpirun"):
         driver.run([bench.variant()], bench.folder / "work")
-    records, _ = store.read_all()
+    records, _ = stored.read_all()
     assert (records[0]["state"], records[0]["verdict"]) == ("interrupted", "invalid")
 
 
@@ -187,6 +199,6 @@ def test_a_launcher_that_binds_behind_the_binders_back_is_found_out(bench):
     pins = {"I_MPI_PIN": "1", "I_MPI_PIN_PROCESSOR_LIST": "0,1"}
     variant = bench.variant(placement="pair:1,0", ranks_per_node=2, environment=pins)
     _, records = driver.run([variant], bench.folder / "work")
-    assert records[0]["verdict"] == "invalid"
-    reason = records[0]["reasons"][0]
+    assert records[0].verdict == "invalid"
+    reason = records[0].reasons[0]
     assert re.match(r"launch 0: plumb-bind: placement pair:1,0: CPU [01] may not be used", reason), reason

@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import stored
 import yaml
 
 from plumbline import paths
-from plumbline.records import store
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e
@@ -65,11 +65,9 @@ def site(tmp_path):
     return {
         **clean,
         "MODULEPATH": str(modules),
-        "PLUMB_ROOT": str(paths.root()),
         "PLUMB_SITES": str(sites),
         "PLUMB_STACKS": str(tmp_path / "stacks"),
         "PLUMB_RESULTS": str(tmp_path / "results"),
-        "PLUMB_PROFILE": "quick",
         "RFM_CONFIG_FILES": str(sites / "settings.py"),
         "RFM_PREFIX": str(tmp_path / "reframe"),
     }
@@ -96,7 +94,7 @@ def test_a_stack_of_modules_is_installed_and_runs(site, tmp_path, monkeypatch):
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert damages == []
     (record,) = records
     assert record["stack"]["name"] == "site-openmpi"

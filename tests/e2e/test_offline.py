@@ -31,7 +31,7 @@ def packed(tmp_path_factory):
     if shutil.which("unshare") is None or subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("not run: no network namespace can be made here (unshare --net)")
     folder = tmp_path_factory.mktemp("pack")
-    environment = {**os.environ, "PLUMB_STACKS": str(folder / "stacks"), "PLUMB_ROOT": str(ROOT)}
+    environment = {**os.environ, "PLUMB_STACKS": str(folder / "stacks")}
     command = [str(PLUMB), "stack", "pack", str(folder / "all.tar"), "openmpi"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     log = folder / "stacks" / "archive.log"

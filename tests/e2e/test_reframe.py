@@ -11,9 +11,9 @@ from pathlib import Path
 
 import processes
 import pytest
+import stored
 
 from plumbline import integrity, paths
-from plumbline.records import store
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -39,7 +39,6 @@ def reframe(*options, timeout=300, **environment):
 def activated(tmp_path, **changes):
     """The variables of activate, with folders of this test."""
     return {
-        "PLUMB_ROOT": str(paths.root()),
         "PLUMB_RESULTS": str(tmp_path / "results"),
         "RFM_CONFIG_FILES": str(paths.root() / "site-configs" / "settings.py"),
         "RFM_PREFIX": str(tmp_path / "reframe"),
@@ -102,7 +101,7 @@ def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
     assert status == 0, output
     assert len(re.findall(r"P: time: [0-9.]+ us", output)) == 3
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert damages == []
     assert {record["stack"]["name"] for record in records} == {"openmpi", "mpich", "intelmpi"}
     assert all(record["verified"] and len(record["launches"]) == 1 for record in records)
@@ -168,7 +167,12 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
         for line in child.stdout:
             if " OK " in line:
                 break
-        time.sleep(1.5)  # into the launches of the next variant
+        deadline = time.monotonic() + 60
+        while not any(
+            line.split(" ")[0].endswith("/bin/stream") for line in processes.carrying(str(tmp_path / "results"))
+        ):
+            assert time.monotonic() < deadline, "no launch of the next variant"
+            time.sleep(0.05)
         child.send_signal(signum)
         rest, _ = child.communicate(timeout=60)
     assert child.returncode == 130
@@ -178,7 +182,7 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
         time.sleep(0.1)
     assert left == []
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert damages == []
     assert records[0]["state"] == "complete"
     assert records[0]["verified"]

@@ -5,12 +5,12 @@ import re
 import shutil
 
 import pytest
+import stored
 import yaml
 from conftest import STREAM_OUTPUT
 from test_reframe import activated, ran, reframe
 
 from plumbline import paths
-from plumbline.records import store
 from plumbline.references import match
 
 pytestmark = pytest.mark.e2e
@@ -43,7 +43,7 @@ def suite(bench, tmp_path):
         status, output = reframe(
             "-r", "-n", "stream_threads.*placement=compact.*threads=1", "-S", "launches=1", **environment
         )
-        records, _ = store.read_all()
+        records, _ = stored.read_all()
         return status, output, records[-1] if records else None
 
     return run
@@ -108,8 +108,8 @@ def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
 @pytest.mark.parametrize("name", ["rrze-woodcrest", "rrze-nehalem"])
 def test_every_published_barrier_has_a_variant_that_can_take_it(name, tmp_path):
     """A dry run makes the variants of the machine of the past; each reference is of one of them and its figures."""
-    environment = activated(tmp_path, PLUMB_PROFILE="full")
-    status, output = reframe("--system", name, "--dry-run", "--keep-stage-files", "-n", "^barrier_", **environment)
+    options = ("--system", name, "--dry-run", "--keep-stage-files", "-n", "^barrier_", "-S", "profile=full")
+    status, output = reframe(*options, **activated(tmp_path))
     assert status == 0, output
     made = [json.loads(file.read_text()) for file in (tmp_path / "reframe").rglob("variant.json")]
     offered = {match.key({**variant, "figure": figure["name"]}) for variant in made for figure in variant["figures"]}

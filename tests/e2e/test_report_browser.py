@@ -1,27 +1,23 @@
-"""The report in a real browser, from a file: what people see, hover, press and copy.
-
-Needs Debian's ``chromium`` (or another one named by ``PLUMB_CHROMIUM``).
-"""
+"""The report in a real browser, from a file: what people see, hover, press and copy."""
 
 import json
 import math
-import os
 import re
-import shutil
 import statistics
 
+import chromium
 import pytest
 import reports
-from playwright.sync_api import expect, sync_playwright
+from chromium import SERIES, draw_all
+from playwright.sync_api import expect
 from samples import launch, record
 
 from plumbline import units
-from plumbline.records.rows import of_record
-from plumbline.report import data, page
+from plumbline.pages import page
+from plumbline.records.model import convert
+from plumbline.report import data
 
-CHROMIUM = os.environ.get("PLUMB_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
-
+pytestmark = chromium.needed
 SECTIONS = ("overview", "left-out", "stream", "curves", "pairs", "launches", "history", "circumstances")
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -37,15 +33,13 @@ INK = """drawing => {
     }
     return [count, seen.size];
 }"""
-#: the series of a picture, as the chart library holds them
-SERIES = "echarts.getInstanceByDom(element).getOption().series"
 
 
 def render(folder, records, past=(), outcome=None, damages=()):
     scope = data.Scope("local", reports.CAMPAIGN, outcome, damages, left_out=3, left_out_invalid=2)
-    document = data.document(scope, records, [of_record(item) for item in past])
+    document = data.document(scope, [convert(item) for item in records], [convert(item).row() for item in past])
     file = folder / "report.html"
-    file.write_text(page.render(document), encoding="utf-8")
+    file.write_text(page.render("report", document), encoding="utf-8")
     return file
 
 
@@ -59,45 +53,6 @@ def report(tmp_path_factory, campaign):
     cases = [{"state": "SKIP", "case": reports.HOSTILE, "reason": "no two cores share a core"}]
     outcome = {"profile": "quick", "cases": cases}
     return render(tmp_path_factory.mktemp("report"), campaign, reports.history(), outcome, ["a.jsonl:3: truncated"])
-
-
-@pytest.fixture(scope="module")
-def browser():
-    # containers allow neither root nor user namespaces a sandbox, and small shared memory; the pages are our own
-    options = ["--no-sandbox", "--disable-dev-shm-usage"]
-    with sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end."""
-    noise, asked, opened, contexts = [], [], [], []
-
-    def open_(file, width=1280, fragment="", **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.on("console", lambda message: noise.append(message.text))
-        tab.on("pageerror", lambda error: noise.append(str(error)))
-        tab.on("request", lambda request: asked.append(request.url))
-        opened.append(f"file://{file}")
-        tab.goto(f"file://{file}{fragment}")
-        return tab
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert noise == []
-    assert asked == opened
-
-
-def draw_all(tab):
-    """Every picture, also those far below."""
-    tab.evaluate("document.querySelectorAll('.drawing').forEach((element) => element.startDrawing())")
-    expect(tab.locator(".drawing:not(:has(canvas))")).to_have_count(0)
 
 
 def shown(value, unit):

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_seed_sites import LAUNCHERS, as_json, golden
+from test_seed_sites import LAUNCHERS, as_json, golden, launcher
 
 from plumbline import paths
-from plumbline.launch import launchers
-from plumbline.launch.launchers import Layout
+from plumbline.mpi import Layout
 from plumbline.topology import binder
 
 NODE = "package:2 [numa(memory=1073741824)] core:8 pu:1"
@@ -65,16 +64,14 @@ class JobspecV1:
 
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither root nor inside a job of Slurm: both change the variables."""
+    """Not root, which changes the variables."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
 
 def told(family: str, layout: Layout) -> str:
-    launcher = {"family": family, "command": LAUNCHERS[family]}
-    if family == "srun":
-        launcher["mpi"] = "pmix"
-    command = launchers.prefix(launcher, layout, bound=True, exported=("LD_LIBRARY_PATH", "FI_PROVIDER"))
+    plugin = "pmix" if family == "srun" else None
+    exported = ("LD_LIBRARY_PATH", "FI_PROVIDER")
+    command = launcher(family, plugin).command(layout, bound=True, exported=exported, environment={})
     variables = [f"{name}='{value}'" for name, value in sorted(command.environment.items())]
     words = [f"'{word}'" if " " in word else word for word in command.arguments]
     return " ".join([*variables, *words])
@@ -88,9 +85,8 @@ def test_launchers(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["hydra", "intel-hydra"])
-def test_hydra_in_a_job_of_slurm_is_not_bound_by_srun(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    found = launchers.prefix({"family": family, "command": "mpiexec"}, Layout(2, 1), bound=True)
+def test_hydra_in_a_job_of_slurm_is_not_bound_by_srun(family: str) -> None:
+    found = launcher(family).command(Layout(2, 1), bound=True, environment={"SLURM_JOB_ID": "1"})
     assert found.environment["SLURM_CPU_BIND"] == "none"
     assert "SRUN_CPUS_PER_TASK" in found.removed
 
@@ -106,6 +102,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
     for file in sorted((folder / "stage" / "made-up").glob("*/*/*/rfm_job.sh")):
         variant = json.loads((file.parent / "variant.json").read_text(encoding="utf-8"))
         text = file.read_text(encoding="utf-8").replace(str(file.parent), "STAGE").replace(str(paths.root()), "ROOT")
+        text = text.replace(str(folder / "sites"), "SITES").replace(str(folder / "stacks"), "STACKS")
         text = re.sub(r"(rfm_\w+)_[0-9a-f]{8}\b", r"\1_HASH", text)
         found.setdefault(variant["partition"], {})[variant["name"]] = text
     return {"output": {"": output}, **found}
@@ -158,4 +155,4 @@ def test_job_scripts_over_two_nodes(scheduler: str, scripts: dict[str, dict[str,
 def test_flux_gets_no_job_over_two_nodes(scripts: dict[str, dict[str, str]]) -> None:
     """ReFrame's backend asks Flux for one node, whatever the test says."""
     assert "flux" not in scripts
-    assert scripts["output"][""].count("2 nodes asked: ReFrame's jobs for Flux have one") == len(SELECTED)
+    assert scripts["output"][""].count("2 nodes asked: ReFrame's jobs for flux have one") == len(SELECTED)

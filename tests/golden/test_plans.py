@@ -76,8 +76,14 @@ def span(cpus: list[int]) -> str:
 
 
 def describe(plan: dict[str, Any]) -> list[str]:
-    """One line per rank: places in thread order (for ``none`` the CPUs), memory policy."""
-    lines = [f"{plan['threads']} threads, memory {plan['memory']}"]
+    """One line per rank: places in thread order (for ``none`` the CPUs), memory policy. First what is not usual."""
+    unusual = {"not bound": not plan["bound"], "cyclic": plan["map"] == "cyclic", "2 nodes": plan["nodes"] == 2}
+    words = [
+        f"{plan['threads']} threads",
+        f"memory {plan['memory']}",
+        *(word for word, is_so in unusual.items() if is_so),
+    ]
+    lines = [", ".join(words)]
     for rank in plan["ranks"]:
         places = [cpu for place in rank["places"] for cpu in place]
         mem = f"{rank['mem']['policy']} {span(rank['mem']['nodes'])}".strip()

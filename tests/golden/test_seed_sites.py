@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from test_plans import describe
 
-from plumbline import paths, site
-from plumbline.launch import launchers
+from plumbline import mpi, paths, site
 from plumbline.references import lint, match
 from plumbline.site import tests
 from plumbline.topology import binder, machine
@@ -44,7 +43,14 @@ SHAPES = {
     "rrze-woodcrest:woodcrest": (2, 4, 4, 1),
     "ulysses:default": (2, 20, 20, 2),
 }
-LAUNCHERS = {"prrte": "mpirun", "orte": "mpirun", "hydra": "mpiexec", "intel-hydra": "mpiexec", "srun": "srun"}
+#: launcher kind -> its program, and the MPI library that is started with it
+LAUNCHERS = {
+    "prrte": ("mpirun", "openmpi"),
+    "orte": ("mpirun", "openmpi"),
+    "hydra": ("mpiexec", "mpich"),
+    "intel-hydra": ("mpiexec", "intelmpi"),
+    "srun": ("srun", "intelmpi"),
+}
 
 
 def golden(name: str, found: str) -> None:
@@ -170,7 +176,7 @@ def test_the_forty_commands_on_ulysses() -> None:
 
 def test_hybrid_layouts_on_gpc() -> None:
     """S7: 8 ranks of 4 threads on 4 nodes; every launcher starts two a node and leaves the binding to plumb-bind."""
-    layout = launchers.Layout(4, 2, ("n1", "n2", "n3", "n4"))
+    layout = mpi.Layout(4, 2, ("n1", "n2", "n3", "n4"))
     table = {
         "1 rank x 8 threads": plan_of("gpc", "default", "node"),
         "2 ranks x 4 threads": plan_of("gpc", "default", "socket"),
@@ -185,7 +191,7 @@ def test_hybrid_layouts_on_gpc() -> None:
 
 def test_two_nodes_with_one_rank_of_sixteen_threads() -> None:
     """T5: what ``-pe 1way 32`` and OMP_NUM_THREADS=16 asked for."""
-    layout = launchers.Layout(2, 1, ("i104-408", "i104-409"))
+    layout = mpi.Layout(2, 1, ("i104-408", "i104-409"))
     table = {"1 rank x 16 threads": plan_of("ranger", "normal", "node", threads=16)}
     table |= {f"{family}, 2 nodes": commands(family, layout) for family in LAUNCHERS}
     golden("seeds/ranger-hybrid.json", as_json(table))
@@ -195,9 +201,14 @@ def plan_of(name: str, partition: str, placement: str, **options: Any) -> list[s
     return describe(resolve(placement, topology=topology(name, partition), **options))
 
 
-def commands(family: str, layout: launchers.Layout) -> list[str]:
+def launcher(kind: str, plugin: str | None = None) -> mpi.Launcher:
+    program, family = LAUNCHERS[kind]
+    return mpi.Launcher(mpi.TABLE[family], kind, program, plugin)
+
+
+def commands(family: str, layout: mpi.Layout) -> list[str]:
     """The launcher's command, and the variables that switch its own binding off."""
-    command = launchers.prefix({"family": family, "command": LAUNCHERS[family]}, layout, bound=True)
+    command = launcher(family).command(layout, bound=True, environment={})
     variables = [f"{key}={value}" for key, value in sorted(command.environment.items()) if not key.startswith("OMPI_")]
     return [" ".join([*variables, *command.arguments])]
 
@@ -275,6 +286,7 @@ def test_job_scripts(name: str, tmp_path: Path) -> None:
     assert len(chosen) == 1
     text = (chosen[0] / "rfm_job.sh").read_text(encoding="utf-8")
     text = text.replace(str(chosen[0]), "STAGE").replace(str(paths.root()), "ROOT")
+    text = text.replace(str(tmp_path / "sites"), "SITES").replace(str(tmp_path / "stacks"), "STACKS")
     text = re.sub(r"(rfm_\w+)_[0-9a-f]{8}\b", r"\1_HASH", text)
     golden(f"jobscripts/{name}.sh", text)
     golden(f"jobscripts/{name}.json", json.dumps(found[chosen[0]], indent=1) + "\n")

@@ -14,6 +14,7 @@ from samples import variant
 
 from plumbline import paths, schemas
 from plumbline.launch import driver
+from plumbline.records import model
 from plumbline.stacks import manifest
 
 
@@ -72,8 +73,9 @@ def launch(stack: KernelStack, folder: Path, monkeypatch: pytest.MonkeyPatch, mo
         figures=[{"name": "time", "metric": "time", "where": {}}],
     )  # fmt: skip
     _, records = driver.run([wanted], folder / "work")
-    schemas.check("record", records[0], "record")
-    return dict(records[0])
+    found = model.document(records[0])
+    schemas.check("record", found, "record")
+    return found
 
 
 @pytest.mark.e2e

@@ -5,6 +5,7 @@ The MPI library is not instrumented: leaks are not looked for, and what valgrind
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -53,6 +54,21 @@ SANITIZERS = {
 }
 
 
+@functools.cache
+def no_thread_sanitizer() -> str | None:
+    """Why clang's thread sanitizer cannot be used with OpenMP here, or None."""
+    packages = "(Debian: clang, libomp-dev, libclang-rt-dev)"
+    if shutil.which("clang") is None:
+        return f"clang is not installed {packages}"
+    if ARCHER is None:
+        return f"clang's OpenMP library with Archer is not installed {packages}"
+    link = ["clang", "-fopenmp", "-fsanitize=thread", "-x", "c", "-o", "/dev/null", "-"]
+    done = subprocess.run(link, input="int main(void) { return 0; }", capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"clang cannot link its thread sanitizer {packages}: {done.stderr.splitlines()[0]}"
+    return None
+
+
 def build(folder: Path, *options: str) -> Path:
     """Build all kernels against MPICH with further CMake options; the folder of the programs."""
     if STACK not in manifest.names():
@@ -85,8 +101,8 @@ def run(command: list[str], threads: int, variables: dict[str, str]) -> subproce
 def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The kernels built with a sanitizer."""
     name = str(request.param)
-    if name == "thread" and (ARCHER is None or shutil.which("clang") is None):
-        pytest.skip("clang and its OpenMP library with Archer are not installed (Debian: clang, libomp-dev)")
+    if name == "thread" and (reason := no_thread_sanitizer()):
+        pytest.skip(reason)
     return name, build(tmp_path_factory.mktemp(name), *SANITIZERS[name][0], "-DCMAKE_BUILD_TYPE=RelWithDebInfo")
 
 
@@ -118,8 +134,8 @@ int main(void) {
 
 
 def test_the_thread_sanitizer_finds_a_race(tmp_path: Path) -> None:
-    if ARCHER is None or shutil.which("clang") is None:
-        pytest.skip("clang and its OpenMP library with Archer are not installed (Debian: clang, libomp-dev)")
+    if reason := no_thread_sanitizer():
+        pytest.skip(reason)
     (tmp_path / "race.c").write_text(RACE)
     compile_it = [
         "clang",

@@ -27,9 +27,10 @@ import numpy as np
 from scipy import stats
 from simulate import wander
 
-from plumbline.outliers.judge import Margins, Verdict, judge
+from plumbline.outliers.decide import decide
 from plumbline.outliers.matrix import Matrix
 from plumbline.outliers.nodes import Nodes
+from plumbline.outliers.verdict import Margins, Verdict
 
 MODELS = ("quiet", "bimodal", "drift", "burst", "noisy", "spread", "rounded")
 SIZES = (3, 5, 8, 16, 32, 64, 128, 200)
@@ -159,7 +160,7 @@ def healthy(model: str, kind: str, each: int, seed: int) -> Healthy:
     for size, launches in itertools.product(SIZES if kind == "nodes" else ENDS, LAUNCHES):
         for _ in range(each):
             one = nodes(model, size, launches, draw, {}) if kind == "nodes" else matrix(model, size, launches, draw, {})
-            (verdict,) = judge([one], Margins())
+            (verdict,) = decide([one], Margins())
             found.clusters += 1
             found.reported += verdict.verdict == "FAIL"
             found.undecided += verdict.verdict == "INCONCLUSIVE"
@@ -219,7 +220,7 @@ def find(fault: Fault, clusters: int, seed: int) -> Found:
             )
         else:
             one = matrix(fault.model, fault.size, fault.launches, draw, fault.slow)
-        (verdict,) = judge([one], Margins())
+        (verdict,) = decide([one], Margins())
         names = {finding.name for finding in verdict.findings}
         found.exact += names == wanted
         found.more += bool(names - wanted)
@@ -242,12 +243,12 @@ def kept(kind: str, clusters: int, seed: int) -> tuple[int, int]:
     for number in range(clusters):
         model = MODELS[number % len(MODELS)]
         state = draw.bit_generator.state
-        (before,) = judge([_one(kind, model, draw, {})], Margins())
+        (before,) = decide([_one(kind, model, draw, {})], Margins())
         promise = before.detectable.get("node" if kind == "nodes" else "link")
         if promise is None or before.findings or model == "rounded":
             continue
         draw.bit_generator.state = state
-        (after,) = judge([_one(kind, model, draw, {(3,) if kind == "nodes" else (2, 5): promise * 1.0001})], Margins())
+        (after,) = decide([_one(kind, model, draw, {(3,) if kind == "nodes" else (2, 5): promise * 1.0001})], Margins())
         tried += 1
         hits += named((3,) if kind == "nodes" else (2, 5), kind) in {finding.name for finding in after.findings}
     return tried, hits
@@ -265,7 +266,7 @@ def healthy_together(model: str, alike: bool, each: int, seed: int) -> Healthy:
     found = Healthy(model, "alike" if alike else "apart")
     for size, launches, figures in itertools.product(SEVERAL_SIZES, SEVERAL_LAUNCHES, FIGURES):
         for _ in range(each):
-            verdicts = judge(several(model, size, launches, draw, {}, figures, alike), Margins())
+            verdicts = decide(several(model, size, launches, draw, {}, figures, alike), Margins())
             found.clusters += 1
             found.reported += any(verdict.verdict == "FAIL" for verdict in verdicts)
             found.undecided += verdicts[-1].verdict == "INCONCLUSIVE"
@@ -279,7 +280,7 @@ def find_together(fault: Fault, figures: int, clusters: int, seed: int) -> tuple
     found, smallest, single = Found(fault, clusters), [], 0
     slow = {who[0]: size for who, size in fault.slow.items()}
     for _ in range(clusters):
-        verdicts = judge(several(fault.model, fault.size, fault.launches, draw, slow, figures, False), Margins())
+        verdicts = decide(several(fault.model, fault.size, fault.launches, draw, slow, figures, False), Margins())
         names = {finding.name for verdict in verdicts for finding in verdict.findings}
         found.exact += names == wanted
         found.more += bool(names - wanted)

@@ -31,10 +31,11 @@ from scipy import stats
 
 from plumbline import files, paths, provenance
 from plumbline.errors import PlumbError
-from plumbline.gate import again, judge
-from plumbline.gate.sequential import CAP, LOOKS, Rule, noise
-from plumbline.gate.validity import Series
+from plumbline.gate import decide, remeasure
+from plumbline.gate.pairs import Pairs
 from plumbline.stacks import stream
+from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
+from plumbline.verdicts import EXIT
 from plumbline.witness import disturbance
 
 #: each array is so many times the last-level caches, which then no longer help either program
@@ -79,7 +80,7 @@ def triad(program: Path, cpu: int) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "true", "OMP_PLACES": f"{{{cpu}}}"}
     before, began = disturbance.snapshot([cpu]), time.monotonic()
     answer = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=True)
-    seen = disturbance.judge(before, disturbance.snapshot([cpu]), [], [cpu], time.monotonic() - began)
+    seen = disturbance.assess(before, disturbance.snapshot([cpu]), [], [cpu], time.monotonic() - began)
     found = _TRIAD.search(answer.stdout)
     if found is None or "Solution Validates" not in answer.stdout:
         raise PlumbError("STREAM printed no valid triad", str(program), "run it by hand")
@@ -94,16 +95,21 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
         first = draw.randrange(2)
         pair = {side: measure(("plain", candidate)[side]) for side in (first, 1 - first)}
         flagged += pair[0]["disturbed"] + pair[1]["disturbed"]
-        repeated = again.due(pair[0], pair[1], len(columns[0]), aside)
+        repeated = remeasure.is_due(
+            all(launch["verified"] for launch in pair.values()),
+            any(launch["disturbed"] for launch in pair.values()),
+            len(columns[0]),
+            aside,
+        )
         aside += repeated
         if not repeated:
             for side in (0, 1):
                 columns[side].append(pair[side]["value"])
         if not repeated and len(columns[0]) in LOOKS:
-            series = Series("triad", columns[0], columns[1], "lower", step=1e-6)
-            found = judge.judge([series], Rule())[0]
+            series = Pairs("triad", columns[0], columns[1], "lower", step=1e-6)
+            found = decide.decide([series], Rule())[0]
             if found.verdict != "INCONCLUSIVE" or len(columns[0]) == CAP:
-                logs = judge.standing([series], Rule()).logs[:, : len(columns[0])]
+                logs = decide.standing([series], Rule()).logs[:, : len(columns[0])]
                 told = {"pair_noise": float(noise(logs)[0]) / 1e9, "again": aside, "disturbed": flagged}
                 return {"candidate": candidate, **found.to_dict(), **told}
         if time.monotonic() >= until:
@@ -115,7 +121,7 @@ def summary(lines: list[dict[str, Any]], setting: dict[str, Any]) -> dict[str, A
     result: dict[str, Any] = {"setting": setting}
     for kind in ("plain", "slowed"):
         mine = [line for line in lines if line["candidate"] == kind]
-        counts = {state: sum(line["verdict"] == state for line in mine) for state in judge.EXIT}
+        counts = {state: sum(line["verdict"] == state for line in mine) for state in EXIT}
         failed = counts["FAIL"]
         bound = float(stats.beta.ppf(0.95, failed + 1, len(mine) - failed)) if len(mine) > failed else 1.0
         result["A/A" if kind == "plain" else "5 % slower"] = {

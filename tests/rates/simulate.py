@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plumbline.gate import sequential
-from plumbline.gate.sequential import CAP, FAIL, PASS, SCALE, Rule
+from plumbline.gate.decide import CAMPAIGN_ERROR
+from plumbline.statistics import sequential
+from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.sequential import CAP, FAIL, PASS, SCALE, Rule
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
@@ -89,7 +91,7 @@ def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | No
     used = []
     for start in range(0, series, CHUNK):
         logs = pairs(model, slowdown, min(CHUNK, series - start), draw)
-        found = sequential.decide(logs, np.full(len(logs), CAP), rule or Rule())
+        found = sequential.decisions(logs, np.full(len(logs), CAP), rule or Rule())
         failed += int((found.state == FAIL).sum())
         passed += int((found.state == PASS).sum())
         used.append(found.pairs)
@@ -104,8 +106,8 @@ def campaigns(count: int, metrics: int, seed: int) -> int:
     for _ in range(count):
         logs = np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
         full = np.full(len(logs), CAP)
-        rows = np.flatnonzero(sequential.decide(logs, full, Rule()).state == FAIL)
-        bad += bool(sequential.holm(sequential.evidence(logs[rows], full[rows], Rule()), len(logs)).any())
+        rows = np.flatnonzero(sequential.decisions(logs, full, Rule()).state == FAIL)
+        bad += bool(holm(sequential.evidence(logs[rows], full[rows], Rule()), len(logs), CAMPAIGN_ERROR).any())
     return bad
 
 

@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support"), str(Path(__file__).p
 import generate  # noqa: E402
 
 from plumbline.records import query  # noqa: E402
+from plumbline.records.model import Record  # noqa: E402
 from plumbline.records.query import Selection  # noqa: E402
 from plumbline.views.table import table  # noqa: E402
 
@@ -41,14 +42,24 @@ def listing() -> str:
 def gate() -> str:
     """All pairs of launches of the two stacks of a session, by figure: what a gate is fed with."""
     first, second = generate.STACKS
-    found, damages = query.samples(Selection(valid=True))
-    sides = {(item.row.session, item.row.variant, item.figure, item.row.stack.name): item.values for item in found}
-    pairs: dict[tuple[str, str], list[tuple[float | None, float | None]]] = {}
+    found, damages = query.collect(measured, Selection(valid=True))
+    sides = {key: values for item in found for key, values in item.items()}
+    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for (session, variant, figure, stack), values in sides.items():
         if stack == first:
             other = sides[session, variant, figure, second]
             pairs.setdefault((variant, figure), []).extend(zip(values, other, strict=True))
     return f"{len(pairs)} series of {sum(map(len, pairs.values()))} pairs, {len(damages)} damaged"
+
+
+def measured(record: Record) -> dict[tuple[str, str, str, str], list[float]]:
+    """What each launch of a record measured, by session, variant, figure and stack."""
+    return {
+        (record.session, record.variant.name, wanted.name, record.stack.name): [
+            launch.measurement(wanted).value for launch in record.launches
+        ]
+        for wanted in record.variant.figures
+    }
 
 
 def history() -> str:
@@ -62,10 +73,10 @@ def history() -> str:
 
 def outliers() -> str:
     """The classes that ``plumb outliers`` compares nodes in."""
-    from plumbline.outliers import recorded
+    from plumbline.outliers import from_records
 
     rows, damages = query.records(Selection(valid=True))
-    found = recorded.nodes(rows)
+    found = from_records.nodes(rows)
     return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
 
 
@@ -88,9 +99,7 @@ def report() -> str:
 
 def show() -> str:
     """The one record of ``plumb show last``."""
-    from plumbline.records import store
-
-    return f"record {store.find('last')['id']}"
+    return f"record {query.find('last').id}"
 
 
 QUESTIONS = {

@@ -15,7 +15,7 @@ from plumbline import paths
 from plumbline.stacks import kernels, manifest
 
 #: those of custom-kernels/bind/machine.cmake, for kernels that name distances
-MACHINE = ("cputable.c", "distance.c", "machine.c", "numbers.c", "text.c")
+MACHINE = ("cputable.c", "distance.c", "machine.c", "numbers.c")
 
 
 def build(
@@ -34,7 +34,7 @@ def build(
     source.write_text(text.replace(old, new), encoding="utf-8")
     output = folder / name
     command = [str(kernels.wrapper(stack.document)), "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", "-o", str(output)]
-    command += [f"-I{copy / 'runtime'}", *map(str, _sources(copy, name)), *options, "-lm"]
+    command += [f"-I{copy / 'common'}", f"-I{copy / 'runtime'}", *map(str, _sources(copy, name)), *options, "-lm"]
     if any("../bind/" in path.read_text(encoding="utf-8") for path in (copy / "kernels").glob(f"{name}*.h")):
         command += [str(copy / "bind" / item) for item in MACHINE] + ["-lhwloc"]
     environment = {**os.environ, **manifest.environment(stack.document, os.environ)}
@@ -44,7 +44,9 @@ def build(
 
 
 def _sources(copy: Path, name: str) -> list[Path]:
-    """The kernel's sources, as its group lists them, and the runtime's."""
+    """The kernel's sources, as its group lists them, and those that every kernel shares."""
     groups = "\n".join(path.read_text(encoding="utf-8") for path in sorted((copy / "kernels").glob("*.cmake")))
     (listed,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", groups)
-    return [copy / "kernels" / item for item in listed.split()] + sorted((copy / "runtime").glob("*.c"))
+    return [copy / "kernels" / item for item in listed.split()] + [
+        file for part in ("common", "runtime") for file in sorted((copy / part).glob("*.c"))
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 
 from samples import launch, plan, record, variant
 
-from plumbline.report import outcome
+from plumbline.records import outcome
 
 CAMPAIGN = "20260105T000000Z-abcdef"
 CORES = 16

@@ -68,7 +68,8 @@ def make(folder, monkeypatch):
     programs(state / "programs")
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"PLUMB_ROOT": root, "PLUMB_STACKS": root / "stacks", "FAKE_SPACK": state}.items():
+    monkeypatch.setattr(paths, "root", lambda: root)
+    for name, value in {"PLUMB_STACKS": root / "stacks", "FAKE_SPACK": state}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.delenv("PLUMB_SPACK_HOME", raising=False)
     spack, packages = folder / "spack", folder / "packages"

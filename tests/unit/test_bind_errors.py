@@ -9,6 +9,7 @@ import pytest
 
 from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.topology import placements
 from plumbline.topology.plan import resolve
 
 RANGER = "tests/data/topologies/ranger-4x4.xml"
@@ -333,7 +334,37 @@ def test_python_passes_the_line_on(monkeypatch: pytest.MonkeyPatch) -> None:
         resolve("numa", ranks=8, topology=RANGER)
 
 
+def test_errors_call_the_machine_by_the_name_given() -> None:
+    with pytest.raises(
+        PlumbError, match=r"^placement numa: 8 ranks asked, 4 NUMA nodes with CPUs on partition normal$"
+    ):
+        resolve("numa", ranks=8, topology=paths.root() / RANGER, machine="partition normal")
+    with pytest.raises(PlumbError, match=r"^placement core: .* on partition normal with CPUs 0-3 allowed$"):
+        resolve("core", ranks=8, topology=paths.root() / RANGER, machine="partition normal", allowed="0-3")
+    assert "--machine goes with --print only" in refusal("--placement", "core", "--machine", "x", "--", "true")
+
+
 def test_python_says_when_the_binder_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path))
     with pytest.raises(PlumbError, match="make setup"):
         resolve("core")
+
+
+@pytest.mark.parametrize(
+    ("answer", "ask", "why"),
+    [
+        ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", placements.listed, "unknown option '--list'"),
+        ('echo \'{"placements": [{"name": "core"}]}\'', placements.listed, "argument"),
+        ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "required property"),
+    ],
+)
+def test_a_binder_of_an_earlier_checkout_is_told_in_one_line(tmp_path, monkeypatch, answer, ask, why):
+    old = tmp_path / "plumb-bind"
+    old.write_text(f"#!/bin/sh\n{answer}\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(paths, "binder", lambda: old)
+    placements.listed.cache_clear()
+    with pytest.raises(PlumbError, match=f"plumb-bind is older than this checkout: .*{why}") as error:
+        ask()
+    assert (error.value.where, error.value.cure) == (str(old), "make setup")
+    placements.listed.cache_clear()

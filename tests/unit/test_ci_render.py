@@ -101,8 +101,8 @@ def test_gitlab_publishes_junit_and_one_job_measures_at_a_time():
         ({"stack": "a\nb"}, "cannot be printed"),
         ({"site": "a\x1b[2J"}, "cannot be printed"),
         ({"results": "a\u202eb"}, "cannot be printed"),
-        ({"cron": "whenever"}, "no schedule"),
-        ({"cron": "17 2 * * *\n- x: y"}, "no schedule"),
+        ({"cron": "whenever"}, "is not a schedule"),
+        ({"cron": "17 2 * * *\n- x: y"}, "is not a schedule"),
         ({"minutes": 0}, "minutes"),
     ],
 )

@@ -12,7 +12,7 @@ from samples import launch, record
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.records import command, compact, query, rows, store
+from plumbline.records import command, compact, query, store
 
 
 @pytest.fixture
@@ -34,10 +34,8 @@ def write(number, month=1, **changes):
 
 def everything():
     """All answers there are, from both ways of reading."""
-    full, damages = store.read_all()
-    assert query.records() == ([rows.of_record(item) for item in full], damages)
-    assert query.ids() == [item["id"] for item in full]
-    assert len(query.samples()[0]) == len(full)
+    full, damages = query.collect(lambda record: record)
+    assert query.records() == ([record.row() for record in full], damages)
     return full, damages
 
 
@@ -65,9 +63,9 @@ def test_every_record_survives_bit_for_bit(results, capsys):
     assert list(results.rglob("*.jsonl")) == []
     assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
     assert everything() == before
-    assert store.find("eeee") == before[0][-2] or store.find("eeee")["id"] == "e" * 12
-    assert store.find("last") == before[0][-1]
-    from plumbline.records.parts import lines as stored
+    assert query.find("eeee") == before[0][-2] or query.find("eeee").id == "e" * 12
+    assert query.find("last") == before[0][-1]
+    from plumbline.records.compacted import lines as stored
 
     found = stored(results / "local" / "compact" / "2026-01.0001.parquet", {"odd.jsonl"})
     assert [(number, line) for _, number, line in found] == lines
@@ -110,7 +108,7 @@ def test_a_session_that_changed_beats_its_compacted_lines(results):
     run()
     write(0, verdict="within", launches=[launch(0, 1.0)])
     full, _ = everything()
-    assert {item["verdict"] for item in full} == {"within"}
+    assert {item.verdict for item in full} == {"within"}
     run("--remove")
     assert len(parts(results)) == 2
     assert everything() == (full, [])
@@ -207,7 +205,7 @@ def test_a_damaged_part_is_named_and_the_rest_is_read(results):
     for spoilt in (part.read_bytes()[:-50], b"", os.urandom(2000)):
         part.write_bytes(spoilt)
         full, damages = everything()
-        assert [item["id"] for item in full] == ["000000000002", "000000000003"]
+        assert [item.id for item in full] == ["000000000002", "000000000003"]
         assert [damage.file for damage in damages] == [part]
     write(0)
     with pytest.raises(PlumbError, match="cannot read"):

@@ -25,8 +25,8 @@ def test_an_empty_file_has_no_columns(tmp_path):
     [
         (None, r"^cannot read the pairs: No such file or directory \(\S*f\.csv\): give a CSV file$"),
         (b"a,b\n\xff,1\n", r"^not a text file in UTF-8 \(\S*f\.csv\): give a CSV file$"),
-        (b'"a,b\n', r"^not CSV: .* \(\S*f\.csv:1\): mend the line$"),
-        (b'a,b\n1,2\n"3,4\n5,6\n', r"^not CSV: .* \(\S*f\.csv:3\): mend the line$"),
+        (b'"a,b\n', r"^not CSV: .* \(\S*f\.csv:1\): fix the line$"),
+        (b'a,b\n1,2\n"3,4\n5,6\n', r"^not CSV: .* \(\S*f\.csv:3\): fix the line$"),
     ],
 )
 def test_what_is_no_table_is_one_error_with_file_and_line(tmp_path, content, message):

@@ -59,7 +59,7 @@ def rank(user=0.0, system=0.0, involuntary=0, major=0, wall=WALL, number=0, host
 
 
 def judge(before, after, witnesses=(), cpus=(0, 1), wall=WALL):
-    found = disturbance.judge(before, after, list(witnesses), list(cpus), wall, host="n1")
+    found = disturbance.assess(before, after, list(witnesses), list(cpus), wall, host="n1")
     assert found["disturbed"] == bool(found["causes"])
     json.dumps(found, allow_nan=False)
     return found
@@ -161,7 +161,7 @@ def test_the_clock_alone_is_a_figure_and_no_cause(tmp_path):
 
 def test_a_host_that_tells_nothing(tmp_path):
     bare = disturbance.snapshot([0, 1], tmp_path / "empty")
-    found = disturbance.judge(bare, bare, [rank()], [0, 1], WALL, host="n1")
+    found = disturbance.assess(bare, bare, [rank()], [0, 1], WALL, host="n1")
     assert found["disturbed"] is False
     assert set(found["figures"]) == {"involuntary_switches_per_s", "major_faults"}
 
@@ -187,5 +187,5 @@ def test_this_host_is_readable():
     after = disturbance.snapshot()
     assert before.cpus
     assert after.time_s > before.time_s
-    found = disturbance.judge(before, after, [], None, after.time_s - before.time_s)
+    found = disturbance.assess(before, after, [], None, after.time_s - before.time_s)
     assert 0 <= found["figures"]["steal_fraction"] <= 1

@@ -1,7 +1,7 @@
 """Commands in the documentation print what stands there.
 
 A block between ``<!-- output: COMMAND -->`` and ``<!-- end -->`` holds the command's output; PLUMB_GOLDEN=write
-writes it anew.
+writes it again.
 Fenced ``sh`` blocks are run elsewhere: by the campaign test, or they are the set-up itself.
 """
 

@@ -3,10 +3,12 @@
 import math
 
 import pytest
+from msgspec import structs
 from samples import launch, plan, record
 
 from plumbline.errors import PlumbError
 from plumbline.launch import figures
+from plumbline.records.model import convert, document
 from plumbline.references import Match, References
 from plumbline.topology import machine
 
@@ -24,9 +26,16 @@ def fresh(**changes):
     return record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes})
 
 
+def settled(item, facts, host, references=()):
+    """What becomes of ``item``, as a document."""
+    made = convert(item)
+    figures.settle(made, facts, host, References(list(references)))
+    return document(made)
+
+
 def test_a_figure_is_the_median_of_its_launches(host):
     item = fresh()
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert (item["verified"], item["verdict"], item["reasons"]) == (True, "unreferenced", [])
     figure = item["figures"][0]
     assert (figure["value"], figure["launches"], figure["samples"]) == (10100.0, 3, [10000.0, 10200.0, 10100.0])
@@ -35,7 +44,7 @@ def test_a_figure_is_the_median_of_its_launches(host):
 
 def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
     item = fresh()
-    figures.settle(item, FACTS, host, References([]))
+    item = settled(item, FACTS, host)
     assert item["figures"][0]["limit"]["value"] == 51200.0
     assert item["figures"][0]["limit"]["percent"] == pytest.approx(19.73)
 
@@ -43,21 +52,21 @@ def test_percent_of_the_limit_of_the_packages_whose_memory_is_used(host):
 def test_one_unverified_launch_makes_the_record_invalid(host):
     bad = launch(1, 9000.0, verified=False, reasons=["rank 0 on node1 left no witness"])
     item = fresh(launches=[launch(0, 9000.0), bad])
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert (item["verified"], item["verdict"], item["figures"]) == (False, "invalid", [])
     assert item["reasons"] == ["launch 1: rank 0 on node1 left no witness"]
 
 
 def test_no_launch_is_invalid(host):
     item = fresh(launches=[])
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert (item["verdict"], item["reasons"]) == ("invalid", ["no launch finished"])
 
 
 def test_an_absent_metric_is_invalid(host):
     item = fresh()
     item["variant"]["figures"] = [{"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}]
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert item["verdict"] == "invalid"
     assert "time_8B is absent: no latency at bytes=8" in item["reasons"][0]
 
@@ -77,7 +86,7 @@ def with_cycles(order, **changes):
 def test_an_optional_figure_that_no_launch_has_is_no_fault(host):
     item = fresh()
     item["variant"]["figures"] = OPTIONAL
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert (item["verdict"], item["reasons"]) == ("unreferenced", [])
     assert [figure["name"] for figure in item["figures"]] == ["triad"]
 
@@ -85,7 +94,7 @@ def test_an_optional_figure_that_no_launch_has_is_no_fault(host):
 def test_an_optional_figure_is_a_figure_where_it_is_reported(host):
     item = fresh(launches=[with_cycles(0), with_cycles(1)])
     item["variant"]["figures"] = OPTIONAL
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert [figure["name"] for figure in item["figures"]] == ["triad", "cycles"]
     assert item["figures"][1]["samples"] == [270.0, 270.0]
 
@@ -93,25 +102,25 @@ def test_an_optional_figure_is_a_figure_where_it_is_reported(host):
 def test_an_optional_figure_that_some_launches_lack_is_invalid(host):
     item = fresh(launches=[with_cycles(0), launch(1, 9000.0)])
     item["variant"]["figures"] = OPTIONAL
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert item["verdict"] == "invalid"
     assert item["reasons"] == ["figure cycles is absent: no cycles at any size (launch 1)"]
     item = fresh(launches=[with_cycles(0, superseded=True), launch(1, 9000.0)])
     item["variant"]["figures"] = OPTIONAL
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert item["reasons"] == []
 
 
 @pytest.mark.parametrize("value", [math.inf, -1.0, math.nan])
 def test_what_is_no_rate_is_invalid(host, value):
     item = fresh(launches=[launch(0, value)])
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert item["verdict"] == "invalid"
 
 
 def test_above_the_physical_limit_is_invalid(host):
     item = fresh(launches=[launch(0, 60000.0)])
-    figures.settle(item, FACTS, host, References([]))
+    item = settled(item, FACTS, host)
     assert item["verdict"] == "invalid"
     assert "above the physical limit 51200 MB/s (1 packages x 2 channels x 3200 MT/s x 8 B)" in item["reasons"][0]
 
@@ -123,7 +132,7 @@ def test_the_best_of_a_curve_follows_the_direction(host):
     ]
     item = fresh(launches=[launch(0, 1.0, measurements=rows)])
     item["variant"]["figures"] = [{"name": "best", "metric": "latency", "where": {}}]
-    figures.settle(item, {}, host, References([]))
+    item = settled(item, {}, host)
     assert item["figures"][0]["value"] == 1.0
 
 
@@ -144,13 +153,17 @@ def test_packages_used(topology, nodes, expected):
     assert figures.packages_used(document, machine.load(f"{TOPOLOGIES}/{topology}.xml")) == expected
 
 
+def benchmark(**facts):
+    return structs.replace(convert(record()).benchmark, facts=facts)
+
+
 def test_streams_rule(host):
     enough = host.last_level_cache_bytes * 4 // 8
-    figures.check_stream_rule({"facts": {"array_elements": enough}}, host)
+    figures.check_stream_rule(benchmark(array_elements=enough), host)
     with pytest.raises(PlumbError, match="smaller than 4 x"):
-        figures.check_stream_rule({"facts": {"array_elements": enough - 1}}, host)
+        figures.check_stream_rule(benchmark(array_elements=enough - 1), host)
     with pytest.raises(PlumbError, match="not recorded"):
-        figures.check_stream_rule({"facts": {}}, host)
+        figures.check_stream_rule(benchmark(), host)
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(10100.0, "within"), (20000.0, "below"), (5000.0, "above")])
@@ -170,6 +183,6 @@ def test_the_verdict_is_that_of_the_reference(host, value, verdict):
         "source": {"document": "a test"},
     }
     item = fresh()
-    figures.settle(item, {}, host, References([Match(entry, "local/references/stream.yaml")]))
+    item = settled(item, {}, host, [Match(entry, "local/references/stream.yaml")])
     assert item["verdict"] == verdict
     assert item["figures"][0]["reference"]["value"] == value

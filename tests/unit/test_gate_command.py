@@ -1,6 +1,5 @@
 """``plumb gate``: files in, lines, files and exit status out; and pairs from records."""
 
-import argparse
 import json
 from xml.etree import ElementTree
 
@@ -8,9 +7,11 @@ import numpy as np
 import pytest
 import samples
 
-from plumbline.gate import command, records_source
-from plumbline.gate.judge import judge
-from plumbline.gate.sequential import Rule
+from plumbline import cli
+from plumbline.gate import from_records
+from plumbline.gate.decide import decide
+from plumbline.records import model
+from plumbline.statistics.sequential import Rule
 
 
 @pytest.fixture
@@ -20,10 +21,8 @@ def gate(tmp_path, capsys):
     def run(text, *options, better="lower"):
         file = tmp_path / "pairs.csv"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        parser = argparse.ArgumentParser()
-        command.add_arguments(parser)
         direction = ["--better", better] if better else []
-        status = command.run(parser.parse_args(["--pairs", str(file), *direction, *map(str, options)]))
+        status = cli.main(["gate", "--pairs", str(file), *direction, *map(str, options)])
         out, err = capsys.readouterr()
         return status, [json.loads(line) for line in out.splitlines()], err
 
@@ -112,10 +111,10 @@ def test_what_is_no_table_is_one_line_and_never_a_pass(gate, text, said):
     assert err.count("\n") == 1
 
 
-def test_bad_options(gate):
+def test_bad_options(gate, tmp_path):
     assert gate(table(rows("a")), better=None)[0] == 3
     assert gate(table(rows("a")), "--tolerance", "0.1")[0] == 3
-    assert gate(table(rows("a")), "--json", "/nowhere/at/all")[0] == 3
+    assert gate(table(rows("a")), "--json", tmp_path / "pairs.csv" / "in a file")[0] == 3
 
 
 def test_files(gate, tmp_path):
@@ -160,12 +159,16 @@ def session(tmp_path, records):
 
 
 def test_records_become_pairs(tmp_path):
-    (series,) = records_source.read(session(tmp_path, two_records(0.95)))
+    (series,) = from_records.read(session(tmp_path, two_records(0.95)))
     assert series.name == "stream_threads %placement=compact %threads=2: triad"
     assert series.better == "higher"
-    assert judge([series], Rule())[0].verdict == "FAIL"
-    (series,) = records_source.read(session(tmp_path, two_records(0.95)), "222")
-    assert judge([series], Rule())[0].verdict == "PASS"
+    assert decide([series], Rule())[0].verdict == "FAIL"
+    (series,) = from_records.read(session(tmp_path, two_records(0.95)), "222")
+    assert decide([series], Rule())[0].verdict == "PASS"
+
+
+def pairs_of(*documents):
+    return from_records.pairs_of(*map(model.convert, documents))
 
 
 def spoil_verified(_, second):
@@ -213,9 +216,9 @@ def spoil_identity(first, second):
 @pytest.mark.parametrize("spoil", [value for name, value in globals().items() if name.startswith("spoil_")])
 def test_records_that_prove_nothing_are_invalid(spoil):
     first, second = two_records()
-    assert judge(records_source.pair(first, second), Rule())[0].verdict == "PASS"
+    assert decide(pairs_of(first, second), Rule())[0].verdict == "PASS"
     spoil(first, second)
-    found = judge(records_source.pair(first, second), Rule())[0]
+    found = decide(pairs_of(first, second), Rule())[0]
     assert found.verdict == "INVALID"
     assert found.reason
 
@@ -223,7 +226,5 @@ def test_records_that_prove_nothing_are_invalid(spoil):
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_any_other_number_of_records_is_an_error(tmp_path, count, capsys):
     file = session(tmp_path, (two_records() * 2)[:count])
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    assert command.run(parser.parse_args([str(file)])) == 3
+    assert cli.main(["gate", str(file)]) == 3
     assert f"{count} records" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from plumbline import paths
-from plumbline.gate.sequential import Rule
+from plumbline.statistics.sequential import Rule
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import simulate

@@ -7,37 +7,38 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.errors import PlumbError
-from plumbline.gate import sequential
-from plumbline.gate.judge import judge
-from plumbline.gate.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule
-from plumbline.gate.validity import Series
+from plumbline.gate.decide import decide
+from plumbline.gate.pairs import Pairs
+from plumbline.statistics import sequential, signed_rank
+from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule
 
 
 def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
     draw = np.random.default_rng(seed)
     baseline = 100 * np.exp(draw.normal(0, noise, pairs))
     candidate = 100 * ratio * np.exp(draw.normal(0, noise, pairs))
-    return Series(name, baseline.tolist(), candidate.tolist(), better)
+    return Pairs(name, baseline.tolist(), candidate.tolist(), better)
 
 
 def verdict(item, **rule):
-    return judge([item], Rule(**rule))[0]
+    return decide([item], Rule(**rule))[0]
 
 
 @pytest.mark.parametrize("n", [13, 18, 40])
 def test_the_null_distribution_is_scipys(n):
     draw = np.random.default_rng(n)
     values = draw.normal(0.3, 1, n)
-    sums = sequential.rank_sum(np.rint(values * SCALE).astype(np.int64)[None, :])
+    sums = signed_rank.rank_sum(np.rint(values * SCALE).astype(np.int64)[None, :])
     expected = stats.wilcoxon(values, alternative="less", method="exact")
     assert sums[0] == expected.statistic
-    assert sequential.null_cumulative(n)[sums[0]] == pytest.approx(expected.pvalue)
+    assert signed_rank.null_cumulative(n)[sums[0]] == pytest.approx(expected.pvalue)
 
 
 @pytest.mark.parametrize("spending", [sequential.FAIL_SPENDING, sequential.PASS_SPENDING])
 def test_the_looks_spend_no_more_than_the_error(spending):
     """Bonferroni: what the looks may err, as they really do with whole ranks, adds up to less than the error."""
-    spent = [sequential.null_cumulative(n)[sequential.critical(n, spending)] for n in LOOKS]
+    spent = [signed_rank.null_cumulative(n)[sequential.critical(n, spending)] for n in LOOKS]
     assert sum(spending.percents) == 100
     assert all(sequential.critical(n, spending) >= 0 for n in LOOKS)
     assert sum(spent) <= spending.error
@@ -51,7 +52,7 @@ def test_thirteen_pairs_decide_only_when_all_but_the_smallest_agree():
 @given(st.lists(st.integers(-6, 6), min_size=2, max_size=30))
 def test_ties_and_zeros_never_help_a_rejection(values):
     logs = np.array([values], dtype=np.int64)
-    kept = sequential.rank_sum(logs)[0]
+    kept = signed_rank.rank_sum(logs)[0]
     ranks = stats.rankdata(np.abs(logs[0]))
     assert kept >= ranks[logs[0] > 0].sum()
     walsh = sum(values[i] + values[j] >= 0 for i in range(len(values)) for j in range(i, len(values)))
@@ -63,7 +64,7 @@ def test_interval_and_test_agree(n):
     logs = np.rint(np.random.default_rng(n).normal(0, 0.02, (50, n)) * SCALE).astype(np.int64)
     high = sequential.estimate(logs).high
     for margin in (10_000_000, 20_000_000, 30_000_000):
-        rejected = sequential.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_SPENDING)
+        rejected = signed_rank.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_SPENDING)
         assert (rejected == (high < margin)).all()
 
 
@@ -93,8 +94,8 @@ def test_a_pass_is_withheld_while_the_noise_hides_more_than_must_detect():
     """Far faster, but so noisy that a slowdown of 5 % could not be told from none."""
     draw = np.random.default_rng(1)
     logs = np.rint(draw.normal(-0.5, 0.2, (1, CAP)) * SCALE).astype(np.int64)
-    assert sequential.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(13, sequential.PASS_SPENDING)
-    assert sequential.decide(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
+    assert signed_rank.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(13, sequential.PASS_SPENDING)
+    assert sequential.decisions(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
 
 
 ratios = st.floats(0.8, 1.3)
@@ -106,7 +107,7 @@ seeds = st.integers(0, 10_000)
 @given(ratios, noises, seeds, st.floats(1e-9, 1e9))
 def test_units_do_not_matter(ratio, noise, seed, unit):
     item = series(ratio, noise, seed=seed)
-    other = Series("s", [v * unit for v in item.baseline], [v * unit for v in item.candidate], "lower")
+    other = Pairs("s", [v * unit for v in item.baseline], [v * unit for v in item.candidate], "lower")
     first, second = verdict(item), verdict(other)
     assert (first.verdict, first.pairs) == (second.verdict, second.pairs)
     assert first.ratio == pytest.approx(second.ratio)
@@ -116,7 +117,7 @@ def test_units_do_not_matter(ratio, noise, seed, unit):
 @given(ratios, noises, seeds)
 def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
-    first, second = verdict(item), verdict(Series("s", item.candidate, item.baseline, "higher"))
+    first, second = verdict(item), verdict(Pairs("s", item.candidate, item.baseline, "higher"))
     assert (first.verdict, first.pairs, first.detectable) == (second.verdict, second.pairs, second.detectable)
     assert first.ratio == pytest.approx(1 / second.ratio)
 
@@ -125,14 +126,14 @@ def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed)
 @given(ratios, noises, seeds)
 def test_never_slower_both_ways(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
-    both = {verdict(item).verdict, verdict(Series("s", item.candidate, item.baseline, "lower")).verdict}
+    both = {verdict(item).verdict, verdict(Pairs("s", item.candidate, item.baseline, "lower")).verdict}
     assert both != {"FAIL"}
 
 
 def test_bursts_on_one_side_do_not_decide():
     item = series(1.0)
     burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
-    assert verdict(Series("s", item.baseline, burst, "lower")).verdict != "FAIL"
+    assert verdict(Pairs("s", item.baseline, burst, "lower")).verdict != "FAIL"
 
 
 def test_arms_swapped_in_every_other_pair_are_no_pass():
@@ -140,7 +141,7 @@ def test_arms_swapped_in_every_other_pair_are_no_pass():
     places = range(CAP)
     first = [(item.candidate if place % 2 else item.baseline)[place] for place in places]
     second = [(item.baseline if place % 2 else item.candidate)[place] for place in places]
-    assert verdict(Series("s", first, second, "lower")).verdict == "INVALID"
+    assert verdict(Pairs("s", first, second, "lower")).verdict == "INVALID"
 
 
 @pytest.mark.parametrize("margins", [(0.05, 0.05), (-0.1, 0.05), (0.01, float("nan")), (0.01, 50)])
@@ -154,12 +155,12 @@ def test_holm_over_the_campaign():
     alone = series(1.1, noise=0.002, pairs=13, name="slow")
     assert verdict(alone).verdict == "FAIL"
     rest = [series(seed=seed, name=f"s{seed}") for seed in range(1, 100)]
-    found = judge([alone, *rest], Rule())[0]
+    found = decide([alone, *rest], Rule())[0]
     assert found.verdict == "INCONCLUSIVE"
     assert "Holm" in found.reason
-    assert judge([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].verdict == "FAIL"
+    assert decide([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].verdict == "FAIL"
 
 
 def test_holm_by_hand():
-    assert sequential.holm(np.array([0.004, 0.001, 0.02]), 4).tolist() == [False, True, False]
-    assert sequential.holm(np.array([0.003, 0.001, 0.02]), 4).tolist() == [True, True, False]
+    assert holm(np.array([0.004, 0.001, 0.02]), 4, 0.01).tolist() == [False, True, False]
+    assert holm(np.array([0.003, 0.001, 0.02]), 4, 0.01).tolist() == [True, True, False]

@@ -1,21 +1,24 @@
 """What a live gate is made of before it measures: sides, variants, margins, options; and its page."""
 
-import argparse
 import json
 import re
 import subprocess
 import textwrap
-from html.parser import HTMLParser
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import samples
 
-from plumbline import paths, schemas
+from plumbline import cli, paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.gate import command, judge, page, records_source, rules, run, sides, variants
-from plumbline.gate.sequential import Rule
-from plumbline.gate.validity import Series
+from plumbline.gate import decide, from_records, page, rules, setup, sides, variants
+from plumbline.gate.pairs import Pairs
+from plumbline.pages.page import render
+from plumbline.records import model
 from plumbline.stacks import manifest as manifests
+from plumbline.statistics.sequential import Rule
 
 
 def manifest(name, folder, **benchmarks):
@@ -59,7 +62,7 @@ def checkout(tmp_path, monkeypatch):
         (root / "custom-kernels" / "kernel.c").write_text(text)
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-qm", text], check=True)
-    monkeypatch.setenv("PLUMB_ROOT", str(root))
+    monkeypatch.setattr(paths, "root", lambda: root)
     for name in ("BUILD", "STACKS", "SITES"):
         monkeypatch.setenv(f"PLUMB_{name}", str(tmp_path / name.lower()))
     (tmp_path / "stacks" / "mpich").mkdir(parents=True)
@@ -100,27 +103,51 @@ def test_a_commits_kernels_are_built_once_and_anew_when_the_stack_changed(checko
         return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
 
     side = sides.resolve("candidate", "HEAD~1", "mpich")
-    made = sides.make(side, build)
+    made = sides.install_side(side, build)
     assert seen == ["one"]
     assert manifests.load(side.measured) == made
     assert set(made["benchmarks"]) == {"stream", "new_kernel"}
-    assert sides.make(side, build) == made
+    assert sides.install_side(side, build) == made
     assert len(seen) == 1
     base = manifests.load("mpich")
     manifests.save({**base, "mpi": {**base["mpi"], "version": "6"}})
-    assert sides.make(side, build)["mpi"]["version"] == "6"
+    assert sides.install_side(side, build)["mpi"]["version"] == "6"
     assert len(seen) == 2
-    assert sides.make(sides.resolve("baseline", "mpich", None), build) == manifests.load("mpich")
+    assert sides.install_side(sides.resolve("baseline", "mpich", None), build) == manifests.load("mpich")
 
 
 def test_a_commit_without_kernels_and_a_broken_checkout(checkout):
     side = sides.resolve("candidate", "HEAD", "mpich")
     with pytest.raises(PlumbError, match="has no kernels"):
-        sides.make(side, lambda *_: {})
+        sides.install_side(side, lambda *_: {})
     assert side.measured not in manifests.names()
     with pytest.raises(PlumbError, match="cannot check out"):
         sides.checkout("0" * 40)
     assert not (paths.build() / "commits" / ("0" * 40)).exists()
+
+
+def test_two_gates_that_install_the_same_commit_at_once_build_it_once(checkout, tmp_path):
+    """The first build runs until the second gate has had time to interfere; its files must still be there."""
+    side = sides.resolve("candidate", "HEAD", "mpich")
+    builds, second_begins = [], threading.Event()
+
+    def build(base, source, prefix):
+        builds.append(prefix)
+        if len(builds) > 1:
+            second_begins.set()
+            raise AssertionError("the second gate builds in the folder of the first")
+        (prefix / "bin").mkdir(parents=True)
+        other.start()
+        second_begins.wait(0.5)
+        assert (prefix / "bin").is_dir()
+        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+
+    with ThreadPoolExecutor(1) as pool:
+        answers = []
+        other = SimpleNamespace(start=lambda: answers.append(pool.submit(sides.install_side, side, build)))
+        made = sides.install_side(side, build)
+        assert answers[0].result(timeout=20) == made
+    assert len(builds) == 1
 
 
 OUTPUT = """
@@ -168,7 +195,7 @@ OFFERS = [{"benchmarks": {"stream": {"suite": "stream"}, "pi": {"suite": "kernel
 def test_variants_of_both_sides_are_paired(tmp_path):
     found = listing("a", "b", other=("c",))
     found.skips = {"old": {"d": "too few cores", "e": "too few cores"}, "new": {"d": "x", "e": "x"}}
-    couples, notes = run.pair_up(found, BOTH, OFFERS, False)
+    couples, notes = setup.pair_up(found, BOTH, OFFERS, False)
     assert [[variant["stack"] for variant in couple] for couple in couples] == [["old", "new"], ["old", "new"]]
     assert notes == ["not compared: c (only new can run it)", "skipped   2 x too few cores"]
 
@@ -177,8 +204,8 @@ def test_what_the_candidate_lost_is_an_error_unless_it_is_said_to_be_known():
     found = listing("a", "b")
     del found.variants["new"]["b"]
     with pytest.raises(PlumbError, match="new cannot run 1 of the 2 variants of old, such as b"):
-        run.pair_up(found, BOTH, OFFERS, False)
-    couples, notes = run.pair_up(found, BOTH, OFFERS, True)
+        setup.pair_up(found, BOTH, OFFERS, False)
+    couples, notes = setup.pair_up(found, BOTH, OFFERS, True)
     assert len(couples) == 1
     assert notes == ["not compared: b (only old can run it)"]
 
@@ -187,7 +214,7 @@ def test_of_two_commits_only_the_kernels_are_compared():
     found = listing("a")
     found.variants["old"]["b"] = samples.variant(name="b", benchmark="pi")
     commits = tuple(sides.Side(side.role, "old", digit * 40) for side, digit in zip(BOTH, "12", strict=True))
-    couples, notes = run.pair_up(found, commits, OFFERS, False)
+    couples, notes = setup.pair_up(found, commits, OFFERS, False)
     assert [[variant["stack"] for variant in couple] for couple in couples] == [["old@" + "1" * 12, "old@" + "2" * 12]]
     assert notes == ["not compared: 1 variants whose program is the stack's on both sides"]
     assert couples[0][0]["name"] == "b"
@@ -195,11 +222,11 @@ def test_of_two_commits_only_the_kernels_are_compared():
 
 def test_nothing_in_common_and_two_partitions_are_errors():
     with pytest.raises(PlumbError, match="0 variants"):
-        run.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
+        setup.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
     found = listing("a", "b")
     found.variants["old"]["b"]["partition"] = "other"
     with pytest.raises(PlumbError, match="--site SITE:PARTITION"):
-        run.pair_up(found, BOTH, OFFERS, False)
+        setup.pair_up(found, BOTH, OFFERS, False)
 
 
 def write_rules(folder, text):
@@ -240,7 +267,9 @@ def test_optional_figures_are_not_gated():
     found = rules.settle(samples.variant(figures=figures), [], "", Rule())
     assert [figure["name"] for figure in found["figures"]] == ["latency"]
     sides = [samples.record(id=ident, variant=samples.variant(figures=figures)) for ident in ("a" * 12, "b" * 12)]
-    assert [series.name.rpartition(": ")[2] for series in records_source.pair(*sides)] == ["latency"]
+    assert [series.name.rpartition(": ")[2] for series in from_records.pairs_of(*map(model.convert, sides))] == [
+        "latency"
+    ]
 
 
 def test_the_sites_rules_are_found(tmp_path, monkeypatch):
@@ -299,85 +328,60 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
     ],
 )
 def test_options_that_do_not_go_together(options, said, checkout, capsys):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    assert command.run(parser.parse_args(options.split())) == 3
+    assert cli.main(["gate", *options.split()]) == 3
     err = capsys.readouterr().err
     assert err.startswith("plumb: ")
     assert err.count("\n") == 1
     assert said in err
 
 
-class Reader(HTMLParser):
-    """What a page has, and that its elements nest."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.counts, self.links, self.text = [], {}, [], ""
-
-    def handle_starttag(self, tag, attrs):
-        self.counts[tag] = self.counts.get(tag, 0) + 1
-        self.links += [value for name, value in attrs if name in ("href", "src")]
-        if tag not in ("meta", "line", "circle", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag):
-        if tag not in ("meta", "line", "circle"):
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
 def read_page(text):
-    reader = Reader()
-    reader.feed(text)
-    assert reader.open == []
-    return reader
+    """The data that a page shows; all else in the file is the same for every page."""
+    (found,) = re.findall('<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found, parse_constant=pytest.fail)
 
 
 def test_the_page_shows_every_pair_and_escapes_names():
     values = [10.0 + place % 5 * 0.01 for place in range(20)]
     slower = [value * 1.1 for value in values]
     found = [
-        Series("fine", values, values[::-1], "lower", aside=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
-        Series("<script>alert('x')</script> & \"", values, slower, "lower"),
-        Series("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
-        Series("short", values[:5], values[:5], "lower"),
-        Series("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
+        Pairs("fine", values, values[::-1], "lower", superseded=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
+        Pairs("<script>alert('x')</script> & \"", values, slower, "lower"),
+        Pairs("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
+        Pairs("short", values[:5], values[:5], "lower"),
+        Pairs("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
-    text = page.page(found, judge.judge(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
-    reader = read_page(text)
-    assert reader.counts["svg"] == 4
-    assert reader.counts["circle"] == 80 + 2
-    assert reader.counts.get("script") is None
-    assert "<script>alert('x')</script> & \"" in reader.text
-    assert "plumb gate --tests 'a<b'" in reader.text
-    assert "5 pairs: the first look is at 13" in reader.text
-    assert all(link.startswith("#s") for link in reader.links)
-    assert "prefers-color-scheme: dark" in text
-    assert "nan" not in text.lower().replace("tolerance", "")
-    assert "-inf" not in text
+    made = page.document(found, decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
+    text = render("gate", made)
+    assert text.count("<script") == 3  # data, library, the page's own
+    assert "alert('x')</script>" not in text
+    shown = read_page(text)
+    drawn = [item for item in shown["series"] if "ratios" in item]
+    assert len(drawn) == 4
+    assert sum(len(item["ratios"]) for item in drawn) == 80
+    assert {item["name"]: item["superseded"] for item in drawn}["fine"] == [[0, 1.1], [7, 0.9]]
+    assert [item["again"] for item in shown["series"] if item["name"] == "fine"] == [2]
+    assert "<script>alert('x')</script> & \"" in [item["name"] for item in shown["series"]]
+    assert shown["facts"] == [["repeat", "plumb gate --tests 'a<b'"]]
+    assert "5 pairs: the first look is at 13" in [item["reason"] for item in shown["series"]]
+    assert {item["name"]: item["margins"] for item in drawn}["rates"] == "2.0 % tolerated, 10 % must be seen"
+    assert [item["verdict"] for item in shown["series"]][:2] == ["INVALID", "FAIL"]
 
 
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
-    found = [Series(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = page.page(found, judge.judge(found, Rule()), Rule(), [])
-    assert read_page(text).counts["svg"] == page.PLOTS
-    assert "800 series without a plot" in text
+    found = [Pairs(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
+    text = render("gate", page.document(found, decide.decide(found, Rule()), Rule(), []))
+    shown = read_page(text)["series"]
+    assert sum("ratios" in item for item in shown) == page.DRAWN
+    assert len(shown) == 1000
     assert len(text) < 5_000_000
 
 
 def test_the_page_is_written(tmp_path, capsys):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
     file = tmp_path / "gate.html"
     pairs = "".join(f"a,{10 + place % 5 / 100},{10 + place % 3 / 100}\n" for place in range(30))
     (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
     options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
-    assert command.run(parser.parse_args(options)) == 0
-    assert read_page(file.read_text()).counts["circle"] == 30
+    assert cli.main(["gate", *options]) == 0
+    assert [len(item["ratios"]) for item in read_page(file.read_text())["series"]] == [30]

@@ -8,17 +8,18 @@ from hypothesis import strategies as st
 from test_gate_sequential import series
 
 from plumbline.errors import PlumbError
-from plumbline.gate.judge import Verdict, judge, worst
-from plumbline.gate.sequential import Rule
-from plumbline.gate.validity import Series
+from plumbline.gate.decide import decide
+from plumbline.gate.pairs import Pairs
+from plumbline.statistics.sequential import Rule
+from plumbline.verdicts import worst
 
 
 def one(item):
-    return judge([item], Rule())[0]
+    return decide([item], Rule())[0]
 
 
 def constant(baseline, candidate, step, better="lower"):
-    return one(Series("s", [baseline] * 90, [candidate] * 90, better, step))
+    return one(Pairs("s", [baseline] * 90, [candidate] * 90, better, step))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, None, "x"])
@@ -29,7 +30,7 @@ def test_one_bad_value_anywhere_is_invalid(bad, place, side):
     columns = {"baseline": list(item.baseline), "candidate": list(item.candidate)}
     assert one(item).verdict == "PASS"
     columns[side][place] = bad
-    found = one(Series("s", **columns, better="lower"))
+    found = one(Pairs("s", **columns, better="lower"))
     assert found.verdict == "INVALID"
     assert found.reason
 
@@ -42,27 +43,27 @@ def test_one_bad_value_anywhere_is_invalid(bad, place, side):
 def test_nothing_added_makes_an_invalid_series_pass(baseline, candidate):
     good = series()
     spoiled = [*baseline, math.nan, *good.baseline], [*candidate, 1.0, *good.candidate]
-    assert one(Series("s", *spoiled, "lower")).verdict == "INVALID"
+    assert one(Pairs("s", *spoiled, "lower")).verdict == "INVALID"
 
 
 def test_too_few_and_unequal():
     assert "12 pairs" in one(series(pairs=12)).reason
     item = series()
-    assert "89 values of the baseline" in one(Series("s", item.baseline[1:], item.candidate, "lower")).reason
-    assert one(Series("s", [], [], "lower")).verdict == "INVALID"
+    assert "89 values of the baseline" in one(Pairs("s", item.baseline[1:], item.candidate, "lower")).reason
+    assert one(Pairs("s", [], [], "lower")).verdict == "INVALID"
 
 
 def test_no_series_is_an_error_and_a_name_twice_is_invalid():
     with pytest.raises(PlumbError, match="0 series"):
-        judge([], Rule())
+        decide([], Rule())
     assert worst([]) == "INVALID"
-    assert [item.verdict for item in judge([series(), series(seed=1)], Rule())] == ["INVALID", "INVALID"]
+    assert [item.verdict for item in decide([series(), series(seed=1)], Rule())] == ["INVALID", "INVALID"]
 
 
 def test_the_same_numbers_twice_and_another_unit():
     item = series()
-    assert "listed twice" in one(Series("s", item.baseline, item.baseline, "lower")).reason
-    faster = one(Series("s", item.baseline, [value / 1000 for value in item.candidate], "lower"))
+    assert "listed twice" in one(Pairs("s", item.baseline, item.baseline, "lower")).reason
+    faster = one(Pairs("s", item.baseline, [value / 1000 for value in item.candidate], "lower"))
     assert faster.verdict == "INVALID"
     assert "another unit" in faster.reason
 
@@ -79,22 +80,21 @@ def test_constants_are_judged_as_far_as_their_step_lets():
 
 def test_rounded_timers_with_noise_over_several_steps_are_judged():
     item = series(noise=0.02)
-    rounded = Series("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", 1.0)
+    rounded = Pairs("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", 1.0)
     assert one(rounded).verdict == "PASS"
 
 
 def test_a_clock_that_steps_back():
     item = series()
     assert (
-        one(Series("s", item.baseline, [*item.candidate[:40], -3.0, *item.candidate[41:]], "lower")).verdict
-        == "INVALID"
+        one(Pairs("s", item.baseline, [*item.candidate[:40], -3.0, *item.candidate[41:]], "lower")).verdict == "INVALID"
     )
-    rates = one(Series("s", item.baseline, [*item.candidate[:40], math.inf, *item.candidate[41:]], "higher"))
+    rates = one(Pairs("s", item.baseline, [*item.candidate[:40], math.inf, *item.candidate[41:]], "higher"))
     assert rates.verdict == "INVALID"
 
 
 def test_the_worst_verdict_is_the_campaigns():
     order = ["PASS", "INCONCLUSIVE", "FAIL", "INVALID"]
-    assert worst([Verdict("s", state, 13) for state in order]) == "INVALID"
-    assert worst([Verdict("s", state, 13) for state in order[:3]]) == "FAIL"
-    assert worst([Verdict("s", state, 13) for state in order[:2]]) == "INCONCLUSIVE"
+    assert worst(order) == "INVALID"
+    assert worst(order[:3]) == "FAIL"
+    assert worst(order[:2]) == "INCONCLUSIVE"

@@ -2,14 +2,19 @@
 
 import math
 import statistics
+import sys
 import time
 
 import numpy as np
 import pytest
 
+from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.history import changes, rates
-from plumbline.history.changes import Change, Settings, follow
+from plumbline.statistics import changes
+from plumbline.statistics.changes import Change, Settings, follow
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import changes as rates
 
 SETTINGS = Settings()
 
@@ -156,12 +161,15 @@ def test_rates(capsys):
         assert share >= 0.95, model
 
 
-def test_two_hundred_series_of_two_hundred_points_take_under_two_seconds():
+def test_two_hundred_series_of_two_hundred_points_are_fast():
+    """About two seconds, in units of what the same processor takes at that moment to add ten million numbers."""
     values = [np.exp(model(np.random.default_rng(k), 200, 1)) for k in range(40) for model in rates.MODELS.values()]
     start = time.process_time()
     for one in values:
         follow(one)
-    assert time.process_time() - start < 2.0
+    followed = time.process_time()
+    sum(number + 1 for number in range(10_000_000))
+    assert followed - start < 5 * (time.process_time() - followed)
 
 
 def false_rate(model, count=200, settings=None):

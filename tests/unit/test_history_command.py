@@ -1,6 +1,5 @@
 """``plumb history``: series from files and records, exit statuses, and what is refused."""
 
-import argparse
 import json
 import re
 import subprocess
@@ -10,16 +9,17 @@ import numpy as np
 import pytest
 from samples import record, variant
 
-from plumbline import paths
-from plumbline.history import command, rates
+from plumbline import cli, paths, provenance
 from plumbline.history import series as source
 from plumbline.records import store
+from plumbline.records.model import convert
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import changes as rates
 
 
 def plumb_history(*arguments):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+    return cli.main(["history", *map(str, arguments)])
 
 
 def write(file, rows, header="series,index,value"):
@@ -75,10 +75,10 @@ def test_options_reach_the_method(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "f.csv:1): the first line is"),
-        ("series,index\na,1\n", "no column 'value'"),
+        ("", "f.csv:1): the first line has to be series,index,value"),
+        ("series,index\na,1\n", "columns series,index (f.csv:1): the first line has to be series,index,value"),
         ("series,index,value,value\n", "two columns 'value'"),
-        ("series,index,value\n", "no series"),
+        ("series,index,value\n", "the table has no rows (f.csv:1)"),
         ("series,index,value\na,1,2\na,2\n", "f.csv:3)"),
         (
             "series,index,value\na,1,fast\n",
@@ -88,11 +88,11 @@ def test_options_reach_the_method(tmp_path, capsys):
         ("series,index,value\na,1,inf\n", "value 'inf' is not finite"),
         ("series,index,value\na,1,0\n", "value '0' is not positive"),
         ("series,index,value\na,1,-3\n", "value '-3' is not positive"),
-        ("series,index,value\na,1,\n", "value '' is not a number"),
+        ("series,index,value\na,1,\n", "no value (f.csv:2)"),
         ("series,index,value\na,x,3\n", "index 'x' is not a number"),
         ("series,index,value\na,1,3\na,1,3\n", "series a has index 1 twice (f.csv:3)"),
         ("series,index,value\na,2,3\n\na,1,3\n", "series a has index 1 after 2 (f.csv:4)"),
-        ("series,index,value\n,1,3\n", "the series has no name"),
+        ("series,index,value\n,1,3\n", "no series (f.csv:2)"),
         ('series,index,value\n"a,1,3\n', "not CSV"),
         ("series,index,value\n\udcff,1,3\n", "UTF-8"),
     ],
@@ -174,9 +174,9 @@ def test_records_make_series(results, capsys):
 def test_another_environment_is_another_series(part):
     first, second = session(0, 1.0), session(1, 1.0)
     second["host"] = {**second["host"], part: "other"}
-    one, two = source.of_records([first, second])
+    one, two = source.of_records([convert(first), convert(second)])
     assert one.name != two.name
-    assert source.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
+    assert provenance.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ def test_another_environment_is_another_series(part):
     ],
 )
 def test_what_differs_is_another_series(change):
-    one, two = source.of_records([session(0, 1.0), session(1, 1.0, **change)])
+    one, two = source.of_records([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
     assert one.name != two.name
 
 
 def test_load_is_no_environment():
     second = session(1, 1.0)
     second["host"] = {**second["host"], "load": [9.0, 9.0, 9.0]}
-    assert len(source.of_records([session(0, 1.0), second])) == 1
+    assert len(source.of_records([convert(session(0, 1.0)), convert(second)])) == 1
 
 
 def test_a_damaged_record_is_said_and_the_rest_followed(results, capsys):

@@ -1,17 +1,17 @@
 """``plumb history --confirm``: which software is measured against which, and what its answers become."""
 
-import argparse
 import json
 
+import msgspec
 import pytest
 import samples
 
-from plumbline import paths, site
+from plumbline import cli, paths, site
 from plumbline.errors import PlumbError
-from plumbline.gate import confirm, run
-from plumbline.gate.judge import Verdict
-from plumbline.history import command
-from plumbline.records import store
+from plumbline.gate import run
+from plumbline.gate.decide import Verdict
+from plumbline.history import confirm
+from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 
 NAME = samples.variant()["name"]
@@ -48,27 +48,26 @@ def place(tmp_path, monkeypatch):
 def install(name, record):
     """A stack with the software of ``record`` under another name and path."""
     (paths.stacks() / name).mkdir(parents=True)
-    benchmark = {**record["benchmark"], "command": [f"/other/{name}"], "file": f"/other/{name}"}
-    document = {
+    document = model.document(record)
+    benchmark = {**document["benchmark"], "command": [f"/other/{name}"], "file": f"/other/{name}"}
+    made = {
         "schema": 1,
         "name": name,
         "provider": "wheel",
-        "mpi": record["stack"]["mpi"],
-        "compiler": {**record["stack"]["compiler"], "path": "/other/gcc"},
+        "mpi": document["stack"]["mpi"],
+        "compiler": {**document["stack"]["compiler"], "path": "/other/gcc"},
         "launcher": {"family": "prrte", "command": "/other/mpirun"},
         "prefix": "/other",
         "environment": {},
         "modules": [],
         "benchmarks": {"stream": benchmark},
-        "sources": record["stack"]["sources"],
+        "sources": document["stack"]["sources"],
     }
-    manifests.save(document)
+    manifests.save(made)
 
 
 def history(*options):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args(list(options)))
+    return cli.main(["history", *options])
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ def slower(place):
     """A series that became 10 % slower with another version of MPI; the records before and at the change."""
     old = [session(number, 10000.0 + number % 3 * 10, **software("5.0")) for number in range(15)]
     new = [session(15 + number, 9000.0 + number % 3 * 10, **software("5.1")) for number in range(7)]
-    return old[-1], new[0]
+    return model.convert(old[-1]), model.convert(new[0])
 
 
 @pytest.fixture
@@ -91,7 +90,7 @@ def measured(monkeypatch):
     def make(say):
         def measure(both, couple, rule):
             calls.append((both, couple, rule))
-            return run.Outcome([], [calls.verdict], [])
+            return run.Outcome(rule, [], [calls.verdict], [])
 
         return measure
 
@@ -139,7 +138,7 @@ def test_a_stack_that_is_gone_says_what_must_be_run(slower, measured, capsys):
     said = capsys.readouterr().out
     assert "the last good stack openmpi is not installed here any more" in said
     assert "fresh sessions on at least 3 nodes of partition default" in said
-    assert f"plumb reproduce {slower[1]['id']} on each" in said
+    assert f"plumb reproduce {slower[1].id} on each" in said
     assert measured == []
 
 
@@ -166,14 +165,14 @@ def test_numbers_cannot_be_confirmed(place, capsys):
 
 def kernels(commits):
     return [
-        samples.record(**software("5.0", commit=commit, suite="kernels", program=program))
+        model.convert(samples.record(**software("5.0", commit=commit, suite="kernels", program=program)))
         for commit, program in zip(commits, "ab", strict=True)
     ]
 
 
 def test_kernels_of_two_commits_are_built_against_the_stack(place, monkeypatch):
     good, bad = kernels(("1" * 40, "2" * 40))
-    install("openmpi", samples.record(**software("5.0")))
+    install("openmpi", model.convert(samples.record(**software("5.0"))))
     monkeypatch.setattr(confirm, "_known", lambda commit: True)
     both = confirm.choose(good, bad)
     assert [side.measured for side in both] == ["openmpi@" + "1" * 12, "openmpi@" + "2" * 12]
@@ -183,16 +182,16 @@ def test_kernels_of_two_commits_are_built_against_the_stack(place, monkeypatch):
 
 def test_another_site_is_not_measured_here(slower):
     good, bad = slower
-    assert "this host belongs to local" in confirm.choose(good, {**bad, "site": "elsewhere"})
+    assert "this host belongs to local" in confirm.choose(good, msgspec.structs.replace(bad, site="elsewhere"))
 
 
 def test_the_library_a_program_loads_is_part_of_the_software():
     one, two = samples.record(), samples.record()
     one["benchmark"]["facts"] = {"library": "/a", "library_sha256": "1"}
     two["benchmark"]["facts"] = {"library": "/b", "library_sha256": "1"}
-    assert confirm.identity(one) == confirm.identity(two)
+    assert confirm.identity(model.convert(one)) == confirm.identity(model.convert(two))
     two["benchmark"]["facts"]["library_sha256"] = "2"
-    assert confirm.identity(one) != confirm.identity(two)
+    assert confirm.identity(model.convert(one)) != confirm.identity(model.convert(two))
 
 
 def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_alarm_open(slower):
@@ -202,7 +201,7 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
 
     def measure(both, couple, rule):
         calls.append(couple)
-        return run.Outcome([], [Verdict(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
+        return run.Outcome(rule, [], [Verdict(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
 
     confirmer = confirm.Confirmer(confirm.Rule(), measure)
     for figure in ("triad", "copy"):

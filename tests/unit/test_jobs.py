@@ -1,9 +1,7 @@
 """One command in a job, with schedulers that are shell scripts: what is asked of them, and what becomes of it."""
 
 import os
-import signal
 import stat
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,8 +20,7 @@ def scheduler(tmp_path, monkeypatch):
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    for variable in jobs.INSIDE.values():
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
 
     def make(name, body):
         file = programs / name
@@ -36,7 +33,7 @@ def scheduler(tmp_path, monkeypatch):
 
 def job(tmp_path, scheduler="squeue", command=("true",), nodes=2, **changes):
     part = {"name": "main", "scheduler": scheduler, "access": ["--partition=main"], **changes}
-    return jobs.Job(part, list(command), nodes, tmp_path / "work")
+    return jobs.Submission(part, list(command), nodes, tmp_path / "work")
 
 
 RUN_LAST = 'echo 4711; exec bash "${@: -1}"'
@@ -49,13 +46,14 @@ RUN_LAST = 'echo 4711; exec bash "${@: -1}"'
         ("slurm", "sbatch", ["--wait", "--parsable"]),
         ("pbs", "qsub", ["block=true", "select=2", "place=scatter:excl", "--partition=main"]),
         ("lsf", "bsub", ["-K", "-x", "-n", "2", "span[ptile=1]"]),
-        ("flux", "flux", ["alloc", "--nodes=2", "--exclusive"]),
+        ("sge", "qsub", ["-sync", "y", "-pe", "mpi", "64", "-r", "n"]),
     ],
 )
 def test_every_scheduler_gets_its_own_words(tmp_path, scheduler, capsys, name, program, wanted):
     called = scheduler(program, RUN_LAST)
     command = [sys.executable, "-c", "import sys; print('measured'); sys.exit(2)"]
-    assert jobs.run(job(tmp_path, name, command), print) == 2
+    access = {"access": ["-pe mpi 64"]} if name == "sge" else {}
+    assert jobs.run(job(tmp_path, name, command, **access), print) == 2
     asked = called.read_text().splitlines()
     assert [word for word in wanted if word not in asked] == []
     assert "measured\n" in capsys.readouterr().out
@@ -96,13 +94,27 @@ def test_without_the_scheduler_one_line_says_so(tmp_path, scheduler, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PlumbError, match="cannot submit: No such file"):
         jobs.run(job(tmp_path), print)
-    with pytest.raises(PlumbError, match="cannot submit itself to sge"):
+
+
+def test_grid_engine_needs_a_parallel_environment_for_several_nodes(tmp_path, scheduler):
+    called = scheduler("qsub", RUN_LAST)
+    with pytest.raises(PlumbError, match="a job of 2 nodes needs a parallel environment"):
         jobs.run(job(tmp_path, "sge"), print)
+    assert not called.exists()
+    assert jobs.run(job(tmp_path, "sge", nodes=1), print) == 0
+
+
+def test_flux_prints_an_id_and_is_asked_for_the_end(tmp_path, scheduler):
+    called = scheduler(
+        "flux", f'case $1 in batch) echo f2UM6; bash "${{@: -1}}";; *) echo "$@" >{tmp_path}/followed;; esac'
+    )
+    assert jobs.run(job(tmp_path, "flux"), print) == 0
+    assert called.read_text().splitlines() == ["job", "status", "f2UM6"]
+    assert (tmp_path / "followed").read_text() == "job status f2UM6\n"
 
 
 def test_where_a_job_is_needed(monkeypatch):
-    for variable in jobs.INSIDE.values():
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert not jobs.needed({"scheduler": "local"})
     assert not jobs.needed({"scheduler": "ssh"})
     assert jobs.needed({"scheduler": "squeue"})
@@ -110,22 +122,29 @@ def test_where_a_job_is_needed(monkeypatch):
     assert not jobs.needed({"scheduler": "squeue"})
 
 
-def test_an_interrupt_cancels_the_job(tmp_path, scheduler):
+def test_a_job_that_cannot_be_cancelled_is_named(tmp_path, scheduler, monkeypatch):
+    """And the interrupt still ends all there is."""
     scheduler("sbatch", "echo 4711; exec sleep 60")
-    cancelled = scheduler("scancel", f"kill $(cat {tmp_path}/sbatch.pid)")
-    programs = Path(os.environ["PATH"].split(os.pathsep)[0])
-    (programs / "sbatch").write_text(f"#!/bin/bash\necho 4711\necho $$ >{tmp_path}/sbatch.pid\nexec sleep 60\n")
-    code = (
-        "import pathlib; from plumbline import jobs\n"
-        f"part = {{'name': 'main', 'scheduler': 'squeue'}}\n"
-        f"jobs.run(jobs.Job(part, ['true'], 1, pathlib.Path({str(tmp_path / 'work')!r})), print)\n"
-    )
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "sbatch.pid").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
-    assert child.wait(20) != 0
-    assert cancelled.read_text() == "4711\n"
+    scheduler("scancel", "echo 'scancel: error: Access denied' >&2; exit 1")
+    monkeypatch.setattr(jobs, "CANCEL_S", 0.1)
+    told = []
+
+    def say(line):
+        told.append(line)
+
+    def interrupt(*_):
+        while "4711" not in (tmp_path / "work" / "submit.out").read_text():
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "_wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(job(tmp_path), say)
+    assert told[-1] == "job 4711 could not be cancelled: scancel: error: Access denied: scancel 4711"
+
+
+@pytest.mark.parametrize("given", ["-A bench", "--account=bench"])
+def test_options_of_a_partition_are_words(tmp_path, scheduler, given):
+    called = scheduler("sbatch", RUN_LAST)
+    assert jobs.run(job(tmp_path, access=[given]), print) == 0
+    assert set(given.split()) <= set(called.read_text().splitlines())

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
+from plumbline import mpi, schedulers
 from plumbline.errors import PlumbError
-from plumbline.launch import hosts, launchers, srun
+from plumbline.launch import hosts
+from plumbline.schedulers import slurm
 
 SRUN = """#!/bin/sh
 printf 'MPI plugin types are...\\n\\tpmix\\n\\tnone\\n\\tpmi2\\nspecific pmix plugin versions available: pmix_v4\\n' >&2
@@ -20,7 +22,7 @@ JOB = {"SLURM_JOB_ID": "7"}
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """Puts a program first in PATH."""
-    srun._offered.cache_clear()
+    slurm.Srun.plugins.cache_clear()
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -31,46 +33,56 @@ def program(tmp_path, monkeypatch):
         return folder / name
 
     yield make
-    srun._offered.cache_clear()
+    slurm.Srun.plugins.cache_clear()
 
 
 def manifest(family):
-    return {"name": family, "mpi": {"family": family}}
+    return {"name": family, "mpi": {"family": family}, "launcher": {"family": "hydra", "command": "/bin/mpiexec"}}
+
+
+def chosen(family, partition=PART, environment=JOB):
+    found = mpi.launcher(manifest(family), partition, environment)
+    return found.kind, found.program, found.plugin, found.variables
 
 
 def test_every_library_gets_its_pmi(program):
     program("srun", SRUN)
-    assert srun.launcher(manifest("openmpi"), PART, JOB) == (
-        {"family": "srun", "command": "srun", "mpi": "pmix"},
-        {"PMIX_MCA_psec": "native"},
-    )
+    assert chosen("openmpi") == ("srun", "srun", "pmix", {"PMIX_MCA_psec": "native"})
     for family in ("mpich", "mvapich"):
-        assert srun.launcher(manifest(family), PART, JOB) == ({"family": "srun", "command": "srun", "mpi": "pmi2"}, {})
+        assert chosen(family) == ("srun", "srun", "pmi2", {})
+
+
+def test_the_launcher_of_the_stack_is_used_where_the_partition_names_no_other():
+    assert chosen("mpich", {"name": "main", "launcher": "mpirun"}, {}) == ("hydra", "/bin/mpiexec", None, {})
 
 
 def test_a_partition_chooses_another(program):
     program("srun", SRUN)
-    found, _ = srun.launcher(manifest("openmpi"), {**PART, "srun_mpi": {"openmpi": "pmix_v4"}}, JOB)
-    assert found["mpi"] == "pmix_v4"
+    assert chosen("openmpi", {**PART, "srun_mpi": {"openmpi": "pmix_v4"}})[2] == "pmix_v4"
     with pytest.raises(PlumbError, match=r"needs srun --mpi=pmix_v9, .*offers pmix, none, pmi2, pmix_v4"):
-        srun.launcher(manifest("openmpi"), {**PART, "srun_mpi": {"openmpi": "pmix_v9"}}, JOB)
+        chosen("openmpi", {**PART, "srun_mpi": {"openmpi": "pmix_v9"}})
 
 
 def test_intel_mpi_needs_slurms_library(program, tmp_path, monkeypatch):
     program("srun", SRUN)
-    monkeypatch.setattr(srun, "LIBRARY_FOLDERS", ())
-    with pytest.raises(PlumbError, match=r"needs Slurm's libpmi2\.so"):
-        srun.launcher(manifest("intelmpi"), PART, JOB)
+    monkeypatch.setattr(slurm, "LIBRARY_FOLDERS", ())
+    with pytest.raises(PlumbError, match=r"under srun needs libpmi2\.so"):
+        chosen("intelmpi")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libpmi2.so.0").touch()
-    _, needs = srun.launcher(manifest("intelmpi"), PART, JOB)
-    assert needs == {"I_MPI_PMI_LIBRARY": str(tmp_path / "lib" / "libpmi2.so.0")}
-    assert srun.launcher(manifest("intelmpi"), PART, {**JOB, "I_MPI_PMI_LIBRARY": "/x"})[1] == {}
+    assert chosen("intelmpi")[3] == {"I_MPI_PMI_LIBRARY": str(tmp_path / "lib" / "libpmi2.so.0")}
+    assert chosen("intelmpi", environment={**JOB, "I_MPI_PMI_LIBRARY": "/x"})[3] == {}
+
+
+def test_what_a_library_needs_of_srun_is_in_the_command(program):
+    program("srun", SRUN)
+    found = mpi.launcher(manifest("openmpi"), PART, JOB).command(mpi.Layout(1, 2), bound=True, environment=JOB)
+    assert found.environment == {"PMIX_MCA_psec": "native"}
 
 
 def test_srun_needs_a_job():
-    with pytest.raises(PlumbError, match="not inside a job of Slurm"):
-        srun.launcher(manifest("mpich"), PART, {})
+    with pytest.raises(PlumbError, match="not inside a job"):
+        chosen("mpich", environment={})
 
 
 def test_hosts_of_a_partition_begin_with_this_one(monkeypatch):
@@ -90,16 +102,21 @@ def test_hosts_of_a_partition_begin_with_this_one(monkeypatch):
 def test_hosts_that_a_scheduler_gave(tmp_path):
     file = tmp_path / "nodes"
     file.write_text("n1\nn1\nn2\n")
-    assert hosts.allocated({"PBS_NODEFILE": str(file)}) == ("n1", "n2")
+    assert allocated({"PBS_JOBID": "1.head", "PBS_NODEFILE": str(file)}) == ("n1", "n2")
     file.write_text("n1 16 all.q@n1 <NULL>\nn2 16 all.q@n2 <NULL>\n")
-    assert hosts.allocated({"PE_HOSTFILE": str(file)}) == ("n1", "n2")
-    assert hosts.allocated({"LSB_HOSTS": "n1 n1 n2"}) == ("n1", "n2")
-    assert hosts.allocated({}) == ()
+    assert allocated({"JOB_ID": "1", "PE_HOSTFILE": str(file)}) == ("n1", "n2")
+    assert allocated({"LSB_JOBID": "1", "LSB_HOSTS": "n1 n1 n2"}) == ("n1", "n2")
+    assert allocated({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-2]"}) == ("n1", "n2")
+    assert allocated({}) == ()
+
+
+def allocated(environment):
+    return schedulers.current(environment).hosts(environment)
 
 
 def collect(command, folder, names=("here", "there")):
-    layout = launchers.Layout(2, 4, names)
-    return hosts.collect({"family": "hydra", "command": str(command)}, layout, (), dict(os.environ), folder)
+    launcher = mpi.Launcher(mpi.TABLE["mpich"], "hydra", str(command))
+    return hosts.collect(launcher, mpi.Layout(2, 4, names), (), dict(os.environ), folder)
 
 
 def test_a_node_that_says_nothing_is_named(program, tmp_path):
@@ -126,5 +143,5 @@ def test_a_launch_takes_its_share_of_a_larger_job(tmp_path, monkeypatch, slots, 
     monkeypatch.setattr(hosts.socket, "gethostname", lambda: "here.example.org")
     file = tmp_path / "nodes"
     file.write_text(slots)
-    assert hosts.share(nodes, {"PBS_NODEFILE": str(file)}) == expected
+    assert hosts.share(nodes, {"PBS_JOBID": "1.head", "PBS_NODEFILE": str(file)}) == expected
     assert hosts.share(nodes, {}) == ()

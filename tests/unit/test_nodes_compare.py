@@ -171,7 +171,7 @@ def test_doctor_over_nodes(tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[2].split()[:6] == ["!!", "frequency", "governor", "powersave", "1", "node7"]
     assert out[3].split()[:2] == ["??", "turbo"]
-    assert out[-1] == "1 of 6 nodes have something to mend"
+    assert out[-1] == "1 of 6 nodes have something to fix"
     many(tmp_path / "good", 2)
     assert cli.main(["doctor", "--nodes", str(tmp_path / "good")]) == 0
 

@@ -16,19 +16,24 @@ from pathlib import Path
 import pytest
 from node_facts import XML, node, write
 
-from plumbline import cli, schemas, site
+from plumbline import cli, schedulers, schemas, site
 from plumbline.errors import PlumbError
-from plumbline.nodes import collector, everywhere, names, process, ssh
+from plumbline.nodes import collect, collector
+from plumbline.schedulers import names, program, ssh
 
 COLLECTOR = Path(collector.__file__)
 
 
 def asked(tmp_path, scheduler, **changes):
-    return everywhere.Request(scheduler, tmp_path / "out", job="j", **changes)
+    return collect.Request(scheduler, tmp_path / "out", collection="j", **changes)
+
+
+def commands(request):
+    return schedulers.named(request.scheduler).on_every_node(request.job(), request.program())
 
 
 def command(tmp_path, scheduler, **changes):
-    (words,) = everywhere.commands(asked(tmp_path, scheduler, **changes))
+    (words,) = commands(asked(tmp_path, scheduler, **changes))
     return words
 
 
@@ -168,17 +173,17 @@ def test_lsf_flux_sge(tmp_path):
     words = command(tmp_path, "flux", nodes=["n1", "n2"], queue="debug")
     assert words[:6] == ["flux", "run", "-N", "2", "-n", "2"]
     assert {"--requires=host:n[1-2]", "--queue=debug"} <= set(words)
-    jobs = everywhere.commands(asked(tmp_path, "sge", nodes=["n1", "n2"]))
+    jobs = commands(asked(tmp_path, "sge", nodes=["n1", "n2"]))
     assert [job[job.index("-l") + 1] for job in jobs] == ["hostname=n1", "hostname=n2"]
     with pytest.raises(PlumbError, match="have to be named"):
-        everywhere.commands(asked(tmp_path, "sge"))
+        commands(asked(tmp_path, "sge"))
 
 
 @pytest.mark.parametrize("scheduler", ["squeue", "pbs", "lsf", "flux", "sge"])
 def test_paths_that_a_scheduler_would_change_are_refused(scheduler):
-    request = everywhere.Request(scheduler, Path("/shared/a b;id"), nodes=["n1"])
+    request = collect.Request(scheduler, Path("/shared/a b;id"), nodes=["n1"])
     with pytest.raises(PlumbError, match="holds letters"):
-        everywhere.commands(request)
+        schedulers.named(scheduler).run_on_every_node(request.job(), request.program, 1)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +197,7 @@ def test_hostile_access_options(option):
 @pytest.mark.parametrize("name", ["--nodelist=x", "-oProxyCommand=id", "a b", "a;id", "$(id)", "@all", "a/b", "x\n"])
 def test_hostile_nodes(tmp_path, name, capsys):
     with pytest.raises(PlumbError, match="cannot be a host name"):
-        everywhere.collect(asked(tmp_path, "ssh", nodes=[name]))
+        collect.collect(asked(tmp_path, "ssh", nodes=[name]))
     with pytest.raises(PlumbError, match="cannot be host names"):
         names.expand(name, "--node")
     arguments = ["nodes", "facts", "--output", str(tmp_path / "out"), "--scheduler", "squeue"]
@@ -208,15 +213,17 @@ def test_expand_and_queue():
         names.expand("n[1-999999]", "w")
     with pytest.raises(PlumbError, match="cannot be host names"):
         names.expand("n[1-", "w")
-    assert names.queue("squeue", "label", ["--partition=main"]) == "main"
-    assert names.queue("squeue", "label", ["-pmain"]) == "main"
-    assert names.queue("pbs", "label", ["-q main"]) == "main"
-    assert names.queue("squeue", "label", ["--account=x"]) is None
-    assert names.queue("squeue", "main", []) == "main"
+    assert schedulers.named("squeue").queue("label", ["--partition=main"]) == "main"
+    assert schedulers.named("squeue").queue("label", ["-pmain"]) == "main"
+    assert schedulers.named("pbs").queue("label", ["-q main"]) == "main"
+    assert schedulers.named("squeue").queue("label", ["--account=x"]) is None
+    assert schedulers.named("squeue").queue("main", []) == "main"
+    assert schedulers.named("sge").queue("main", ["-pe mpi 64"]) is None
+    assert schedulers.named("sge").queue("main", ["-pe mpi 64", "-q all.q"]) == "all.q"
 
 
 def test_time_limit_ends_the_program():
-    done = process.start(["sleep", "60"], 0.2)
+    done = program.run(["sleep", "60"], 0.2)
     assert done.status is None
     assert "time limit" in done.last()
 

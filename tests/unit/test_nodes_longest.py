@@ -3,10 +3,9 @@
 import pytest
 import yaml
 
-from plumbline import paths
+from plumbline import paths, schedulers
 from plumbline.cli import main
 from plumbline.errors import PlumbError
-from plumbline.nodes import longest
 
 
 @pytest.fixture
@@ -36,26 +35,26 @@ def sinfo(tmp_path, monkeypatch):
 )
 def test_sinfo_is_asked_for_the_partition(sinfo, text, limit):
     asked = sinfo(text)
-    assert longest.longest_job("squeue", "main") == limit
+    assert schedulers.named("squeue").longest_job("main") == limit
     assert asked.read_text() == "-h -o %l --partition=main\n"
 
 
 def test_another_answer_is_one_line(sinfo):
     sinfo("soon\\n")
     with pytest.raises(PlumbError, match="'soon' is no time limit"):
-        longest.longest_job("slurm", None)
+        schedulers.named("slurm").longest_job(None)
 
 
 @pytest.mark.parametrize("scheduler", ["pbs", "local", "ssh"])
 def test_other_schedulers_are_not_asked(sinfo, scheduler):
     asked = sinfo("1:00:00\\n")
-    assert longest.longest_job(scheduler, None) is None
+    assert schedulers.named(scheduler).longest_job(None) is None
     assert not asked.exists()
 
 
 def test_away_from_the_cluster_nothing_is_known(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert longest.longest_job("slurm", "main") is None
+    assert schedulers.named("slurm").longest_job("main") is None
 
 
 @pytest.mark.parametrize(("given", "limit"), [([], 5400), (["--max-job=600"], 600)])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import campaign, rfm_settings, site
+from plumbline import campaign, rfm_settings, schedulers, site
 from plumbline.errors import PlumbError
-from plumbline.nodes import pinned, states
-from plumbline.nodes.states import Node
+from plumbline.nodes import pinned
+from plumbline.schedulers import Node
 
 CPU = {"name": "cpu", "scheduler": "squeue", "access": ["--partition=main"]}
 GPU = {"name": "gpu", "scheduler": "squeue", "access": ["--partition=acc"]}
@@ -23,7 +23,7 @@ def cluster(monkeypatch):
         "acc": [Node("gpu1", "idle", True), Node("gpu2", "idle", True)],
         None: [Node(name, "up", True) for name in SSH["hosts"]],
     }
-    monkeypatch.setattr(states, "states", lambda scheduler, queue, hosts=(): nodes[queue])
+    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts=(): nodes[queue])
 
 
 def a_site(*parts):
@@ -74,23 +74,28 @@ def test_schedulers_that_cannot_be_told_say_so(scheduler):
         pinned.explicit(a_site({**CPU, "scheduler": scheduler}), ["node1"])
 
 
+def for_reframe(part, chosen):
+    node = pinned.of(part["name"], chosen)
+    return schedulers.named(part["scheduler"]).reframe_partition([], part.get("hosts", []), node)
+
+
 def test_jobs_get_the_node():
-    chosen = {"PLUMB_NODE": "cpu=node3,bare=a2"}
-    assert pinned.access(CPU, chosen) == ["--nodelist=node3"]
-    assert pinned.access(GPU, chosen) == []
-    assert pinned.hosts(SSH, chosen) == ["a2", "a1", "a3"]
-    assert pinned.access(CPU, {}) == []
-    assert pinned.hosts(SSH, {}) == SSH["hosts"]
+    chosen = {"PLUMB_PIN_JOBS": "cpu=node3,bare=a2"}
+    assert for_reframe(CPU, chosen)["access"] == ["--no-requeue", "--nodelist=node3"]
+    assert for_reframe(GPU, chosen)["access"] == ["--no-requeue"]
+    assert for_reframe(SSH, chosen)["sched_options"]["ssh_hosts"] == ["a2", "a1", "a3"]
+    assert for_reframe(CPU, {})["access"] == ["--no-requeue"]
+    assert for_reframe(SSH, {})["sched_options"]["ssh_hosts"] == SSH["hosts"]
 
 
 @pytest.mark.parametrize("text", ["node1", "cpu=-x", "cpu=a b", "cpu="])
 def test_a_variable_that_is_wrong_is_one_line(text):
     with pytest.raises(PlumbError, match=r"is not PARTITION=NODE|cannot be a host name"):
-        pinned.access(CPU, {"PLUMB_NODE": text})
+        pinned.of("cpu", {"PLUMB_PIN_JOBS": text})
 
 
 def test_reframe_is_told(monkeypatch):
-    monkeypatch.setenv("PLUMB_NODE", "cpu=node3,bare=a2")
+    monkeypatch.setenv("PLUMB_PIN_JOBS", "cpu=node3,bare=a2")
     both = [rfm_settings._partition({"name": "newton"}, {**part, "stacks": [], "topology": "t"}) for part in (CPU, SSH)]
     assert both[0]["access"] == ["--no-requeue", "--partition=main", "--nodelist=node3"]
     assert both[1]["access"][0] == "#host=a2"
@@ -100,7 +105,7 @@ def test_reframe_is_told(monkeypatch):
 def test_a_campaign_says_where_it_runs(monkeypatch, capsys):
     monkeypatch.setattr(site, "load_all", list)
     monkeypatch.setattr(site, "claiming", lambda _: a_site(CPU, GPU))
-    assert campaign._nodes_chosen([], "2/2") == {"PLUMB_NODE": "cpu=node3,gpu=gpu2"}
+    assert campaign._nodes_chosen([], "2/2") == {"PLUMB_PIN_JOBS": "cpu=node3,gpu=gpu2"}
     assert capsys.readouterr().out == "partition cpu: jobs run on node3\npartition gpu: jobs run on gpu2\n"
     monkeypatch.setattr(site, "claiming", lambda _: None)
     with pytest.raises(PlumbError, match="no site claims this host"):

@@ -3,63 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from plumbline import cli
+from plumbline import cli, schedulers
 from plumbline.errors import PlumbError
-from plumbline.nodes import states
+from plumbline.schedulers import flux, lsf, pbs, slurm
 
-SINFO = """\
-node1|idle|none
-node2|mixed|none
-node2|mixed|none
-node3|allocated|none
-node4|drained|bad DIMM | see ticket
-node5|down*|Not responding
-node6|idle*|none
-node7|maint|firmware
-node8|idle$|none
-node9|reserved|none
-node10|idle~|none
-node11|draining|none
-node12|planned|none
-node13|allocated@|reboot asked
-node14|unknown|none
-node15|idle%|none
-"""
-PBSNODES = {
-    "timestamp": 1699630815,
-    "pbs_version": "23.06.06",
-    "pbs_server": "head",
-    "nodes": {
-        "n1": {"Mom": "n1.x", "ntype": "PBS", "state": "free", "resources_available": {"ncpus": 64}},
-        "n2": {"state": "job-exclusive", "queue": "main"},
-        "n3": {"state": "down,offline", "comment": "memory errors", "queue": "main"},
-        "n4": {"state": "state-unknown,down", "resources_available": {"Qlist": "main,debug"}},
-        "n5": {"state": "free", "queue": "gpu"},
-        "n6": {"state": "resv-exclusive"},
-    },
-}
-BHOSTS = {
-    "COMMAND": "bhosts",
-    "HOSTS": 4,
-    "RECORDS": [
-        {"HOST_NAME": "a1", "STATUS": "ok"},
-        {"HOST_NAME": "a2", "STATUS": "closed_Full"},
-        {"HOST_NAME": "a3", "STATUS": "closed_Adm"},
-        {"HOST_NAME": "a4", "STATUS": "unavail"},
-    ],
-}
-FLUX = """\
-avail|f[1-3]|
-avail*|f4|
-drained|f5|disk | full
-draining*|f[6-7]|
-exclude||
-housekeeping|f8|
-drained|f8|late
-"""
+DATA = Path(__file__).resolve().parent.parent / "data" / "schedulers"
+SINFO = (DATA / "slurm/nodes.out").read_text(encoding="utf-8")
+PBSNODES = (DATA / "pbs/nodes.out").read_text(encoding="utf-8")
+BHOSTS = (DATA / "lsf/nodes.out").read_text(encoding="utf-8")
+FLUX = (DATA / "flux/nodes.out").read_text(encoding="utf-8")
 
 
 def usable(nodes):
@@ -71,7 +27,7 @@ def reasons(nodes):
 
 
 def test_slurm():
-    nodes = states.slurm(SINFO)
+    nodes = slurm.read_nodes(SINFO)
     assert len(nodes) == 15
     assert usable(nodes) == {"node1", "node2", "node3", "node10", "node12"}
     assert reasons(nodes)["node4"] == "bad DIMM | see ticket"
@@ -81,20 +37,20 @@ def test_slurm():
 
 
 def test_pbs():
-    nodes = states.pbs(json.dumps(PBSNODES), "main")
+    nodes = pbs.read_nodes(PBSNODES, "main")
     assert reasons(nodes) == {"n1": "", "n2": "", "n3": "memory errors", "n4": "", "n6": ""}
     assert usable(nodes) == {"n1", "n2"}
-    assert "n5" in usable(states.pbs(json.dumps(PBSNODES), None))
+    assert "n5" in usable(pbs.read_nodes(PBSNODES, None))
 
 
 def test_lsf():
-    nodes = states.lsf(json.dumps(BHOSTS))
+    nodes = lsf.read_nodes(BHOSTS)
     assert usable(nodes) == {"a1", "a2"}
     assert reasons(nodes)["a3"] == "closed by an administrator"
 
 
 def test_flux():
-    nodes = states.flux(FLUX)
+    nodes = flux.read_nodes(FLUX)
     assert usable(nodes) == {"f1", "f2", "f3"}
     assert reasons(nodes)["f4"] == "offline"
     assert reasons(nodes)["f5"] == "disk | full"
@@ -104,22 +60,22 @@ def test_flux():
 @pytest.mark.parametrize("name", ["-oProxyCommand=x", "a b", "$(id)", "a/../b", "a;b"])
 def test_hostile_names_from_a_scheduler(name):
     with pytest.raises(PlumbError, match="cannot be a host name"):
-        states.slurm(f"{name}|idle|none\n")
+        slurm.read_nodes(f"{name}|idle|none\n")
     with pytest.raises(PlumbError, match="cannot be"):
-        states.flux(f"avail|{name}|\n")
+        flux.read_nodes(f"avail|{name}|\n")
     with pytest.raises(PlumbError, match="cannot be a host name"):
-        states.pbs(json.dumps({"nodes": {name: {"state": "free"}}}), None)
+        pbs.read_nodes(json.dumps({"nodes": {name: {"state": "free"}}}), None)
     with pytest.raises(PlumbError, match="cannot be a host name"):
-        states.lsf(json.dumps({"RECORDS": [{"HOST_NAME": name, "STATUS": "ok"}]}))
+        lsf.read_nodes(json.dumps({"RECORDS": [{"HOST_NAME": name, "STATUS": "ok"}]}))
 
 
 def test_output_that_is_not_understood():
     with pytest.raises(PlumbError, match="sinfo printed what is not understood"):
-        states.slurm("slurm_load_partitions: error\n")
+        slurm.read_nodes("slurm_load_partitions: error\n")
     with pytest.raises(PlumbError, match="pbsnodes printed no valid JSON"):
-        states.pbs("{", None)
+        pbs.read_nodes("{", None)
     with pytest.raises(PlumbError, match="no JSON object"):
-        states.lsf("[]")
+        lsf.read_nodes("[]")
 
 
 @pytest.fixture
@@ -152,8 +108,8 @@ def test_command_asks_for_the_partition(bin_folder, tmp_path, capsys):
 
 def test_lsf_queue_with_hosts(bin_folder, tmp_path):
     bin_folder("bqueues", """echo '{"RECORDS":[{"HOSTS":"grp1/ a1+2"}]}'""")
-    bin_folder("bhosts", f"""echo "$@" > {tmp_path}/asked; echo '{json.dumps(BHOSTS)}'""")
-    assert len(states.states("lsf", "main")) == 4
+    bin_folder("bhosts", f'echo "$@" > {tmp_path}/asked; cat {DATA}/lsf/nodes.out')
+    assert len(schedulers.named("lsf").nodes("main")) == 4
     assert (tmp_path / "asked").read_text().split()[-2:] == ["grp1", "a1"]
 
 

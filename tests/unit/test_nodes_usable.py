@@ -2,10 +2,10 @@
 
 import pytest
 
-from plumbline import campaign
+from plumbline import campaign, schedulers
 from plumbline.errors import PlumbError
-from plumbline.nodes import states, usable
-from plumbline.nodes.states import Node
+from plumbline.nodes import usable
+from plumbline.schedulers import Node
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,13 @@ from plumbline.nodes.states import Node
     [("", 4), ("2", 2), ("9", 4), ("cpu=1", 1), ("gpu=1", 4), ("gpu=1,cpu=3", 3), ("cpu=0", 0), ("3,cpu=2", 2)],
 )
 def test_the_variable_can_only_lower(text, expected):
-    assert usable.limit("cpu", 4, {"PLUMB_NODES": text}) == expected
+    assert usable.limit("cpu", 4, text) == expected
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "cpu=", "cpu=-1", "1.5", "²"])
 def test_what_is_no_number_is_one_line(text):
     with pytest.raises(PlumbError, match="no number of nodes"):
-        usable.limit("cpu", 4, {"PLUMB_NODES": text})
+        usable.limit("cpu", 4, text)
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def cluster(monkeypatch):
     asked = []
 
     def answer(scheduler, queue):
-        asked.append((scheduler, queue))
+        asked.append((scheduler.name, queue))
         return [
             Node("node1", "idle", True),
             Node("node2", "drained", False, "memory errors"),
             Node("node3", "idle", True),
         ]
 
-    monkeypatch.setattr(states, "states", answer)
+    monkeypatch.setattr(schedulers, "nodes", answer)
     return asked
 
 
@@ -65,16 +65,16 @@ def test_a_site_without_a_scheduler_is_not_asked(cluster):
 def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, monkeypatch, capsys):
     monkeypatch.setattr(campaign.site, "load_all", lambda: [site(3)])
     monkeypatch.setattr(campaign.site, "claiming", lambda documents: documents[0])
-    assert campaign._nodes_now({}) == {"PLUMB_NODES": "cpu=2"}
+    assert campaign._nodes_now([]) == ["-S", "max_nodes=cpu=2"]
     assert "node2 is drained" in capsys.readouterr().out
-    assert campaign._nodes_now({"PLUMB_NODES": "1"}) == {}
+    assert campaign._nodes_now(["-S", "max_nodes=1"]) == []
     monkeypatch.setattr(campaign.site, "claiming", lambda documents: None)
-    assert campaign._nodes_now({}) == {}
+    assert campaign._nodes_now([]) == []
 
 
 def test_a_scheduler_that_was_just_started_is_asked_again(monkeypatch):
     answers = [[Node("node1", "unknown", False)], [Node("node1", "unknown*", False)], [Node("node1", "idle", True)]]
-    monkeypatch.setattr(states, "states", lambda scheduler, queue: answers.pop(0))
+    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue: answers.pop(0))
     monkeypatch.setattr(usable, "PATIENCE", (6, 0.0))
     assert usable.survey(site(1)) == ({}, [])
     assert answers == []

@@ -1,6 +1,5 @@
 """``plumb outliers``: the tests it rests on, what it says of given numbers and of records, and what is refused."""
 
-import argparse
 import itertools
 import json
 import math
@@ -14,18 +13,18 @@ from hypothesis import strategies as st
 from samples import launch, record, variant
 from scipy import stats
 
-from plumbline.outliers import command, evidence, recorded
-from plumbline.outliers import judge as judging
-from plumbline.outliers.judge import Margins
+from plumbline import cli
+from plumbline.outliers import decide, evidence, from_records
 from plumbline.outliers.matrix import Matrix
 from plumbline.outliers.nodes import Nodes
+from plumbline.outliers.verdict import Margins
 from plumbline.records import store
+from plumbline.records.model import convert
+from plumbline.statistics import extremes, rank_sum, scale
 
 
 def plumb_outliers(*arguments):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+    return cli.main(["outliers", *map(str, arguments)])
 
 
 def lines(capsys):
@@ -52,7 +51,7 @@ def links(ends=8, launches=3, slow=None, seed=1, sd=0.005):
 
 
 def judge(*classes, **margins):
-    return judging.judge(classes, Margins(**margins))
+    return decide.decide(classes, Margins(**margins))
 
 
 def found(verdict, direction="worse"):
@@ -63,8 +62,8 @@ def found(verdict, direction="worse"):
 def test_the_rank_sum_is_exact(m, n):
     for u in range(m * n // 2):
         other = stats.mannwhitneyu(*_arrangement(m, n, u), alternative="greater", method="exact").pvalue
-        assert evidence.rank_sum_tail(m, n, u) == pytest.approx(other, rel=1e-9)
-        assert evidence.rank_limit(m, n, evidence.rank_sum_tail(m, n, u) * (1 + 1e-9)) == u
+        assert rank_sum.tail(m, n, u) == pytest.approx(other, rel=1e-9)
+        assert rank_sum.critical(m, n, rank_sum.tail(m, n, u) * (1 + 1e-9)) == u
 
 
 def _arrangement(m, n, u):
@@ -80,22 +79,22 @@ def _arrangement(m, n, u):
 
 
 def test_the_approximation_of_large_rank_sums_promises_too_little():
-    exact = evidence.rank_sum_tail(20, 200, 900)
+    exact = rank_sum.tail(20, 200, 900)
     deviate = (900.5 - 2000) / math.sqrt(20 * 200 * 221 / 12)
     assert exact < stats.norm.cdf(deviate) < 3 * exact
-    limit = evidence.rank_limit(25, 300, 1e-4)
-    assert evidence.rank_sum_tail(25, 300, limit) <= 1e-4 < evidence.rank_sum_tail(25, 300, limit + 1)
+    limit = rank_sum.critical(25, 300, 1e-4)
+    assert rank_sum.tail(25, 300, limit) <= 1e-4 < rank_sum.tail(25, 300, limit + 1)
 
 
 def test_ties_count_against_the_rejection():
-    assert evidence.rank_p(np.full(3, 1.0), np.full(30, 1.0)) == 1.0
-    assert evidence.rank_p(np.full(3, 2.0), np.full(30, 1.0)) == pytest.approx(1 / math.comb(33, 3))
+    assert rank_sum.p_not_larger(np.full(3, 1.0), np.full(30, 1.0)) == 1.0
+    assert rank_sum.p_not_larger(np.full(3, 2.0), np.full(30, 1.0)) == pytest.approx(1 / math.comb(33, 3))
 
 
 def test_the_first_deviate_is_that_of_the_others():
     values = np.random.default_rng(2).normal(size=12)
     values[4] += 6
-    taken, p = evidence.extremes(values)
+    taken, p = extremes.extremes(values)
     others = np.delete(values, 4)
     t = (values[4] - others.mean()) / (others.std(ddof=1) * math.sqrt(12 / 11))
     assert taken[0] == 4
@@ -111,7 +110,7 @@ def test_two_odd_members_do_not_hide_one_another():
 def test_one_bad_launch_moves_a_summary_little():
     values = np.random.default_rng(3).normal(0, 0.01, (16, 3))
     values[5, 1] += 0.5
-    summary = evidence.summarise(values, evidence.launch_noise(values))
+    summary = evidence.summarise(values, scale.of_differences(values))
     assert abs(summary[5]) < 0.02
 
 
@@ -307,7 +306,7 @@ def test_few_ends_are_told_by_their_launches():
 def test_an_end_that_its_links_give_away_is_blamed(blame, monkeypatch):
     """Noise hides the end from its own test now and then, while some of its links are found: the end is the news."""
     if not blame:
-        monkeypatch.setattr(judging, "_blame", lambda parts: None)
+        monkeypatch.setattr(decide, "_blame", lambda parts: None)
     slow = {(3,): 1.08, (1,): 1.015, (5,): 0.985, (6,): 1.018}
     names = set()
     for seed in range(20):
@@ -393,7 +392,7 @@ def test_any_numbers_get_a_verdict(table):
     (verdict,) = judge(made)
     assert verdict.verdict in ("PASS", "FAIL", "INCONCLUSIVE")
     json.dumps(verdict.to_dict(), allow_nan=False)
-    if len(table) < judging.FEWEST:
+    if len(table) < decide.FEWEST:
         assert verdict.verdict == "INCONCLUSIVE"
 
 
@@ -573,7 +572,9 @@ def test_nodes_from_records(results, capsys):
     ],
 )
 def test_what_is_not_comparable_is_another_class(change):
-    one, two = recorded.nodes([session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change)])
+    one, two = from_records.nodes(
+        convert(item) for item in (session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change))
+    )
     assert one.name != two.name
 
 
@@ -662,7 +663,7 @@ def test_ends_between_nodes_are_nodes(results, capsys):
 
 
 def test_links_inside_nodes_are_of_cores_with_the_nodes_names():
-    inside, between = recorded.matrices(nodes_record(ranks_per_node=4))
+    inside, between = from_records.matrices(convert(nodes_record(ranks_per_node=4)))
     assert (inside.name, between.name) == ("latency pair:l3 openmpi", "latency pair:node openmpi")
     assert (inside.ends, between.ends) == ("core", "node")
     assert len(inside.values) == 6 * 6
@@ -681,7 +682,7 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
     again = matrix_record()["launches"]
     made["launches"] += [{**one, "index": one["index"] + 1, "order": one["order"] + 1} for one in again]
     made["launches"][0]["superseded"] = True
-    (small, _) = recorded.matrices(made)
+    (small, _) = from_records.matrices(convert(made))
     assert small.launches() == 4
     assert max(map(len, small.values.values())) == 4
     assert max(value for launches in small.values.values() for one in launches for value in one) < 3

@@ -67,8 +67,8 @@ def test_the_title_of_a_port_decides_over_its_wrong_column_name() -> None:
     text = (STORED / "mpich-port-bw.txt").read_text()
     assert "Latency [us]" in text
     assert stored("mpich-port-bw", 64, 4 * MIB) == {"bandwidth": (67.69, "MB/s", "higher", {"bytes": 64}, None)}
-    mended = parse("osu", text.replace("Latency [us]", "Bandwidth [MB/s]"), {"last_bytes": 4 * MIB})
-    assert mended == parse("osu", text, {"last_bytes": 4 * MIB})
+    fixed = parse("osu", text.replace("Latency [us]", "Bandwidth [MB/s]"), {"last_bytes": 4 * MIB})
+    assert fixed == parse("osu", text, {"last_bytes": 4 * MIB})
     with pytest.raises(ParseError, match=r"columns Bandwidth\(MB/s\) under the title 'mpi latency test'"):
         parse("osu", PORT.replace("Latency [us]", "Bandwidth [MB/s]"), {"last_bytes": 4 * MIB})
 

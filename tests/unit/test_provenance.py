@@ -119,4 +119,4 @@ def test_missing_tools_are_named():
 def test_the_report_is_one_screen_with_the_count_last():
     lines = doctor.report(doctor.examine(GOOD, which=lambda name: None)).splitlines()
     assert len(lines) <= 24
-    assert "to mend" in lines[-1]
+    assert "to fix" in lines[-1]

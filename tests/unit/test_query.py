@@ -1,6 +1,5 @@
 """Queries say what reading every record says, whatever stands in the files and whatever happens to them meanwhile."""
 
-import copy
 import json
 import os
 import subprocess
@@ -10,119 +9,22 @@ from pathlib import Path
 
 import pytest
 import samples
+from documents import FORBIDDEN, documents, everywhere, spoil
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import launch, record
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.records import query, rows, scan, sources, store
+from plumbline.records import compacted, query, sources, store
+from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
-from plumbline.records.select import select
-
-HEX = st.text("0123456789abcdef", min_size=12, max_size=12)
-WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
-NUMBERS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-5, 10**9))
-PARAMS = st.dictionaries(st.sampled_from(["bytes", "operation"]), st.one_of(st.integers(0, 3), WORDS, st.just(8.0)))
 
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     return tmp_path / "results"
-
-
-@st.composite
-def measurements(draw):
-    return {
-        "metric": draw(st.sampled_from(["time", "triad", "bandwidth"])),
-        "value": draw(NUMBERS),
-        "unit": draw(st.sampled_from(["us", "MB/s"])),
-        "better": draw(st.sampled_from(["higher", "lower"])),
-        "params": draw(PARAMS),
-        "iterations": draw(st.one_of(st.none(), st.integers(1, 9))),
-    }
-
-
-@st.composite
-def launches(draw, order):
-    extra = draw(st.sampled_from([{}, {"superseded": True}, {"output_tail": "x", "waiting": ["rank 1"]}]))
-    return launch(
-        order,
-        1.0,
-        status=draw(st.sampled_from(["ok", "failed", "timeout"])),
-        verified=draw(st.booleans()),
-        disturbed=draw(st.booleans()),
-        exit_code=draw(st.one_of(st.none(), st.integers(0, 255))),
-        reasons=draw(st.lists(WORDS, max_size=2)),
-        measurements=draw(st.lists(measurements(), max_size=4)),
-        **extra,
-    )
-
-
-@st.composite
-def figures(draw):
-    limit = {"value": 5.0, "unit": "us", "method": draw(WORDS), "percent": draw(NUMBERS)}
-    reference = {"value": draw(NUMBERS), "unit": "us", "method": "calibrated", "file": "local/references/a.yaml"}
-    return {
-        "name": draw(WORDS),
-        "value": draw(NUMBERS),
-        "unit": "us",
-        "better": draw(st.sampled_from(["higher", "lower"])),
-        "launches": draw(st.integers(0, 9)),
-        "samples": draw(st.lists(NUMBERS, max_size=4)),
-        "limit": draw(st.sampled_from([None, limit])),
-        "reference": draw(st.sampled_from([None, reference])),
-    }
-
-
-@st.composite
-def documents(draw):
-    """Random records that obey the schema."""
-    wanted = st.fixed_dictionaries({"name": WORDS, "metric": st.sampled_from(["time", "triad"]), "where": PARAMS})
-    return record(
-        id=draw(HEX),
-        campaign=draw(st.one_of(st.none(), WORDS)),
-        time=draw(
-            st.sampled_from(["2026-01-01T00:00:00.000Z", "2026-02-03T04:05:06.789Z", "2027-01-01T00:00:00.000Z"])
-        ),
-        state=draw(st.sampled_from(["running", "complete", "interrupted"])),
-        nodes=draw(st.lists(WORDS, max_size=3)),
-        variant=samples.variant(
-            test=draw(st.sampled_from(["imb_pair", "stream_threads"])),
-            params=draw(PARAMS),
-            figures=draw(st.lists(wanted, max_size=3)),
-        ),
-        launches=[draw(launches(order)) for order in range(draw(st.integers(0, 3)))],
-        verified=draw(st.booleans()),
-        reasons=draw(st.lists(WORDS, max_size=2)),
-        verdict=draw(st.sampled_from(["invalid", "unreferenced", "within"])),
-        figures=draw(st.lists(figures(), max_size=2)),
-        host={"kernel": draw(WORDS), "load": [draw(NUMBERS)], "governor": None, "nested": {"load": None}},
-    )
-
-
-def spoil(item, path, value):
-    """``item`` with ``value`` at ``path``; the member is removed if ``value`` is ``...``."""
-    item = copy.deepcopy(item)
-    *way, last = path
-    target = item
-    for step in way:
-        target = target[step]
-    if value is ...:
-        del target[last]
-    else:
-        target[last] = value
-    return item
-
-
-def everywhere(value, path=()):
-    """The paths of all members of ``value``."""
-    if path:
-        yield path
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, item in inner:
-        yield from everywhere(item, (*path, key))
 
 
 def put(results, files):
@@ -136,15 +38,34 @@ def put(results, files):
         (folder / f"s{number}.jsonl").write_text(text, encoding="utf-8")
 
 
+def reading():
+    """What reading line by line finds by the JSON schema: documents, oldest first, and file and line of damage."""
+    found, damaged = {}, []
+    for file in sources.find().sessions:
+        try:
+            lines = list(file.open("rb"))
+        except OSError:
+            damaged.append((file, 0))
+            continue
+        for number, line in enumerate(lines, start=1):
+            try:
+                item = json.loads(line) if line.strip() else None
+                if item is not None or line.strip():
+                    schemas.check("record", item, "line")
+            except (ValueError, PlumbError):
+                damaged.append((file, number))
+                continue
+            if item is not None and found.setdefault(item["id"], item) != item:
+                damaged.append((file, number))
+    return sorted(found.values(), key=lambda item: (item["time"], item["id"])), damaged
+
+
 def assert_equal_to_reading():
-    full, damages = store.read_all()
-    expected = [rows.of_record(item) for item in full]
-    assert query.records() == (expected, damages)
-    assert query.samples() == (
-        [item for one, row in zip(full, expected, strict=True) for item in rows.samples_of_record(one, row)],
-        damages,
-    )
-    assert query.ids() == [item["id"] for item in full]
+    documents, damaged = reading()
+    full, damages = query.collect(lambda record: record)
+    assert full == [convert(item) for item in documents]
+    assert [(damage.file, damage.line) for damage in damages] == damaged
+    assert query.records() == ([record.row() for record in full], damages)
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -156,78 +77,24 @@ def test_queries_equal_reading_of_random_records(results, files):
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), item=documents(), values=st.sampled_from([..., None, 7, -1, 1.5, "x", [], [None], {}, True]))
-def test_queries_find_the_damage_that_reading_finds_in_what_they_use(results, data, item, values):
-    used = [path for path in everywhere(item) if path[0] not in ("plan", "command", "environment", "benchmark")]
-    path = data.draw(st.sampled_from(used))
+def test_queries_find_the_damage_that_the_schema_finds(results, data, item, values):
+    path = data.draw(st.sampled_from(list(everywhere(item))))
     bad = spoil(item, path, values)
     good = {**item, "id": "0" * 12 if item["id"] != "0" * 12 else "1" * 12}
     put(results, [[good], [good | {"id": "2" * 12}, bad], ["{broken\n", good | {"id": "3" * 12}]])
-    full, damages = store.read_all()
-    found, seen = query.records()
-    if path[0] in ("launches", "figures", "suite", "host", "stack", "variant", "placement"):
-        # members that no query uses are checked by plumb show; what is damaged for queries is so for reading
-        assert set(seen) <= set(damages)
-        assert {row.id for row in found} >= {one["id"] for one in full}
-    else:
-        assert (found, seen) == ([rows.of_record(one) for one in full], damages)
-
-
-#: members that queries use, with values that the schema forbids
-FORBIDDEN = [
-    (("schema",), 2),
-    (("id",), "xyz"),
-    (("id",), 12),
-    (("campaign",), ...),
-    (("state",), "done"),
-    (("nodes",), ["a", None]),
-    (("nodes",), "a"),
-    (("verified",), "yes"),
-    (("verdict",), "PASS"),
-    (("verdict",), None),
-    (("host",), []),
-    (("host",), ...),
-    (("unknown",), 1),
-    (("stack", "mpi"), "openmpi"),
-    (("stack", "mpi", "version"), 5),
-    (("variant", "test"), ...),
-    (("variant", "params"), []),
-    (("variant", "figures"), None),
-    (("variant", "figures", 0, "where"), None),
-    (("variant", "figures", 0), "triad"),
-    (("placement", "threads"), "2"),
-    (("reasons",), [1]),
-    (("launches",), {}),
-    (("launches", 1), None),
-    (("launches", 1, "status"), "fine"),
-    (("launches", 1, "disturbed"), 1),
-    (("launches", 1, "index"), -1),
-    (("launches", 1, "order"), "1"),
-    (("launches", 1, "measurements"), ...),
-    (("launches", 1, "measurements", 0), 3.0),
-    (("launches", 1, "measurements", 0, "value"), "3.0"),
-    (("launches", 1, "measurements", 0, "value"), ...),
-    (("launches", 1, "measurements", 0, "better"), "faster"),
-    (("launches", 1, "measurements", 0, "params"), None),
-    (("figures", 0, "better"), "faster"),
-    (("figures", 0, "value"), None),
-    (("figures", 0, "samples"), [1.0, None]),
-    (("figures", 0, "samples"), ["1.0"]),
-    (("figures", 0, "limit"), 5.0),
-    (("figures", 0, "limit"), {"value": "5"}),
-]
+    full, damaged = reading()
+    found, damages = query.records()
+    assert found == [convert(one).row() for one in full]
+    assert [(damage.file, damage.line) for damage in damages] == damaged
 
 
 @pytest.mark.parametrize(("path", "value"), FORBIDDEN, ids=lambda item: str(item)[:40])
 def test_what_the_schema_forbids_is_damage_with_file_and_line(results, path, value):
     put(results, [[record()], [record(id="1" * 12), spoil(record(id="2" * 12), path, value)]])
     where = [(results / "local" / "s1.jsonl", 2)]
-    found, damages = query.samples()
+    found, damages = query.records()
     assert [(damage.file, damage.line) for damage in damages] == where
-    assert [item.row.id for item in found] == ["0123456789ab", "1" * 12]
-    if path[0] != "launches" or path[-1] in (1, "launches", "disturbed"):  # a row needs no more of a launch
-        found, damages = query.records()
-        assert [(damage.file, damage.line) for damage in damages] == where
-        assert [row.id for row in found] == ["0123456789ab", "1" * 12]
+    assert [row.id for row in found] == ["0123456789ab", "1" * 12]
 
 
 @pytest.mark.parametrize(
@@ -270,15 +137,14 @@ def test_lines_that_only_python_reads_are_read(results):
 
 def test_no_results_at_all(results):
     assert query.records() == ([], [])
-    assert query.samples(Selection(site="nowhere")) == ([], [])
-    assert query.ids() == []
+    assert query.collect(document, Selection(site="nowhere")) == ([], [])
+    assert query.full(["0" * 12]) == ([], [])
     results.mkdir()
     assert query.records() == ([], [])
 
 
-def test_a_line_longer_than_the_engine_takes_is_read(results, monkeypatch):
-    monkeypatch.setattr(scan, "LONGEST", 10_000)
-    big = record(id="1" * 12, command=["x" * 200_000])
+def test_a_long_line_is_read(results):
+    big = record(id="1" * 12, command=["x" * 20_000_000])
     put(results, [[record()], [big]])
     assert_equal_to_reading()
 
@@ -345,10 +211,10 @@ def test_selections(results):
         assert len(found) == expected
         assert len(damages) == (0 if where.site == "elsewhere" else 1)
         assert found == [row for row in query.records()[0] if where.admits(row)][: len(found)]
-        assert [item.row for item in query.samples(where)[0]] == [row for row in found for _ in (1,)]
+        assert [item.row() for item in query.collect(lambda record: record, where)[0]] == found
 
 
-def test_samples_choose_what_the_figures_chose(results):
+def test_a_figure_is_the_best_of_the_curve_or_the_measurement_at_its_parameters():
     wanted = [
         {"name": "best", "metric": "triad", "where": {}},
         {"name": "small", "metric": "triad", "where": {"bytes": 8}},
@@ -358,22 +224,22 @@ def test_samples_choose_what_the_figures_chose(results):
         {"metric": "triad", "value": value, "unit": "MB/s", "better": "higher", "params": {"bytes": size}}
         for size, value in ((8.0, 1.0), (16, 3.0), (32, 2.0))
     ]
-    one = record(variant=samples.variant(figures=wanted), launches=[launch(0, 1.0, measurements=rowed)])
-    put(results, [[one]])
-    found, _ = query.samples()
-    assert [(item.figure, item.values) for item in found] == [("best", [3.0]), ("small", [1.0]), ("absent", [None])]
-    assert found[0].kinds == {("MB/s", "higher")}
-    assert select(wanted[0], one["launches"][0])["value"] == 3.0
+    one = convert(record(variant=samples.variant(figures=wanted), launches=[launch(0, 1.0, measurements=rowed)]))
+    found = [one.launches[0].find(item) for item in one.variant.figures]
+    assert [item and item.value for item in found] == [3.0, 1.0, None]
+    assert one.launches[0].measurement(one.variant.figures[0]) is found[0]
+    with pytest.raises(PlumbError, match=r"figure absent is absent: no copy at any size \(launch 0\)"):
+        one.launches[0].measurement(one.variant.figures[2])
 
 
 def test_full_records_are_checked_whole(results):
     put(results, [[record()], [spoil(record(id="1" * 12), ("plan",), {})], [record(id="2" * 12, environment={"A": 1})]])
-    assert query.full(["0123456789ab", "f" * 12, "'; --"]) == ([record()], [])
-    found, damages = query.full(["2" * 12])
-    assert found == []
+    found, damages = query.full(["0123456789ab", "2" * 12, "f" * 12, "'; --"])
+    assert found == [convert(record())]
+    assert [(damage.file.name, damage.line) for damage in damages] == [("s2.jsonl", 1)]
     assert "environment" in str(damages[0])
     with pytest.raises(PlumbError, match="environment"):
-        store.find("222")
+        query.find("222")
 
 
 def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypatch):
@@ -395,7 +261,7 @@ def test_a_file_that_vanishes_while_reading_is_looked_for_anew(results, monkeypa
 def test_files_that_keep_vanishing_end_with_an_error(results, monkeypatch):
     gone = sources.Sources([results / "local" / "gone.jsonl"], [])
     monkeypatch.setattr(sources, "find", lambda site=None: gone)
-    for read in (query.records, store.read_all):
+    for read in (query.records, lambda: query.full([])):
         with pytest.raises(PlumbError, match="change while they are read"):
             read()
 
@@ -411,7 +277,7 @@ def test_a_file_that_is_gone_and_back_again_is_no_damage(results, monkeypatch):
         return opened(self, *args, **kwargs)
 
     monkeypatch.setattr(Path, "open", open_)
-    assert [item["id"] for item in store.read_all()[0]] == ["0123456789ab"]
+    assert [item.id for item in query.full(["0123456789ab"])[0]] == ["0123456789ab"]
     assert absent == []
     absent.append(True)
     found, damages = query.records()
@@ -473,7 +339,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
 def test_the_engine_is_silent_and_fetches_nothing():
-    with sources.connect() as engine:
+    with compacted.connect() as engine:
         for name, value in (
             ("enable_progress_bar", False),
             ("autoinstall_known_extensions", False),
@@ -481,7 +347,3 @@ def test_the_engine_is_silent_and_fetches_nothing():
             ("temp_directory", ""),
         ):
             assert engine.execute(f"SELECT current_setting('{name}')").fetchall() == [(value,)]
-
-
-def test_the_sample_obeys_the_schema():
-    schemas.check("record", record(), "sample")

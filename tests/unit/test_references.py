@@ -9,13 +9,14 @@ import reframe.utility.sanity as sanity
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs, to_builtins
 from reframe.core.exceptions import SanityError
 from samples import launch, record, variant
 
 from plumbline import site
 from plumbline.errors import PlumbError
 from plumbline.records import store
-from plumbline.records.rows import of_record
+from plumbline.records.model import convert
 from plumbline.references import References, calibrate, command, judge, lint, match
 from plumbline.site import tests
 
@@ -108,8 +109,13 @@ def entry(**changes):
     }
 
 
+def figure(**changes):
+    """The figure of :func:`samples.record`."""
+    return structs.replace(convert(record()).figures[0], **changes)
+
+
 def propose(made, *arguments, **options):
-    return calibrate.propose([of_record(one) for one in made], *arguments, **options)
+    return calibrate.propose([convert(one).row() for one in made], *arguments, **options)
 
 
 def put(local, *entries, name="stream"):
@@ -128,9 +134,9 @@ def run(module, *arguments):
 
 def test_what_matches_is_found_with_its_file(local):
     put(local, entry(), entry(figure="copy", value=1.0))
-    found = References.load("local").resolve(record(), "triad")
+    found = References.load("local").resolve(convert(record()), "triad")
     assert found.entry["value"] == 10000.0
-    assert found.of_record() == {
+    assert to_builtins(found.of_record()) == {
         "value": 10000.0,
         "unit": "MB/s",
         "method": "declared",
@@ -157,20 +163,20 @@ def test_what_matches_is_found_with_its_file(local):
 )
 def test_what_differs_does_not_match(local, change):
     put(local, entry(**change))
-    assert References.load("local").resolve(record(), "triad") is None
-    assert judge(record()["figures"][0], None) == "unreferenced"
+    assert References.load("local").resolve(convert(record()), "triad") is None
+    assert judge(figure(), None) == "unreferenced"
 
 
 def test_a_placement_that_agrees_matches(local):
     put(local, entry(placement={"name": "compact", "threads": 2}))
-    assert References.load("local").resolve(record(), "triad") is not None
+    assert References.load("local").resolve(convert(record()), "triad") is not None
 
 
 @pytest.mark.parametrize("second", [{}, {"placement": {"name": "compact"}, "value": 1.0}])
 def test_two_that_match_are_an_error(local, second):
     put(local, entry(), entry(**second))
     with pytest.raises(PlumbError, match=r"2 references match stream_threads .* \(local/references/stream.yaml\)"):
-        References.load("local").resolve(record(), "triad")
+        References.load("local").resolve(convert(record()), "triad")
 
 
 @pytest.mark.parametrize(
@@ -186,14 +192,12 @@ def test_two_that_match_are_an_error(local, second):
     ],
 )
 def test_below_is_worse_and_above_is_better(better, value, verdict):
-    figure = {**record()["figures"][0], "better": better, "value": value}
-    assert judge(figure, entry(better=better)) == verdict
+    assert judge(figure(better=better, value=value), entry(better=better)) == verdict
 
 
 def test_an_open_bound_bounds_nothing():
-    figure = {**record()["figures"][0], "value": 1e9}
-    assert judge(figure, entry(upper=None)) == "within"
-    assert judge({**figure, "value": 1e-9}, entry(lower=None)) == "within"
+    assert judge(figure(value=1e9), entry(upper=None)) == "within"
+    assert judge(figure(value=1e-9), entry(lower=None)) == "within"
 
 
 @settings(max_examples=300, deadline=None)
@@ -208,8 +212,8 @@ def test_reframe_fails_what_is_not_within_and_nothing_else(value, expected, lowe
     """``expected`` None: the value lies on the lower bound, as near as floats can tell."""
     at_bound = value / (1 + (lower or 0))
     reference = entry(value=expected or at_bound, lower=lower, upper=upper, better=better)
-    verdict = judge({**record()["figures"][0], "better": better, "value": value}, reference)
-    *limits, _ = match.thresholds(reference, value)
+    verdict = judge(figure(better=better, value=value), reference)
+    *limits, _ = match.thresholds(match.Match(reference, "a file").of_record(), value)
     try:
         sanity.evaluate(sanity.assert_reference(value, *limits))
         assert verdict == "within"
@@ -220,7 +224,7 @@ def test_reframe_fails_what_is_not_within_and_nothing_else(value, expected, lowe
 @pytest.mark.parametrize("change", [{"unit": "GB/s"}, {"better": "lower"}, {"value": math.nan}, {"value": math.inf}])
 def test_what_cannot_be_compared_is_an_error_and_never_within(change):
     with pytest.raises(PlumbError):
-        judge({**record()["figures"][0], **change}, entry())
+        judge(figure(**change), entry())
 
 
 # --- calibrating
@@ -271,12 +275,12 @@ def test_what_is_refused(local, spoil, reason):
 def test_figures_that_cannot_be_are_refused(local, value, reason):
     bad = session(0, value)
     bad["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "channels"}
-    assert calibrate.refusal(of_record(bad)).startswith(reason)
+    assert calibrate.refusal(convert(bad).row()).startswith(reason)
 
 
 def test_half_of_the_launches_may_be_disturbed():
     made = {**session(0), "launches": [launch(k, 1e4, disturbed=k < 2) for k in range(4)]}
-    assert calibrate.refusal(of_record(made)) is None
+    assert calibrate.refusal(convert(made).row()) is None
 
 
 def test_records_of_one_session_are_one(local):
@@ -328,7 +332,7 @@ def test_calibrate_writes_once_and_keeps_comments_and_other_entries(local, capsy
     assert text.startswith(DECLARED[: DECLARED.index("  # the last word")])
     assert "# the last word" in text
     assert [path.name for path in file.parent.iterdir()] == ["stream.yaml"]
-    found = References.load("local").resolve(session(9), "triad")
+    found = References.load("local").resolve(convert(session(9)), "triad")
     assert (found.entry["value"], found.entry["method"]) == (10100.0, "calibrated")
     assert run(command) == 0
     assert "0 references changed, 1 stay as they are" in capsys.readouterr().out
@@ -374,14 +378,14 @@ def test_a_word_that_yaml_reads_as_something_else_survives(local):
     odd = variant(params={"placement": "compact", "mode": "on", "other": "no", "id": "0b1", "float": "1e3"})
     store_sessions(*(session(number, variant=odd) for number in range(3)))
     assert run(command) == 0
-    assert References.load("local").resolve(session(0, variant=odd), "triad") is not None
+    assert References.load("local").resolve(convert(session(0, variant=odd)), "triad") is not None
 
 
 def test_a_missing_file_is_made(local):
     (local / "references" / "stream.yaml").unlink()
     store_sessions(*(session(number) for number in range(3)))
     assert run(command) == 0
-    assert References.load("local").resolve(session(0), "triad") is not None
+    assert References.load("local").resolve(convert(session(0)), "triad") is not None
 
 
 def test_nothing_to_calibrate_is_status_1(local, capsys):

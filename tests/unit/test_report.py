@@ -13,11 +13,15 @@ import pytest
 import reports
 from samples import launch, record
 
-from plumbline.records.rows import of_record
-from plumbline.report import data, history, page
+from plumbline.pages import page
+from plumbline.records.model import convert
+from plumbline.report import data, history
 from plumbline.report.curves import curves
 from plumbline.report.matrices import matrices
 from plumbline.views.ranks import rank_map
+
+#: all scripts, those of every page
+EVERY = [*page.SHARED, *(name for names in page.SCRIPTS.values() for name in names)]
 
 
 class Page(HTMLParser):
@@ -50,7 +54,7 @@ class Page(HTMLParser):
 
 def document(records, past=(), outcome=None, damages=()):
     scope = data.Scope("local", reports.CAMPAIGN, outcome, damages)
-    return data.document(scope, records, [of_record(item) for item in past])
+    return data.document(scope, [convert(item) for item in records], [convert(item).row() for item in past])
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,7 @@ def campaign():
 
 @pytest.fixture(scope="module")
 def whole(campaign):
-    return page.render(document(campaign, reports.history()))
+    return page.render("report", document(campaign, reports.history()))
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,7 @@ def test_the_worst_stand_first(campaign):
 
 def test_a_curve_has_the_value_of_every_launch(campaign):
     item = next(item for item in campaign if item["variant"]["test"] == "imb_pair")
-    found = {curve["metric"]: curve for curve in curves(item, 7)}
+    found = {curve["metric"]: curve for curve in curves(convert(item), 7)}
     assert found["latency"]["entry"] == 7
     assert found["latency"]["benchmark"] == "IMB PingPong"
     assert found["latency"]["x"][:3] == [0, 1, 2]
@@ -115,7 +119,7 @@ def test_curves_of_two_modes_are_not_mixed():
         for size in (1, 2)
         for mode, shift in (("aggregate", 0.1), ("non-aggregate", 0.5))
     ]
-    found = curves(record(launches=[launch(0, 1.0, measurements=rows)]), 0)
+    found = curves(convert(record(launches=[launch(0, 1.0, measurements=rows)])), 0)
     assert {curve["mode"]: curve["y"] for curve in found} == {
         "aggregate": [[1.1], [2.1]],
         "non-aggregate": [[1.5], [2.5]],
@@ -124,7 +128,7 @@ def test_curves_of_two_modes_are_not_mixed():
 
 def test_a_matrix_has_every_pair_and_its_class(campaign):
     item = next(item for item in campaign if item["variant"]["test"] == "pairs")
-    latency, bandwidth = matrices(item, 0)
+    latency, bandwidth = matrices(convert(item), 0)
     assert (latency["metric"], bandwidth["metric"]) == ("latency", "bandwidth")
     assert latency["ends"] == [[rank, reports.cpu_of(rank), "node1"] for rank in range(reports.CORES)]
     assert latency["mode"] == "serial"
@@ -141,7 +145,7 @@ def test_a_matrix_has_every_pair_and_its_class(campaign):
 
 def test_a_pair_that_names_its_ranks_only():
     rows = [reports.measured("latency", 0.3, "us", "lower", first=0, second=1, **{"class": "unbound"})]
-    found = matrices(record(launches=[launch(0, 1.0, measurements=rows)]), 0)
+    found = matrices(convert(record(launches=[launch(0, 1.0, measurements=rows)])), 0)
     assert [(matrix["ends"], matrix["cells"]) for matrix in found] == [
         ([[0, None, None], [1, None, None]], [[0, 1, 0, 0.3]])
     ]
@@ -153,7 +157,7 @@ def test_what_is_not_valid_gives_no_picture(campaign):
     for change in ({"verified": False}, {"verdict": "invalid"}, {"reasons": ["why"]}, {"state": "interrupted"}):
         assert document([{**item, **change}])["curves"] == []
     item["launches"][1]["verified"] = False
-    assert all(values[1] is None for values in curves(item, 0)[0]["y"])
+    assert all(values[1] is None for values in curves(convert(item), 0)[0]["y"])
 
 
 def test_a_launch_that_was_measured_again_counts_nowhere(campaign):
@@ -163,7 +167,7 @@ def test_a_launch_that_was_measured_again_counts_nowhere(campaign):
     entry = document([item])["entries"][0]
     assert entry["figures"][0]["samples"] == [None, *item["figures"][0]["samples"]]
     assert entry["launches"][0]["superseded"]
-    assert all(len(values) == 2 for values in curves(item, 0)[0]["y"])
+    assert all(len(values) == 2 for values in curves(convert(item), 0)[0]["y"])
 
 
 def test_hostile_words_stay_words(campaign, seen):
@@ -184,7 +188,7 @@ def test_an_unescaped_embedding_would_be_seen():
 
 
 def test_the_title_is_escaped():
-    seen = Page(page.render(data.document(data.Scope("</title><b>", "<i>"), [record()])))
+    seen = Page(page.render("report", data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
     assert seen.texts["title"] == ["Plumbline report: </title><b> <i>"]
 
 
@@ -208,13 +212,13 @@ def test_nothing_is_loaded_from_elsewhere(seen):
     links = [a[name] for _, a in seen.elements for name in ("src", "href", "srcset", "action") if name in a]
     assert set(links) == {"data:,", "#main"}
     own = (page.ASSETS / "style.css").read_text() + "".join(
-        (page.ASSETS / "js" / f"{name}.js").read_text() for name in page.SCRIPTS
+        (page.ASSETS / "js" / f"{name}.js").read_text() for name in EVERY
     )
     assert not re.search(r"https?:|@import|url\(|fetch\(|XMLHttpRequest|WebSocket|import\(", own)
 
 
 def test_scripts_never_parse_markup():
-    for name in page.SCRIPTS:
+    for name in EVERY:
         text = (page.ASSETS / "js" / f"{name}.js").read_text()
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\('style", text
@@ -222,7 +226,7 @@ def test_scripts_never_parse_markup():
 
 
 def test_every_script_is_in_the_page():
-    assert {file.stem for file in (page.ASSETS / "js").glob("*.js")} == set(page.SCRIPTS)
+    assert {file.stem for file in (page.ASSETS / "js").glob("*.js")} == set(EVERY)
 
 
 def test_the_library_is_the_one_that_was_vendored():
@@ -245,8 +249,8 @@ def test_a_script_that_would_end_its_element_is_refused(text):
 def test_the_same_records_give_the_same_page(campaign, whole):
     shuffled = list(reports.campaign())
     random.Random(3).shuffle(shuffled)  # noqa: S311
-    assert page.render(document(shuffled, reports.history())) == whole
-    assert page.render(document(campaign[1:], reports.history())) != whole
+    assert page.render("report", document(shuffled, reports.history())) == whole
+    assert page.render("report", document(campaign[1:], reports.history())) != whole
 
 
 def test_a_campaign_is_small(whole):
@@ -257,13 +261,13 @@ def test_numbers_that_are_none_become_words():
     item = record(verdict="invalid", reasons=["triad is not a finite number"])
     item["figures"][0] |= {"value": math.nan, "samples": [math.nan, math.inf, 1.0]}
     item["launches"][0]["measurements"][0]["value"] = math.nan
-    figure = Page(page.render(document([item]))).data["entries"][0]["figures"][0]
+    figure = Page(page.render("report", document([item]))).data["entries"][0]["figures"][0]
     assert figure["value"] == "nan"
     assert figure["samples"] == ["nan", "inf", 1.0]
 
 
 def test_history_finds_the_change():
-    found = history.history(of_record(item) for item in reports.history())
+    found = history.history(convert(item).row() for item in reports.history())
     series = found["series"][0]
     past = reports.history()
     assert [id for _, _, id in series["points"]] == [item["id"] for item in past]
@@ -272,9 +276,9 @@ def test_history_finds_the_change():
 
 
 def test_history_is_bounded_and_says_so(monkeypatch):
-    rows = [of_record(item) for item in reports.history()]
+    rows = [convert(item).row() for item in reports.history()]
     other = [
-        of_record({**item, "id": f"{number:012x}", "partition": "other"})
+        convert({**item, "id": f"{number:012x}", "partition": "other"}).row()
         for number, item in enumerate(reports.history()[:5])
     ]
     monkeypatch.setattr(history, "MAX_POINTS", 30)
@@ -289,13 +293,15 @@ def test_history_is_bounded_and_says_so(monkeypatch):
 
 def test_the_rank_map_is_planned_against_seen():
     item = record()
-    assert rank_map(item) == [{"rank": 0, "host": None, "planned": "0-1", "seen": None, "threads": [], "memory": {}}]
+    found = rank_map(convert(item))
+    assert found == [{"rank": 0, "host": None, "planned": "0-1", "seen": None, "threads": [], "memory": {}}]
     seen = {
-        "host": "node1", "rank": 0, "local_rank": 0, "threads": [{"affinity": [0]}, {"affinity": [1]}],
+        "host": "node1", "rank": 0, "local_rank": 0, "usage": {},
+        "threads": [{"name": "stream", "affinity": [cpu], "last_cpu": cpu} for cpu in (0, 1)],
         "memory": {"page_bytes": 4096, "nodes": {"0": 1000}, "freed_nodes": {"0": 1000, "1": 500}},
     }  # fmt: skip
     item["launches"][1]["ranks"] = [seen]
-    assert rank_map(item) == [
+    assert rank_map(convert(item)) == [
         {"rank": 0, "host": "node1", "planned": "0-1", "seen": "0-1", "threads": ["0", "1"], "memory": {"0": 8, "1": 2}}
     ]
 

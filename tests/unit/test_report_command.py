@@ -8,7 +8,8 @@ import reports
 from samples import record
 
 from plumbline.errors import PlumbError
-from plumbline.report import command, outcome
+from plumbline.records import outcome
+from plumbline.report import command
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import stored
 
 from plumbline import paths
 
@@ -14,7 +15,7 @@ sys.path.insert(0, str(BENCH.parent))
 
 import generate  # noqa: E402
 
-from plumbline.records import compact, query, rows, store  # noqa: E402
+from plumbline.records import compact, model, query  # noqa: E402
 
 #: a hundredth of the benchmark
 MEASUREMENTS = 10_000
@@ -38,16 +39,16 @@ def ask(results, question):
 def test_what_is_generated_is_as_many_valid_records_of_realistic_size(results):
     files = sorted(results.rglob("*.jsonl"))
     assert len(files) == MEASUREMENTS // generate.PER_FILE
-    records = list(store.read_file(files[0]))
+    records = list(stored.read_file(files[0]))
     assert sum(len(launch["measurements"]) for record in records for launch in record["launches"]) == generate.PER_FILE
     assert files[0].stat().st_size > 25_000
 
 
 def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(results))
-    full, damages = store.read_all()
-    expected = [rows.of_record(item) for item in full]
-    disturbed = sum(2 * row.disturbed > row.launches for row in expected)
+    full, damages = stored.read_all()
+    expected = [model.convert(item).row() for item in full]
+    disturbed = sum(2 * row.disturbed_count > row.launch_count for row in expected)
     pairs = len(full) // 2 * len(generate.FIGURES) * generate.LAUNCHES
     for step in ("session files", "compacted"):
         assert query.records() == (expected, damages), step

@@ -246,7 +246,7 @@ def test_full_disk_is_one_line(sites, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(write.Path, "write_text", full)
-    with pytest.raises(PlumbError, match="cannot write: No space left"):
+    with pytest.raises(PlumbError, match="cannot write site 'local': No space left"):
         plumb_site("init")
 
 

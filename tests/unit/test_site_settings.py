@@ -4,8 +4,9 @@ import json
 import shutil
 
 import pytest
+import yaml
 
-from plumbline import paths, rfm_settings, schemas, site
+from plumbline import paths, rfm_settings, schedulers, schemas, site
 from plumbline.errors import PlumbError
 
 SITE = """\
@@ -49,9 +50,25 @@ def test_another_site_may_offer_what_is_not_installed(here):
     assert found["systems"][-1]["name"] == "unconfigured"
 
 
-def test_every_scheduler_of_the_schema_is_known():
+def test_site_and_inventory_offer_the_schedulers_of_the_table():
     part = schemas.validator("site").schema["properties"]["partitions"]["items"]
-    assert set(part["properties"]["scheduler"]["enum"]) == set(rfm_settings._SCHEDULERS)
+    asked = yaml.safe_load((paths.root() / "playbooks/roles/plumb_inventory/meta/argument_specs.yml").read_text())
+    options = asked["argument_specs"]["main"]["options"]["plumb_inventory_partitions"]["options"]
+    for names, launchers in (
+        (part["properties"]["scheduler"]["enum"], part["properties"]["launcher"]["enum"]),
+        (options["scheduler"]["choices"], options["launcher"]["choices"]),
+    ):
+        assert set(names) == set(schedulers.TABLE)
+        assert launchers == ["mpirun", *schedulers.RANK_LAUNCHERS]
+
+
+def test_a_partition_takes_what_its_scheduler_has():
+    """Hosts where no scheduler gives the nodes, a launcher of its own where the scheduler has one."""
+    by_launcher, by_hosts = schemas.validator("site").schema["properties"]["partitions"]["items"]["allOf"]
+    own = {name for name, found in schedulers.TABLE.items() if found.rank_launcher}
+    assert set(by_launcher["then"]["properties"]["scheduler"]["enum"]) == own
+    named = {name for name, found in schedulers.TABLE.items() if found.hosts_are_named}
+    assert set(by_hosts["then"]["properties"]["scheduler"]["enum"]) == named
 
 
 def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):

@@ -11,8 +11,8 @@ import spack_site
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, spack, stream
-from plumbline.stacks.spack import archive, bootstrap, buildcache, environment, settings, target
+from plumbline.stacks import archive, fetch, pack, spack, stream
+from plumbline.stacks.spack import bootstrap, buildcache, environment, settings, target
 
 
 @pytest.fixture
@@ -27,13 +27,14 @@ def root(tmp_path, monkeypatch):
         (folder / "clingo.whl").write_text("wheel\n")
 
     monkeypatch.setattr(fetch, "pip", pip)
+    (root / "requirements.txt").write_text("clingo==1.0\n")
     return root
 
 
 @pytest.fixture
 def packed(root):
     file = root.parent / "all.tar"
-    return file, archive.pack(["openmpi"], file)
+    return file, pack.pack([("spack", "openmpi")], file)
 
 
 def rewritten(file, change):
@@ -51,8 +52,9 @@ def rewritten(file, change):
 def test_it_holds_everything_and_no_kernels(root, packed, capsys):
     file, digest = packed
     with tarfile.open(file) as tar:
-        tops = {name.split("/")[0] for name in tar.getnames()}
-    assert tops == {"SHA256SUMS", "git", "wheels", "mirror", "buildcache", "index"}
+        names = [name.split("/") for name in tar.getnames()]
+    assert {name[0] for name in names} == {"SHA256SUMS", "index.json", "wheels", "spack"}
+    assert {name[1] for name in names if name[0] == "spack"} == {"git", "mirror", "buildcache", "index"}
     assert len(digest) == 64
     kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
     pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
@@ -69,16 +71,19 @@ def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatc
     assert (settings.home() / "spack" / "bin" / "spack").exists()
     mirrors = (settings.home() / "config" / "mirrors.yaml").read_text()
     assert "mirrors:'" in mirrors  # the public mirror is out
-    assert f"file://{settings.home()}/airgap/mirror" in mirrors
-    assert f"file://{settings.home()}/airgap/buildcache" in mirrors
+    assert f"file://{archive.place()}/spack/mirror" in mirrors
+    assert f"file://{archive.place()}/spack/buildcache" in mirrors
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda name, content: content + b"x" if name == "mirror/source" else content, "mirror/source is not what"),
         (
-            lambda name, content: None if name.startswith("buildcache/blobs") else content,
+            lambda name, content: content + b"x" if name == "spack/mirror/source" else content,
+            "mirror/source is not what",
+        ),
+        (
+            lambda name, content: None if name.startswith("spack/buildcache/blobs") else content,
             r"buildcache/blobs/sha256/\w+/\w+ is not",
         ),
         (lambda name, content: None if name == "SHA256SUMS" else content, "no SHA256SUMS in the archive"),
@@ -89,7 +94,7 @@ def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complai
     with pytest.raises(PlumbError, match=complaint):
         archive.unpack(file)
     assert bootstrap.airgap() is None
-    assert not [entry for entry in settings.home().iterdir() if "airgap" in entry.name]
+    assert [entry.name for entry in paths.stacks().iterdir() if "archive" in entry.name] == [".archive.lock"]
 
 
 def unpacked(file, monkeypatch):
@@ -184,18 +189,20 @@ def test_sources_that_are_missing_make_no_archive(root):
     (root.parent / "fake" / "unfetched").write_text("2")
     target = root.parent / "all.tar"
     with pytest.raises(PlumbError, match="2 sources could not be fetched"):
-        archive.pack(["openmpi"], target)
+        pack.pack([("spack", "openmpi")], target)
     assert not target.exists()
     assert not list(target.parent.glob(".all*"))
-    assert not list(paths.stacks().glob("spack/plumb-pack-*"))
+    assert not list(paths.stacks().glob("plumb-pack-*"))
 
 
 def test_a_place_that_cannot_be_written_is_named(packed, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way\n")
+    with monkeypatch.context() as patch:
+        patch.setenv("PLUMB_STACKS", str(tmp_path / "file"))
+        with pytest.raises(PlumbError, match=r"cannot write what the archive holds: .*/file.*run it again"):
+            archive.unpack(packed[0])
     monkeypatch.setenv("PLUMB_SPACK_HOME", str(tmp_path / "file"))
-    with pytest.raises(PlumbError, match=r"cannot write what the archive holds: .*/file.*it goes on"):
-        archive.unpack(packed[0])
     with pytest.raises(PlumbError, match=r"cannot write the archive: .*/file"):
-        archive.pack(["openmpi"], tmp_path / "x.tar")
+        pack.pack([("spack", "openmpi")], tmp_path / "x.tar")
     with pytest.raises(PlumbError, match=r"cannot write stack 'spack-openmpi': .*/file"):
         spack.install("openmpi")

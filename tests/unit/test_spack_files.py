@@ -37,7 +37,7 @@ def test_versions_are_valid_and_their_solver_is_the_locked_one():
     ],
 )
 def test_versions_that_are_not_valid_are_refused(tmp_path, monkeypatch, change, complaint):
-    monkeypatch.setenv("PLUMB_ROOT", str(tmp_path))
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
     (tmp_path / "spack-env").mkdir()
     document = yaml.safe_load((ROOT / "versions.yaml").read_text())
     (tmp_path / "spack-env" / "versions.yaml").write_text(yaml.safe_dump({**document, **change}))

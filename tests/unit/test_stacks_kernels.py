@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ from test_stacks import make_stack
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, kernels, manifest
+from plumbline.stacks import fetch, kernels, lock, manifest
 
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one kernel, a stack called ``fake``, and tools that do nothing but install a program."""
     root = tmp_path / "checkout"
-    monkeypatch.setenv("PLUMB_ROOT", str(root))
+    monkeypatch.setattr(paths, "root", lambda: root)
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     folder = root / "custom-kernels"
     for part in kernels.PARTS:
@@ -32,6 +33,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _call(command: list[str], *_: Any) -> str:
+    if command[0] == "ldd":
+        return f"{kernels.ABI_LIBRARY} => {paths.stacks() / 'fake' / 'lib' / kernels.ABI_LIBRARY} (0x00007f)\n"
     if "--install" in command:
         program = Path(command[-1]) / "bin" / "pi"
         program.parent.mkdir(parents=True)
@@ -100,6 +103,73 @@ def test_abi_builds_stay_while_a_manifest_cannot_be_read(source: Path) -> None:
     manifest.path("damaged").write_text("{")
     kernels.refresh("fake")
     assert old.exists()
+
+
+def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Just before ``fake`` saves its manifest, ``other`` builds its kernels and removes what nothing refers to."""
+    library = paths.stacks() / "fake" / "lib" / kernels.ABI_LIBRARY
+    library.parent.mkdir()
+    library.touch()
+    make_stack(paths.stacks(), "other")
+    (paths.stacks() / "other" / "bin" / "mpicc").touch()
+    waits = threading.Event()
+    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
+    other = threading.Thread(target=kernels.refresh, args=["other"])
+    save = manifest.save
+
+    def interrupted(document: dict[str, Any]) -> Path:
+        if document["name"] == "fake":
+            other.start()
+            while other.is_alive() and not waits.is_set():
+                other.join(0.01)
+        return save(document)
+
+    monkeypatch.setattr(manifest, "save", interrupted)
+    kernels.refresh("fake")
+    other.join()
+    assert "pi-abi" in manifest.load("fake")["benchmarks"]
+    manifest.check(manifest.load("fake"))
+
+
+def test_the_kernels_are_compiled_in_the_build_folder(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "elsewhere"))
+    commands: list[list[str]] = []
+
+    def call(command: list[str], *rest: Any) -> str:
+        commands.append(command)
+        return _call(command, *rest)
+
+    monkeypatch.setattr(fetch, "call", call)
+    kernels.refresh("fake")
+    (folder,) = [Path(command[command.index("-B") + 1]) for command in commands if "-B" in command]
+    assert folder.is_relative_to(tmp_path / "elsewhere")
+
+
+def test_two_processes_unpack_the_blas_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    waits = threading.Event()
+    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
+    other = threading.Thread(target=kernels.blas)
+    downloads: list[Path] = []
+
+    def download(_: str, folder: Path, *__: Any, **___: Any) -> dict[str, Path]:
+        downloads.append(folder)
+        if len(downloads) == 1:
+            other.start()
+            while other.is_alive() and not waits.is_set():
+                other.join(0.01)
+        folder.mkdir()
+        return {"blas": folder / "blas.whl"}
+
+    monkeypatch.setattr(fetch, "download", download)
+    monkeypatch.setattr(fetch, "unpack", lambda *_: None)
+    kernels.blas()
+    other.join()
+    assert len(downloads) == 1
 
 
 def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

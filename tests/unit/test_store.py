@@ -7,11 +7,12 @@ import sys
 
 import pytest
 import samples
+import stored
 from samples import record
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.records import store
+from plumbline.records import query, store
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def test_the_sample_obeys_the_schema():
 def test_what_is_written_is_read(results):
     file = store.session_file("local", "s1")
     store.write(file, [record()])
-    assert store.read_all() == ([record()], [])
+    assert stored.read_all() == ([record()], [])
     assert [path.name for path in file.parent.iterdir()] == ["s1.jsonl"]
 
 
@@ -36,7 +37,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_read(results):
     store.write(file, [record(), record(id="111111111111"), record(id="222222222222")])
     lines = file.read_text().splitlines(keepends=True)
     file.write_text(lines[0] + "{broken\n" + lines[2])
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert [item["id"] for item in records] == ["0123456789ab", "222222222222"]
     assert [(damage.file, damage.line) for damage in damages] == [(file, 2)]
     assert str(damages[0]).startswith(f"{file}:2: ")
@@ -46,7 +47,7 @@ def test_a_truncated_last_line_is_called_truncated(results):
     file = store.session_file("local", "s1")
     store.write(file, [record()])
     file.write_bytes(file.read_bytes()[:-20])
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert records == []
     assert "truncated" in damages[0].reason
 
@@ -54,7 +55,7 @@ def test_a_truncated_last_line_is_called_truncated(results):
 def test_a_record_of_another_schema_is_damage(results):
     file = store.session_file("local", "s1")
     store.write(file, [record(schema=2)])
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert records == []
     assert "schema" in damages[0].reason
 
@@ -63,7 +64,7 @@ def test_a_binary_file_is_damage_not_a_crash(results):
     file = store.session_file("local", "s1")
     file.parent.mkdir()
     file.write_bytes(os.urandom(4096).replace(b"\n", b"x") + b"\n")
-    records, damages = store.read_all()
+    records, damages = stored.read_all()
     assert (records, len(damages)) == ([], 1)
 
 
@@ -106,7 +107,7 @@ def test_a_full_disk_loses_nothing_that_was_written(tmp_path, monkeypatch):
         store.write(file, [record()])
         with pytest.raises(PlumbError, match="No space left on device"):
             store.write(file, [record() for _ in range(100)])
-        assert store.read_all() == ([record()], [])
+        assert stored.read_all() == ([record()], [])
         assert [path.name for path in file.parent.iterdir()] == ["s1.jsonl"]
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
@@ -116,12 +117,12 @@ def test_find_by_prefix(results):
     store.write(
         store.session_file("local", "s1"), [record(), record(id="0123ffffffff", time="2026-01-02T00:00:00.000Z")]
     )
-    assert store.find("01234")["id"] == "0123456789ab"
-    assert store.find("last")["id"] == "0123ffffffff"
+    assert query.find("01234").id == "0123456789ab"
+    assert query.find("last").id == "0123ffffffff"
     with pytest.raises(PlumbError, match="begins 2 ids"):
-        store.find("0123")
+        query.find("0123")
     with pytest.raises(PlumbError, match="no record 'ab'"):
-        store.find("ab")
+        query.find("ab")
 
 
 def test_results_folder_is_taken_from_the_environment(results):

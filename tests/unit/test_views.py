@@ -2,9 +2,11 @@
 
 import copy
 
+import pytest
 from samples import launch, record
 
 from plumbline import units
+from plumbline.records.model import convert
 from plumbline.views import diff, show, summary
 from plumbline.views.table import sparkline
 
@@ -12,7 +14,7 @@ from plumbline.views.table import sparkline
 def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
     item = record()
     item["figures"][0]["limit"] = {"value": 51200.0, "unit": "MB/s", "method": "facts", "percent": 19.73}
-    header, _, row = summary.lines([item]).splitlines()
+    header, _, row = summary.lines([convert(item)]).splitlines()
     for word in (
         "0123456789ab",
         "stream_threads",
@@ -31,20 +33,32 @@ def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
 
 def test_an_unverified_record_says_why():
     item = record(verified=False, verdict="invalid", figures=[], reasons=["launch 0: rank 1 on node1 left no witness"])
-    row = summary.lines([item]).splitlines()[2]
+    row = summary.lines([convert(item)]).splitlines()[2]
     assert "NO" in row
     assert "invalid: launch 0: rank 1 on node1 left no witness" in row
 
 
+@pytest.mark.parametrize("state", ["interrupted", "running"])
+def test_a_record_cut_short_is_invalid_wherever_it_is_shown(state):
+    cut = convert(record(state=state, launches=[launch(0, 10100.0)]))
+    for item in (cut, cut.row()):
+        header, _, row = summary.lines([item]).splitlines()
+        assert row.endswith(f"  invalid: it is {state}, not complete")
+        assert row[header.index("state") :].startswith(f"{state} ")
+        assert summary.closing([item]).endswith("1 invalid")
+        assert not item.is_valid
+    assert show.text(cut).splitlines()[-1] == f"verified, invalid: it is {state}, not complete"
+
+
 def test_closing_counts_everything():
     bad = record(verified=False, verdict="invalid", figures=[], launches=[launch(0, 1.0, disturbed=True)])
-    assert summary.closing([record(), bad]) == (
+    assert summary.closing([convert(record()), convert(bad).row()]) == (
         "2 variants, 1 verified, 4 launches (1 disturbed), 1 invalid, 1 unreferenced"
     )
 
 
 def test_show_ends_with_the_verdict_and_names_how_to_repeat():
-    text = show.text(record())
+    text = show.text(convert(record()))
     assert text.splitlines()[-1] == "verified, unreferenced"
     assert "plumb reproduce 0123456789ab" in text
     assert "no limit known" in text
@@ -55,33 +69,33 @@ def test_show_marks_launches_that_were_measured_again():
     item = record()
     item["launches"][1] |= {"superseded": True, "disturbed": True}
     item["launches"][1]["disturbance"] = {"disturbed": True, "causes": ["steal 5 %"], "figures": {}}
-    marked = [line for line in show.text(item).splitlines() if "superseded" in line]
+    marked = [line for line in show.text(convert(item)).splitlines() if "superseded" in line]
     assert len(marked) == 1
     assert marked[0].endswith("superseded: measured again; disturbed: steal 5 %")
-    assert "superseded" not in show.text(record())
+    assert "superseded" not in show.text(convert(record()))
 
 
 def test_show_says_that_an_optional_figure_is_not_reported():
     item = record()
     cycles = {"name": "cycles", "metric": "cycles", "where": {}, "optional": True}
     item["variant"] = {**item["variant"], "figures": [*item["variant"]["figures"], cycles]}
-    (line,) = [line for line in show.text(item).splitlines() if line.startswith("cycles")]
+    (line,) = [line for line in show.text(convert(item)).splitlines() if line.startswith("cycles")]
     assert "not reported here" in line
     item["figures"].append({**item["figures"][0], "name": "cycles"})
-    assert "not reported here" not in show.text(item)
+    assert "not reported here" not in show.text(convert(item))
 
 
 def test_diff_finds_circumstances_and_ignores_ids_and_load():
     other = copy.deepcopy(record(id="f" * 12, time="2026-02-02T00:00:00.000Z"))
     other["host"]["load"] = [9.0, 9.0, 9.0]
-    assert diff.differences(record(), other) == []
+    assert diff.differences(convert(record()), convert(other)) == []
     other["host"]["governor"] = "powersave"
     other["stack"]["mpi"]["version"] = "5.0.8"
-    assert diff.differences(record(), other) == [
+    assert diff.differences(convert(record()), convert(other)) == [
         ("stack.mpi.version", "5.0.11", "5.0.8"),
         ("host.governor", "performance", "powersave"),
     ]
-    assert "1.000" in diff.text(record(), other)
+    assert "1.000" in diff.text(convert(record()), convert(other))
 
 
 def test_sparkline():

@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import processes
 import pytest
 from witness_helper import compile_c, cpus, rank_plan, start
 
@@ -86,7 +86,7 @@ def hang(tmp_path, way):
     program = compile_c(tmp_path, MAIN, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", "-pthread", name="main")
     process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [program, way])
     assert process.stdout.readline() == "ready\n"
-    time.sleep(0.2)  # into the call
+    processes.wait_asleep(process.pid, threads=2 if "thread" in way else 1)  # in the call
     return process
 
 
@@ -111,11 +111,22 @@ def test_asked_and_then_ended_is_one_answer(tmp_path):
 
 def test_a_process_without_a_witness_is_described_and_lives(tmp_path):
     with subprocess.Popen(["sleep", "60"]) as process:
-        time.sleep(0.1)
+        processes.wait_asleep(process.pid)
         (line,) = waiting.ask([process.pid, 2**22 - 1], tmp_path)
         assert process.poll() is None
         process.kill()
     assert line.startswith(f"pid {process.pid} sleep: sleeping")
+
+
+@pytest.mark.parametrize(
+    "variables", [{"PALS_RANKID": "5"}, {"FLUX_TASK_RANK": "5"}, {"PMI_RANK": "5", "PMIX_RANK": "0"}]
+)
+def test_the_rank_of_a_process_is_known_from_every_launcher(tmp_path, variables):
+    with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}) as process:
+        processes.wait_asleep(process.pid)
+        (line,) = waiting.ask([process.pid], tmp_path)
+        process.kill()
+    assert line.startswith(f"pid {process.pid} sleep (rank 5): ")
 
 
 def test_a_fork_of_a_rank_does_not_answer_in_its_name(tmp_path):
@@ -123,8 +134,9 @@ def test_a_fork_of_a_rank_does_not_answer_in_its_name(tmp_path):
     process = start(tmp_path / "w", rank_plan([[cpus(1)[0]]]), [os.path.realpath(sys.executable), "-c", code])
     child = int(process.stdout.readline())
     try:
+        processes.wait_asleep(child)
         os.kill(child, waiting.ASK)
-        time.sleep(0.3)
+        processes.wait_asleep(child)
         assert list((tmp_path / "w").glob("*.waiting")) == []
         assert Path(f"/proc/{child}").exists()
         waiting.ask([process.pid, child], tmp_path)

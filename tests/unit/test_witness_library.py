@@ -159,11 +159,18 @@ static void *call_exit(void *unused) {
     (void)unused;
     exit(5);
 }
+static int main_is_gone(void) { /* a zombie until its threads have ended */
+    char text[256] = "";
+    FILE *file = fopen("/proc/self/stat", "r");
+    if (fgets(text, sizeof text, file) == NULL) exit(98);
+    fclose(file);
+    return strstr(text, ") Z ") != NULL;
+}
 static void *outlive(void *unused) {
     (void)unused;
     char *block = malloc(4 << 20);
     memset(block, 1, 4 << 20);
-    usleep(100000);
+    while (!main_is_gone()) usleep(1000);
     __asm__ volatile("" : : "r"(block) : "memory");
     exit(6);
 }
@@ -457,17 +464,18 @@ FAKE_MPI = r"""
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
-static volatile int ending;
+static volatile int ending, started;
 static pthread_t helper;
 static void *progress(void *unused) {
     (void)unused;
     pthread_setname_np(pthread_self(), "progress");
+    started = 1;
     while (!ending) usleep(1000);
     return NULL;
 }
 int MPI_Init(void) {
     int fault = pthread_create(&helper, NULL, progress, NULL);
-    usleep(20000);
+    while (fault == 0 && !started) usleep(1000);
     return fault;
 }
 int PMPI_Finalize(void) {
@@ -516,11 +524,16 @@ def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
 
 def variant(tmp_path, *definitions):
     """The library with other files in place of /proc."""
-    sources = sorted((paths.root() / "custom-kernels/witness").glob("*.c"))
+    home = paths.root() / "custom-kernels"
+    shared = home / "common"
+    sources = [
+        *(home / "witness").glob("*.c"),
+        *(shared / f"{name}.c" for name in ("json", "procfile", "rank_variables")),
+    ]
     output = tmp_path / "libvariant.so"
     flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"
     checks = "-fsanitize=undefined -static-libubsan -fno-sanitize-recover=all"
-    command = ["gcc", *flags.split(), *checks.split(), *definitions, *sources, "-o", output, "-ldl"]
+    command = ["gcc", *flags.split(), *checks.split(), *definitions, f"-I{shared}", *sources, "-o", output, "-ldl"]
     subprocess.run(command, check=True)
     return output
 

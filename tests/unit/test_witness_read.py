@@ -8,7 +8,7 @@ import json
 import pytest
 
 from plumbline import witness
-from plumbline.witness.text import counted, cpu_list
+from plumbline.witness.text import cpu_list, numbered
 
 GOOD = {
     "schema": 1,
@@ -83,5 +83,5 @@ def test_cpu_lists_are_ranges(cpus, text):
 
 
 def test_nouns_agree_with_their_number():
-    assert counted("CPU", [3]) == "CPU 3"
-    assert counted("node", [0, 1]) == "nodes 0-1"
+    assert numbered("CPU", [3]) == "CPU 3"
+    assert numbered("node", [0, 1]) == "nodes 0-1"

@@ -16,28 +16,24 @@ int main(int argc, char **argv) {
         return 1;
     }
 #pragma omp parallel for schedule(static)
-    for (long i = 0; i < bytes; i += 4096) {
+    for (long i = 0; i < bytes; i += 4096)
         block[i] = 1;
-    }
     if (argc == 4) {
         FILE *ready = fopen(argv[2], "w");
         if (ready == NULL || fclose(ready) != 0) {
             perror(argv[2]);
             return 1;
         }
-        while (access(argv[3], F_OK) != 0) {
+        while (access(argv[3], F_OK) != 0)
             usleep(10000);
-        }
         /* threads that were moved must have run since, or the kernel still names their old CPU */
 #pragma omp parallel for schedule(static)
-        for (long i = 0; i < bytes; i += 4096) {
+        for (long i = 0; i < bytes; i += 4096)
             block[i]++;
-        }
     }
     long sum = 0;
-    for (long i = 0; i < bytes; i += 4096) {
+    for (long i = 0; i < bytes; i += 4096)
         sum += block[i];
-    }
     printf("%ld\n", sum);
     return sum == 0;
 }

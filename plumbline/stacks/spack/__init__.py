@@ -17,14 +17,14 @@ from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
+from plumbline.mpi import TABLE as FAMILIES
 from plumbline.stacks import kernels, manifest, stream
-from plumbline.stacks.disk import writing
-from plumbline.stacks.lock import alone
+from plumbline.stacks.lock import locked
 from plumbline.stacks.spack import bootstrap, buildcache, environment, programs, settings, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
-#: Raised when the manifest is composed differently: it is then written anew.
+#: Increased when the manifest is composed differently: installed stacks are then made again.
 RECIPE = 2
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
@@ -49,7 +49,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     if reason is None or dry_run:
         print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
         return
-    with writing(f"stack '{label}'"), alone(label) as waited:
+    with files.writing(f"stack '{label}'", paths.stacks()), locked(label) as waited:
         reason = stale(name) if waited and not force else reason
         if reason is None:
             print(f"{label}: up to date", flush=True)
@@ -60,18 +60,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
 
 def stale(name: str) -> str | None:
     """Why the stack of environment ``name`` must be made (again); None when it is complete and of the present lock."""
-    label = stack(name)
-    if not manifest.path(label).exists():
-        return "not installed"
-    try:
-        document = manifest.load(label)
-    except PlumbError as error:
-        return error.what
-    mark = paths.stacks() / label / "lock"
-    if not mark.exists() or mark.read_text(encoding="utf-8").strip() != fingerprint(name):
-        return "the lock, the kernels or its place changed"
-    found = manifest.problems(document)
-    return found[0] if found else None
+    return manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
 
 
 def fingerprint(name: str) -> str:
@@ -87,7 +76,7 @@ def _kernel_sources() -> str:
 
 
 def _check_machine(name: str) -> None:
-    """Target and STREAM's arrays are fixed by the lock: say so before an hour of building, not after."""
+    """Refuse a lock whose target or STREAM arrays do not fit this machine before an hour of building, not after it."""
     _, node = environment.node(environment.read(name), "stream")
     target.check(node, str(environment.lock(name)))
     elements = int(node["parameters"]["stream_array_size"])
@@ -142,7 +131,7 @@ def _mark_kernels(digest: str) -> None:
 
 
 def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
-    """Spack knows the kernels by recipe, not by source: those of other sources go, so that they are built again."""
+    """Spack knows the kernels by recipe, not by source: those built from other sources are removed and built again."""
     digest, _ = environment.node(document, KERNELS)
     mark = _kernel_mark(digest)
     if mark.exists() and mark.read_text(encoding="utf-8").strip() == _kernel_sources():
@@ -169,13 +158,12 @@ def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
 
 def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, Any]:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external."""
-    package, family = settings.MPIS[name]
+    family = FAMILIES[name]
+    package = settings.MPIS[name].package
     mpi = packages[package]
     base = _external_stack(mpi)
     prefix = Path(base["prefix"]) if base else mpi.prefix
-    variables = dict(base["environment"]) if base else {}
-    if not base and family == "intelmpi":
-        variables["I_MPI_ROOT"] = str(next(iter(sorted(mpi.prefix.glob("mpi/*"))), mpi.prefix))
+    variables = dict(base["environment"]) if base else family.home_variables(mpi.prefix)
     merged = {**os.environ, **manifest.environment({"environment": variables}, os.environ)}
     benchmarks = programs.benchmarks(packages, merged, prefix)
     for entry in benchmarks.values():
@@ -185,7 +173,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
         "schema": 1,
         "name": label,
         "provider": "spack",
-        "mpi": {"family": family, "version": mpi.version, "abi": "openmpi" if family == "openmpi" else "mpich"},
+        "mpi": {"family": family.name, "version": mpi.version, "abi": family.abi},
         "compiler": programs.compiler(packages),
         "launcher": base["launcher"] if base else programs.launcher(family, mpi.version, mpi.prefix),
         "prefix": str(prefix),
@@ -211,7 +199,7 @@ def lock(name: str, *, check: bool = False) -> bool:
             f"no Spack environment '{name}'", "plumb stack lock", f"one of: {', '.join(settings.ENVIRONMENTS)}"
         )
     label = stack(name)
-    with writing(f"the lock of '{name}'"), alone(label):
+    with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
         base = bootstrap.prepare()
         place = environment.workplace(name, locked=False)
         Spack(base, place, label).run("concretize", "--force", "--fresh")

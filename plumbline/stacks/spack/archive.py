@@ -1,48 +1,30 @@
-"""The Spack part of the archive for a machine without network (:mod:`plumbline.stacks.pack`), and its unpacking there.
+"""The part ``spack/`` of the archive for a machine without network (:mod:`plumbline.stacks.archive`).
 
-Inside: ``SHA256SUMS`` over every other member, ``git/*.git`` (Spack and its packages, one commit each), ``wheels/``
-(the solver), ``mirror/`` (sources of every package in the lock), ``buildcache/`` (what is installed here) and
-``index/`` (Spack's index of its packages, which takes a minute to make). A list inside the archive shows damage;
-against a changed archive with a changed list the archive's own SHA-256 is given to ``--sha256``.
+Inside: ``git/*.git`` (Spack and its packages, one commit each), ``mirror/`` (sources of every package in the lock),
+``buildcache/`` (what is installed here) and ``index/`` (Spack's index of its packages, which takes a minute to make).
+The solver's packages are among the archive's ``wheels/``.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import tempfile
 from pathlib import Path
 
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, tarball
-from plumbline.stacks.disk import writing
-from plumbline.stacks.lock import alone
+from plumbline.stacks import fetch
 from plumbline.stacks.spack import bootstrap, environment, programs, settings
-from plumbline.stacks.spack.bootstrap import AIRGAP, INDEX, OWNER, Base, prepare
+from plumbline.stacks.spack.bootstrap import INDEX, OWNER, Base, prepare
 from plumbline.stacks.spack.runner import Spack
 
 
-def pack(names: list[str], target: Path) -> str:
-    """Write the archive of the environments ``names`` to ``target``; its SHA-256."""
-    with writing("the archive"):
-        return _pack(names, target)
-
-
-def _pack(names: list[str], target: Path) -> str:
+def fill(names: list[str], folder: Path) -> None:
+    """Put into ``folder`` what installs the environments ``names`` without network."""
     base = prepare()
-    with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=settings.home()) as scratch:
-        folder = Path(scratch)
-        _repositories(base, folder / "git")
-        print(f"{OWNER}: wheels of the solver", flush=True)
-        wheels = ["download", "--only-binary", ":all:", "--dest", str(folder / "wheels")]
-        given = os.environ.get("PLUMB_SPACK_WHEELS")
-        source = ["--no-index", "--find-links", given] if given else []
-        fetch.pip([*wheels, *source], str(settings.requirements().with_suffix("")), OWNER)
-        for name in names:
-            _environment(base, name, folder)
-        _index(Spack(base, environment.workplace(names[0]), f"spack-{names[0]}"), folder / INDEX)
-        return tarball.write(folder, target)
+    _repositories(base, folder / "git")
+    for name in names:
+        _environment(base, name, folder)
+    _index(Spack(base, environment.workplace(names[0]), f"spack-{names[0]}"), folder / INDEX)
 
 
 def _repositories(base: Base, folder: Path) -> None:
@@ -85,20 +67,3 @@ def _index(spack: Spack, folder: Path) -> None:
         copy = folder / file.relative_to(bootstrap.cache())
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
-
-
-def unpack(source: Path, digest: str | None = None) -> None:
-    """Check the archive and put it in place below ``stacks/spack``; from then on Spack takes everything from it."""
-    with writing("what the archive holds"), alone(OWNER):
-        place = settings.home() / AIRGAP
-        place.parent.mkdir(parents=True, exist_ok=True)
-        fresh = place.with_name(f".{AIRGAP}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        try:
-            tarball.unpack(source, fresh, digest)
-            (fresh / "complete").write_text(f"{source.name}\n", encoding="utf-8")
-            shutil.rmtree(place, ignore_errors=True)
-            fresh.rename(place)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
-    print(f"{OWNER}: {source.name} is whole and unpacked", flush=True)

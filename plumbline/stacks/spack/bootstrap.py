@@ -19,14 +19,12 @@ import yaml
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch
-from plumbline.stacks.lock import alone
+from plumbline.stacks import archive, fetch
+from plumbline.stacks.lock import locked
 from plumbline.stacks.spack import settings
 
 OWNER = "spack"
-#: The folder that an unpacked archive leaves (:mod:`plumbline.stacks.spack.archive`); then no network is used.
-AIRGAP = "airgap"
-#: In it, Spack's index of the packages.
+#: In an archive, Spack's index of the packages.
 INDEX = "index"
 _GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
 
@@ -42,7 +40,7 @@ class Base:
 
 def prepare() -> Base:
     """Make what is missing and check the rest; another process doing the same is waited for."""
-    with alone(OWNER):
+    with locked(OWNER):
         settings.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
         _configure(base)
@@ -50,9 +48,9 @@ def prepare() -> Base:
 
 
 def airgap() -> Path | None:
-    """The unpacked archive, if there is one."""
-    place = (settings.home() / AIRGAP).resolve()
-    return place if (place / "complete").exists() else None
+    """What an unpacked archive has for Spack, if there is such a one; then no network is used."""
+    place = (archive.place() / archive.SPACK).resolve()
+    return place if place.exists() else None
 
 
 def cache() -> Path:
@@ -65,9 +63,8 @@ def index_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*/builtin-*-index.json"))
 
 
-def _index() -> None:
-    """Take the archive's index of the packages. Spack holds it for valid because it is younger than their files."""
-    source = settings.home() / AIRGAP / INDEX
+def _index(source: Path) -> None:
+    """Take the index of the packages in ``source``. Spack takes it for valid because it is newer than their files."""
     for file in index_files(source):
         files.replace(cache() / file.relative_to(source), file.read_text(encoding="utf-8"))
 
@@ -93,7 +90,7 @@ def _source(part: str) -> Path:
 
 
 def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
-    """A shallow clone at the pinned tag, in place only when it is whole and of the pinned commit."""
+    """A shallow clone at the pinned tag, put in place only when it is complete and of the pinned commit."""
     local = airgap()
     url = f"file://{local}/git/{part}.git" if local else pinned["git"]
     print(f"{OWNER}: cloning {part} {pinned['tag']}", flush=True)
@@ -107,11 +104,11 @@ def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
         raise PlumbError(
             f"tag {pinned['tag']} of {part} is commit {found[:12]}, not {pinned['commit'][:12]}",
             url,
-            "the tag was moved: do not use it",
+            "the tag was moved: do not use this source",
         )
     fresh.rename(place)
     if local and part == "packages":
-        _index()
+        _index(local / INDEX)
 
 
 def _git(place: Path, *arguments: str) -> str:
@@ -134,11 +131,9 @@ def _solver() -> Path:
     if not mark.exists() or mark.read_text(encoding="utf-8").strip() != wanted:
         print(f"{OWNER}: installing the solver, clingo {settings.versions()['clingo']}", flush=True)
         shutil.rmtree(place, ignore_errors=True)
-        complaint = "cannot make a virtual environment"
-        fetch.call([sys.executable, "-m", "venv", "--without-pip", str(place)], complaint, OWNER)
-        wheels = os.environ.get("PLUMB_SPACK_WHEELS") or (f"{airgap()}/wheels" if airgap() else None)
-        source = ["--no-index", "--find-links", wheels] if wheels else []
-        arguments = ["--python", str(place / "bin" / "python"), "install", "--only-binary", ":all:", *source]
+        fetch.venv(place, OWNER)
+        arguments = ["--python", str(place / "bin" / "python"), "install", "--only-binary", ":all:"]
+        arguments += settings.wheel_options()
         fetch.pip(arguments, str(lock.with_suffix("")), OWNER)
         files.replace(mark, wanted + "\n")
     return place / "bin" / "python"

@@ -13,14 +13,14 @@ from typing import Any
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.stacks import tarball
+from plumbline.stacks import archive
 from plumbline.stacks.spack import bootstrap
 
 _MANIFESTS = Path("v3", "manifests", "spec")
 
 
 def check(document: dict[str, Any]) -> None:
-    """Raise :class:`PlumbError` naming the first file of a buildcache that is not what it was, of those in the lock."""
+    """Raise :class:`PlumbError` naming the first changed file of a buildcache, of those in the lock."""
     for folder in bootstrap.buildcaches():
         for digest, node in document["concrete_specs"].items():
             file = folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
@@ -45,8 +45,8 @@ def _listed(file: Path) -> str | None:
     place = bootstrap.airgap()
     if place is None or not file.is_relative_to(place):
         return None
-    lines = (line.partition("  ") for line in (place / tarball.SUMS).read_text(encoding="utf-8").splitlines())
-    return next((digest for digest, _, name in lines if name == str(file.relative_to(place))), "not listed")
+    listed = archive.sums((place.parent / archive.SUMS).read_text(encoding="utf-8"))
+    return listed.get(str(file.relative_to(place.parent)), "not listed")
 
 
 def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:

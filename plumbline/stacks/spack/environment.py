@@ -1,4 +1,4 @@
-"""Environments and their locks: which files describe one, whether its lock is whole, and the folder Spack works in."""
+"""Environments and their locks: which files describe one, whether its lock is complete, and Spack's work folder."""
 
 from __future__ import annotations
 
@@ -95,4 +95,4 @@ def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
     for digest, element in document["concrete_specs"].items():
         if element["name"] == package:
             return digest, element
-    raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock makes it anew")
+    raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock writes a new one")

@@ -10,17 +10,9 @@ import yaml
 
 from plumbline import files
 from plumbline.errors import PlumbError
+from plumbline.mpi import TABLE
 from plumbline.stacks import manifest
 from plumbline.stacks.spack import settings
-
-#: MPI family -> Spack's package and how an external of it is described.
-_SPECS = {
-    "openmpi": ("openmpi", "openmpi@{version}~fortran"),
-    "mpich": ("mpich", "mpich@{version}~fortran"),
-    "mvapich": ("mvapich", "mvapich@{version}"),
-    # Without environment variables of a full oneAPI installation, with wrappers called mpicc and mpicxx.
-    "intelmpi": ("intel-oneapi-mpi", "intel-oneapi-mpi@{version}+generic-names~envmods"),
-}
 
 
 def write(names: list[str], site: str) -> Path:
@@ -47,13 +39,13 @@ def write(names: list[str], site: str) -> Path:
 def describe(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack manifest."""
     mpi = document["mpi"]
-    package, spec = _SPECS[mpi["family"]]
+    package, spec = settings.MPIS[mpi["family"]]
     prefix = Path(document["prefix"])
-    if not any((prefix / "bin" / wrapper).exists() for wrapper in ("mpicc", "mpigcc")):
+    if not any((prefix / "bin" / wrapper).exists() for wrapper in TABLE[mpi["family"]].compiler_wrappers):
         raise PlumbError(
             f"stack '{document['name']}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external"
         )
-    if mpi["family"] == "intelmpi":
+    if package == settings.ONEAPI:
         prefix = _oneapi(document, prefix)
     external: dict[str, Any] = {"spec": spec.format(version=mpi["version"]), "prefix": str(prefix)}
     if document["modules"]:

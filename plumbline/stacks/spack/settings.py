@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, NamedTuple
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
 
 DEFAULT_SITE = "debian12-x86_64_v3"
-#: Environment -> MPI package of Spack and the family that manifests call it.
+ONEAPI = "intel-oneapi-mpi"
+
+
+class MpiPackage(NamedTuple):
+    """Spack's package of an MPI family, and the spec of an installation that is there already."""
+
+    package: str
+    external: str
+
+
+#: environment, called like the MPI family -> package
 MPIS = {
-    "openmpi": ("openmpi", "openmpi"),
-    "mpich": ("mpich", "mpich"),
-    "mvapich": ("mvapich", "mvapich"),
-    "intelmpi": ("intel-oneapi-mpi", "intelmpi"),
+    "openmpi": MpiPackage("openmpi", "openmpi@{version}~fortran"),
+    "mpich": MpiPackage("mpich", "mpich@{version}~fortran"),
+    "mvapich": MpiPackage("mvapich", "mvapich@{version}"),
+    # Without environment variables of a full oneAPI installation, with wrappers called mpicc and mpicxx.
+    "intelmpi": MpiPackage(ONEAPI, ONEAPI + "@{version}+generic-names~envmods"),
 }
 ENVIRONMENTS = (*MPIS, "tools")
 
@@ -37,6 +46,12 @@ def requirements() -> Path:
     return folder() / "requirements.txt"
 
 
+def wheel_options() -> list[str]:
+    """Options that make pip take the solver's packages from the folder ``PLUMB_SPACK_WHEELS``, if that is set."""
+    given = os.environ.get("PLUMB_SPACK_WHEELS")
+    return ["--no-index", "--find-links", given] if given else []
+
+
 def site() -> Path:
     """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site."""
     name = os.environ.get("PLUMB_SPACK_SITE") or DEFAULT_SITE
@@ -52,9 +67,6 @@ def site() -> Path:
 def versions() -> dict[str, Any]:
     """``spack-env/versions.yaml``, valid by its schema."""
     file = folder() / "versions.yaml"
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise PlumbError(f"cannot read the versions of Spack: {error}", str(file), "restore it from git") from None
+    document = schemas.read_yaml(file, "the list of Spack's versions", "restore it from git")
     schemas.check("spack-versions", document, str(file))
-    return dict(document)
+    return document

@@ -77,14 +77,21 @@ def os_release() -> dict[str, str]:
     return found
 
 
+def unsuited(what: str) -> str | None:
+    """Why no Debian can be made for ``what`` here, in one line, or None."""
+    if os.geteuid() != 0:
+        return f"{what} needs root"
+    if not sys.platform.startswith("linux") or not shutil.which("apt-get"):
+        return f"{what} needs Debian (apt-get is not here)"
+    if os_release().get("ID") != "debian":
+        return f"{what} needs Debian, this is {os_release().get('PRETTY_NAME', 'another system')}"
+    return None
+
+
 def obstacle() -> str | None:
     """Why no bed can be raised here, in one line, or None. `provide` installs what packages are missing."""
-    if os.geteuid() != 0:
-        return "the bed needs root"
-    if not sys.platform.startswith("linux") or not shutil.which("apt-get"):
-        return "the bed needs Debian (apt-get is not here)"
-    if os_release().get("ID") != "debian":
-        return f"the bed needs Debian, this is {os_release().get('PRETTY_NAME', 'another system')}"
+    if problem := unsuited("the bed"):
+        return problem
     filesystems = Path("/proc/filesystems").read_text(encoding="utf-8").split()
     if "overlay" not in filesystems and run(["modprobe", "overlay"], check=False).returncode != 0:
         return "the bed needs overlayfs, which this kernel does not have"

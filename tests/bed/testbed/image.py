@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from testbed import registry
@@ -20,9 +21,11 @@ SLURM = (
     "slurm-wlm slurm-client munge libpmi2-0 libpmix2 libfabric1 python3-venv python3-pip gcc g++ libc6-dev make cmake"
     " git pkg-config libhwloc-dev libnuma-dev hwloc-nox numactl pciutils ethtool rsync bzip2 xz-utils patch unzip"
 )
-FLAVORS = {"fresh": FRESH, "slurm": f"{FRESH} {SLURM}"}
+#: of `make bare`: what gets a checkout and begins its set-up
+BARE = "git make ca-certificates"
+FLAVORS = {"fresh": FRESH, "slurm": f"{FRESH} {SLURM}", "bare": BARE}
 
-#: done in the image, where "$1" is its root
+#: done in the images of hosts, where "$1" is the root
 HOOKS = (
     'rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/munge/munge.key "$1"/etc/hostname',
     ': > "$1"/etc/machine-id; : > "$1"/etc/resolv.conf; rm -rf "$1"/etc/apt/sources.list*',
@@ -40,9 +43,14 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline" / "bed"
 
 
+def hooks(flavor: str) -> Sequence[str]:
+    """What is done in an image once its packages are there."""
+    return () if flavor == "bare" else HOOKS
+
+
 def key(flavor: str, suite: str) -> str:
     """Name of an image: anything that changes what is in it changes the name. Raises KeyError for an unknown flavor."""
-    content = "\n".join([suite, *sorted(set(FLAVORS[flavor].split())), *HOOKS])
+    content = "\n".join([suite, *sorted(set(FLAVORS[flavor].split())), *hooks(flavor)])
     return f"{flavor}-{suite}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
@@ -71,7 +79,7 @@ def unpacked(flavor: str) -> Path:
                 "--variant=minbase",
                 f"--include={','.join(sorted(set(FLAVORS[flavor].split())))}",
                 "--aptopt=APT::Install-Recommends false",
-                *[f"--customize-hook={hook}" for hook in HOOKS],
+                *[f"--customize-hook={hook}" for hook in hooks(flavor)],
                 suite,
                 archive,
                 *sources,

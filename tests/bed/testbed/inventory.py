@@ -51,6 +51,7 @@ def site(settings: Settings) -> str:
         **connection(),
         "plumb_root": "/shared/plumbline",
         "plumb_site": "bed",
+        "plumb_keep": str(state()),
         "plumb_partitions": [partition],
         "plumb_stacks": ["openmpi", "mpich", "intelmpi"],
         "plumb_onboard_full": True,

@@ -103,9 +103,14 @@ def every() -> list[Node]:
     return Settings(nodes=MOST_NODES).hosts()
 
 
+def build() -> Path:
+    """Folder of all that is made here: build of this checkout."""
+    return Path(os.environ.get("PLUMB_BUILD") or ROOT / "build").resolve()
+
+
 def state() -> Path:
-    """Folder of the bed's files: build/bed of this checkout."""
-    return Path(os.environ.get("PLUMB_BUILD") or ROOT / "build").resolve() / "bed"
+    """Folder of the bed's files."""
+    return build() / "bed"
 
 
 def shared() -> Path:

@@ -124,6 +124,7 @@ def boot(node: Node, settings: Settings, lower: Path) -> None:
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
+            env={"PATH": os.environ["PATH"]},  # nothing in a node tells who raised it
             start_new_session=True,
             preexec_fn=lambda: cgroups.join(groups),
         )

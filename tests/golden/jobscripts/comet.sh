@@ -8,5 +8,4 @@
 #SBATCH --time=0:4:0
 #SBATCH --exclusive
 #SBATCH --no-requeue
-export PLUMB_ROOT=ROOT
-ROOT/.venv/bin/plumb launch variant.json --records records.jsonl
+ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE

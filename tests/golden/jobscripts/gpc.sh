@@ -1,3 +1,2 @@
 #!/bin/bash
-export PLUMB_ROOT=ROOT
-ROOT/.venv/bin/plumb launch variant.json --records records.jsonl
+ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE

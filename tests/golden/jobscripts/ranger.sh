@@ -8,5 +8,4 @@
 #$ -q development
 #$ -pe 1way 32
 #$ -A TACCacct
-export PLUMB_ROOT=ROOT
-ROOT/.venv/bin/plumb launch variant.json --records records.jsonl
+ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE

@@ -4,13 +4,13 @@ set -euo pipefail
 root=$1
 [ -e "$root" ] || { echo gone && exit 0; }
 if [ "$root" -ef "$HOME" ] || [ "$root" -ef / ] || [ ! -f "$root/.git/plumbline" ] || [ -L "$root" ]; then
-    echo "plumb: $root was not made by onboarding (there is no .git/plumbline in it): remove it by hand if it is to go"
+    echo "plumb: $root was not made by onboarding (there is no .git/plumbline in it): remove it yourself if it is no longer needed"
     exit 1
 fi
 # a home that somebody has inside, or anybody's
 while IFS=: read -r _ _ _ _ _ home _; do
     case "$home/" in "$root"/*)
-        echo "plumb: $home is a home, in $root: remove the folder by hand if it is to go"
+        echo "plumb: $home is a home, in $root: remove the folder yourself if it is no longer needed"
         exit 1
         ;;
     esac

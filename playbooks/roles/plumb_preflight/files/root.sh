@@ -18,4 +18,4 @@ if [ -n "$(find "$root" -mindepth 1 -maxdepth 1 ! -name '.plumb-probe.*' -print 
     [ ! -e "$root/.git/plumbline" ] && [ ! -e "$root/playbooks/onboard.yml" ]; then
     stop "$root holds other files than a checkout of Plumbline: name another plumb_root"
 fi
-[ -w "$root" ] || stop "$(id -un) may not write $root: mend its permissions, or name another plumb_root"
+[ -w "$root" ] || stop "$(id -un) may not write $root: fix its permissions, or name another plumb_root"

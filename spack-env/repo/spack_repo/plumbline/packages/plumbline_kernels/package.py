@@ -7,8 +7,8 @@ from spack_repo.builtin.build_systems.cmake import CMakePackage
 
 from spack.package import *
 
-#: custom-kernels/ beside spack-env/; PLUMB_ROOT names another checkout.
-SOURCES = Path(os.environ.get("PLUMB_ROOT") or Path(__file__).resolve().parents[6]) / "custom-kernels"
+#: custom-kernels/ beside spack-env/
+SOURCES = Path(__file__).resolve().parents[6] / "custom-kernels"
 
 
 class PlumblineKernels(CMakePackage):

@@ -1,0 +1,27 @@
+/* Memory policies: from a name and a rank's CPUs to NUMA nodes. */
+#ifndef PLUMB_MEMORY_POLICY_H
+#define PLUMB_MEMORY_POLICY_H
+
+#include "cputable.h"
+
+enum memory_kind { MEMORY_LOCAL, MEMORY_INTERLEAVE, MEMORY_NODE, MEMORY_REMOTE, MEMORY_FIRSTTOUCH };
+
+struct memory {
+    const char *name; /* as given */
+    enum memory_kind kind;
+    unsigned node; /* OS index, for node:N */
+};
+
+enum policy { POLICY_NONE, POLICY_BIND, POLICY_INTERLEAVE };
+
+/* Read a memory policy. Fails on an unknown one with the list of all. */
+struct memory parse_memory(const char *name);
+
+/* Set `nodes` to the OS indices of the NUMA nodes for a rank on `cpus` and return the policy; without one the
+ * set is empty. `remote` is, of the nodes that `local` would not use, the one with the largest
+ * sum of distances from the rank's own nodes, the lowest OS index among equals. Fails if the machine has no
+ * such node. */
+enum policy place_memory(const struct memory *memory, const struct machine *machine,
+                         const struct cpu_table *table, hwloc_const_bitmap_t cpus, hwloc_bitmap_t nodes);
+
+#endif

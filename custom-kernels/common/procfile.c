@@ -1,0 +1,85 @@
+#include "procfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static ssize_t read_some(int fd, char *buffer, size_t size) {
+    ssize_t got;
+    do {
+        got = read(fd, buffer, size);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+bool lines_open(struct line_reader *reader, const char *path) {
+    reader->at = 0;
+    reader->end = 0;
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC);
+    return reader->fd >= 0;
+}
+
+void lines_close(struct line_reader *reader) {
+    close(reader->fd);
+}
+
+/* Moves what is left to the front and reads more behind it; false at the end of the file. */
+static bool refill(struct line_reader *reader) {
+    size_t left = reader->end - reader->at;
+    memmove(reader->buffer, reader->buffer + reader->at, left);
+    reader->at = 0;
+    reader->end = left;
+    ssize_t got = read_some(reader->fd, reader->buffer + left, LINE_BYTES - 1 - left);
+    if (got <= 0)
+        return false;
+    reader->end += (size_t)got;
+    return true;
+}
+
+static char *take(struct line_reader *reader, size_t length, size_t skip) {
+    char *line = reader->buffer + reader->at;
+    line[length] = '\0';
+    reader->at += length + skip;
+    return line;
+}
+
+char *lines_next(struct line_reader *reader) {
+    for (;;) {
+        size_t left = reader->end - reader->at;
+        char *newline = memchr(reader->buffer + reader->at, '\n', left);
+        if (newline != NULL)
+            return take(reader, (size_t)(newline - (reader->buffer + reader->at)), 1);
+        if (left == LINE_BYTES - 1)
+            return take(reader, left, 0);
+        if (!refill(reader)) {
+            left = reader->end - reader->at;
+            return left > 0 ? take(reader, left, 0) : NULL;
+        }
+    }
+}
+
+bool read_text(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    size_t used = 0;
+    ssize_t got;
+    while (used + 1 < size && (got = read_some(fd, text + used, size - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    close(fd);
+    return true;
+}
+
+size_t number_behind(const char *path, const char *label) {
+    char text[8192], *end;
+    const char *found = read_text(path, text, sizeof text) ? strstr(text, label) : NULL;
+    if (!found)
+        return SIZE_MAX;
+    found += strlen(label);
+    size_t number = strtoul(found, &end, 10);
+    return end == found ? SIZE_MAX : number;
+}

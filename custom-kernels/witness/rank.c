@@ -1,0 +1,22 @@
+/* Which rank of how many is this? */
+#include "rank_variables.h"
+#include "witness.h"
+
+static long rank, local_rank, size;
+
+/* Read at the start: MPI libraries and programs may clear the environment. */
+void rank_start(void) {
+    rank = told_by_launcher(RANK);
+    local_rank = told_by_launcher(LOCAL_RANK);
+    size = told_by_launcher(SIZE);
+}
+
+long rank_number(void) {
+    return rank;
+}
+
+void rank_write(struct json *out) {
+    json_int(out, "rank", rank);
+    json_int(out, "local_rank", local_rank);
+    json_int(out, "size", size);
+}

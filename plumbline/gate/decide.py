@@ -1,0 +1,202 @@
+"""From series of pairs to verdicts, each with its ratio, interval and reason, and to the verdict of a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from plumbline.errors import PlumbError
+from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
+from plumbline.statistics import sequential
+from plumbline.statistics.arrays import Floats, Ints
+from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.units import percent, significant
+from plumbline.verdicts import State
+
+#: probability of any wrong FAIL among all series of a campaign
+CAMPAIGN_ERROR = 0.01
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says of one series.
+
+    ``ratio`` is candidate / baseline as measured (above 1 is slower for times, faster for rates) with its ``interval``;
+    ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used; ``rule`` is
+    the series' own, if it has one.
+    """
+
+    series: str
+    verdict: State
+    pairs: int
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    detectable: float | None = None
+    reason: str | None = None
+    rule: Rule | None = None
+
+    @property
+    def ruled_out(self) -> str | None:
+        """From where a PASS rules slowdowns out, for people: ``2.1 %``."""
+        return percent(self.detectable) if self.verdict == "PASS" and self.detectable is not None else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``plumb gate`` prints it, numbers to six digits; ``reason`` and margins only where it has its own."""
+        found: dict[str, Any] = {
+            "series": self.series,
+            "verdict": self.verdict,
+            "pairs": self.pairs,
+            "ratio": _six_digits(self.ratio),
+            "interval": None if self.interval is None else [_six_digits(end) for end in self.interval],
+            "detectable": _six_digits(self.detectable),
+        }
+        return found | ({"reason": self.reason} if self.reason else {}) | (asdict(self.rule) if self.rule else {})
+
+
+def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
+    """The verdict of each of ``series``, decided as one campaign; raises :class:`PlumbError` if there is none.
+
+    A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged. What the
+    series has beyond the pairs that decided it counts there; a FAIL that does not survive is INCONCLUSIVE.
+    """
+    if not series:
+        raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
+    twice = names_used_twice(series)
+    reasons = [["more than one series has this name"] * (item.name in twice) + faults(item) for item in series]
+    good = [position for position, found in enumerate(reasons) if not found]
+    verdicts = {
+        position: Verdict(
+            item.name,
+            "INVALID",
+            min(len(item.baseline), len(item.candidate)),
+            reason="; ".join(found),
+            rule=item.rule,
+        )
+        for position, (item, found) in enumerate(zip(series, reasons, strict=True))
+        if found
+    }
+    if good:
+        found = _decide([series[position] for position in good], rule)
+        verdicts |= dict(zip(good, found, strict=True))
+    return [verdicts[position] for position in range(len(series))]
+
+
+def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
+    """How ``series``, none of which has a fault but too few pairs, stand; each by its own rule if it has one."""
+    rules = [item.judged_by(rule) for item in series]
+    counts = np.array([min(len(item.baseline), CAP) for item in series], dtype=np.int64)
+    logs = np.zeros((len(series), CAP), dtype=np.int64)
+    for row, item in enumerate(series):
+        baseline = np.asarray(item.baseline[:CAP], dtype=np.float64)
+        candidate = np.asarray(item.candidate[:CAP], dtype=np.float64)
+        logs[row, : counts[row]] = log_ratios(baseline, candidate, item.better)
+    hidden = np.array([blur(item) for item in series], dtype=np.int64)
+    state, pairs = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
+    p = np.ones(len(series))
+    for one in dict.fromkeys(rules):
+        rows = np.array([row for row, its in enumerate(rules) if its == one])
+        found = sequential.decisions(logs[rows], counts[rows], one, hidden[rows])
+        state[rows], pairs[rows] = found.state, found.pairs
+        failed = rows[found.state == sequential.FAIL]
+        p[failed] = sequential.evidence(logs[failed], counts[failed], one, hidden[failed])
+    return Standing(rules, logs, counts, hidden, state, pairs, p)
+
+
+def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
+    found = standing(series, rule)
+    failed = np.flatnonzero(found.state == sequential.FAIL)
+    survives = np.ones(len(series), dtype=bool)
+    survives[failed] = holm(found.p[failed], len(series), CAMPAIGN_ERROR)
+    return [_verdict(item, found, row, bool(survives[row])) for row, item in enumerate(series)]
+
+
+def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
+    rule, count, state, pairs = found.rules[row], int(found.counts[row]), int(found.state[row]), int(found.pairs[row])
+    hidden = int(found.blur[row])
+    used = found.logs[row : row + 1, :pairs]
+    estimates = sequential.estimate(used)
+    centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
+    slower = (
+        f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); {percent(rule.tolerance)} is tolerated"
+    )
+    verdict: State = "INCONCLUSIVE"
+    if state == sequential.PASS:
+        verdict, reason = "PASS", None
+    elif state == sequential.FAIL and survives:
+        verdict, reason = "FAIL", slower
+    elif state == sequential.FAIL:
+        reason = (
+            f"{slower}, but p = {found.p[row]:.1e} with {count} pairs is too much "
+            f"for a campaign of {len(found.rules)} series (Holm, 1 %): measure up to {CAP} pairs"
+        )
+    else:
+        reason = _undecided(estimates, used, rule, count, hidden)
+    bound = float(sequential.detectable(estimates, hidden)[0]) if verdict == "PASS" else high - centre + hidden
+    ends = ratios(item, low, high)
+    return Verdict(
+        item.name,
+        verdict,
+        pairs,
+        ratios(item, centre)[0],
+        (min(ends), max(ends)),
+        float(sequential.fraction(bound)),
+        reason,
+        item.rule,
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One element (or row) per series: what sequential looks at and what it decided.
+
+    ``logs``: log ratios in 1e-9, filled up to ``counts``; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
+    ``p``: evidence of a FAIL, 1 for anything else.
+    """
+
+    rules: list[Rule]
+    logs: Ints
+    counts: Ints
+    blur: Ints
+    state: Ints
+    pairs: Ints
+    p: Floats
+
+
+def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
+    """Candidate over baseline of log ratios in 1e-9 of ``item``."""
+    sign = 1 if item.better == "lower" else -1
+    with np.errstate(over="ignore"):
+        values = [float(np.exp(sign * float(value) / sequential.SCALE)) for value in logs]
+    largest = float(np.finfo(np.float64).max)  # JSON has no infinity
+    return tuple(min(value, largest) for value in values)
+
+
+def _undecided(estimates: sequential.Estimates, used: Ints, rule: Rule, count: int, hidden: int) -> str:
+    """Why the one series that ``estimates`` and the log ratios ``used`` are of is neither PASS nor FAIL."""
+    if hidden:
+        return f"the values hardly leave one step of their timer or printout, which is {_percent(hidden)} of them"
+    seen = f"pair noise {_percent(sequential.noise(used)[0])}"
+    if count < CAP:
+        after = next(look for look in LOOKS if look > count)
+        return f"undecided after {count} pairs, {seen}: the next look is at {after}"
+    pairs = used.shape[1]
+    visible = float(sequential.fraction(sequential.visible(estimates, rule, pairs, hidden)[0]))
+    if visible > rule.must_detect:
+        return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
+    return (
+        f"the slowdown lies between {_percent(estimates.low[0])} and {_percent(estimates.high[0])}, {seen}: neither "
+        f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain with {pairs} pairs"
+    )
+
+
+def _percent(log: float) -> str:
+    """A log ratio in 1e-9 for people."""
+    return percent(float(sequential.fraction(log)))
+
+
+def _six_digits(value: float | None) -> float | None:
+    return None if value is None else significant(value, 6)

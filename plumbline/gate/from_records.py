@@ -1,0 +1,158 @@
+"""Pairs from the records of one session: two for each variant, its baseline and its candidate.
+
+``plumb launch BASELINE.json CANDIDATE.json`` and the live gate write them. A pair is the launch of each record with the
+same index: they were started one after the other, in random order. What is not verified, not of one session or not
+alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after it
+was checked that exactly those were that its rule says (:mod:`plumbline.gate.remeasure`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from plumbline.errors import PlumbError
+from plumbline.gate import remeasure
+from plumbline.gate.pairs import Pairs
+from plumbline.records import store
+from plumbline.records.model import Launch, Record, WantedFigure
+from plumbline.statistics.resolution import step_of
+from plumbline.statistics.sequential import Rule
+from plumbline.units import Better
+
+
+def read(file: Path, baseline: str | None = None) -> list[Pairs]:
+    """The series of the records of ``file``: of each two, the first is the baseline.
+
+    If there are two only, ``baseline`` may say by the beginning of its id which one it is. Raises :class:`PlumbError`
+    for a damaged file and for records that do not come in twos.
+    """
+    records: list[Record] = []
+    for item in store.read(file):
+        if isinstance(item, store.Damage):
+            where = f"{item.file}:{item.line}" if item.line else str(item.file)
+            raise PlumbError(f"damaged record: {item.reason}", where, "give a whole session file")
+        records.append(item)
+    if not records or len(records) % 2:
+        cure = "give a session of plumb gate or of plumb launch BASELINE.json CANDIDATE.json"
+        raise PlumbError(f"{len(records)} records, a gate needs two of each variant", str(file), cure)
+    if baseline is not None and _named(baseline, records, file) == 1:
+        records.reverse()
+    couples = list(zip(records[::2], records[1::2], strict=True))
+    for first, second in couples:
+        names = [record.variant.name for record in (first, second)]
+        if len(couples) > 1 and names[0] != names[1]:
+            cure = "give a session of plumb gate, or one of two variants"
+            raise PlumbError(f"'{names[0]}' and '{names[1]}' are no two sides of one variant", str(file), cure)
+    return [pairs for couple in couples for pairs in pairs_of(*couple)]
+
+
+def _named(baseline: str, records: list[Record], file: Path) -> int:
+    """Which of two records has an id that begins with ``baseline``."""
+    chosen = [position for position, record in enumerate(records) if record.id.startswith(baseline)]
+    if len(chosen) != 1 or len(records) != 2:
+        ids = ", ".join(record.id for record in records)
+        cure = "give an id" if len(records) == 2 else "in a session of plumb gate the baselines are known"
+        raise PlumbError(f"'{baseline}' names {len(chosen)} of the records {ids}", str(file), cure)
+    return chosen[0]
+
+
+def pairs_of(baseline: Record, candidate: Record, state: str = "complete") -> list[Pairs]:
+    """A series per figure that either variant names, optional ones apart; both records obey the schema ``record``.
+
+    ``state`` is what theirs has to be: the live gate judges records that are still ``running``.
+    """
+    common = _faults(baseline, candidate, state)
+    wanted = {
+        figure.name: figure
+        for record in (candidate, baseline)
+        for figure in record.variant.figures
+        if not figure.optional
+    }  # the baseline's own definition wins
+    test = candidate.variant.name
+    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common) for name in wanted]
+
+
+def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
+    sides = (("baseline", baseline), ("candidate", candidate))
+    found = []
+    for side, record in sides:
+        reason = (record.reasons or ["no reason recorded"])[0]
+        if not record.verified:
+            found.append(f"the {side} is not verified: {reason}")
+        elif record.reasons or record.verdict == "invalid":
+            found.append(f"the {side} is invalid: {reason}")
+        if record.state != state:
+            found.append(f"the {side} is {record.state}")
+    if baseline.id == candidate.id:
+        found.append("baseline and candidate are the same record")
+    if baseline.session != candidate.session:
+        found.append("the records are not of one session: between sessions more than the software differs")
+    if baseline.nodes != candidate.nodes:
+        found.append("the records are not of the same nodes")
+    return found or _order(baseline.launches, candidate.launches)
+
+
+def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
+    if len(baseline) != len(candidate):
+        return [f"{len(baseline)} launches of the baseline, {len(candidate)} of the candidate"]
+    for launches in (baseline, candidate):
+        if [item.index for item in launches] != list(range(len(launches))):
+            return ["launches are missing or out of order"]
+    last = -1
+    pairs = list(zip(baseline, candidate, strict=True))
+    for first, second in pairs:
+        low, high = sorted((first.order, second.order))
+        if low % 2 or high != low + 1 or low <= last:
+            return [f"launches {first.order} and {second.order} are no pair: the variants were not alternated"]
+        last = low
+    return remeasure.faults(pairs)
+
+
+def _pairs(name: str, wanted: WantedFigure, baseline: Record, candidate: Record, common: list[str]) -> Pairs:
+    faults = list(common)
+    columns: list[list[tuple[float, bool]]] = [[], []]
+    kinds: set[tuple[str, Better]] = set()
+    for column, record in zip(columns, (baseline, candidate), strict=True):
+        for launch in record.launches:
+            if not launch.verified or launch.status != "ok":
+                faults.append(f"launch {launch.order} is not verified")
+                continue
+            try:
+                measured = launch.measurement(wanted)
+            except PlumbError as error:
+                faults.append(str(error))
+                continue
+            column.append((measured.value, launch.superseded))
+            kinds.add((measured.unit, measured.better))
+    if len(kinds) > 1:
+        faults.append(f"units or directions differ: {', '.join(' '.join(kind) for kind in sorted(kinds))}")
+    better: Better = next(iter(kinds))[1] if kinds else "lower"
+    kept = [[value for value, old in column if not old] for column in columns]
+    step = step_of([json.dumps(value) for column in kept for value in column]) if not faults else 0.0
+    return Pairs(
+        name,
+        kept[0],
+        kept[1],
+        better,
+        step,
+        faults[:3],
+        _rule(wanted),
+        [] if faults else _superseded(columns),
+    )
+
+
+def _rule(wanted: WantedFigure) -> Rule | None:
+    """The margins that the figure brought along: a record is judged later by what it was measured by."""
+    margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
+    given = {name: margin for name, margin in margins.items() if margin is not None}
+    return Rule(**given) if given else None
+
+
+def _superseded(columns: list[list[tuple[float, bool]]]) -> list[tuple[int, float, float]]:
+    found, kept = [], 0
+    for (baseline, old), (candidate, _) in zip(*columns, strict=True):
+        if old:
+            found.append((kept, baseline, candidate))
+        kept += not old
+    return found

@@ -1,0 +1,190 @@
+"""The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
+
+Everything random comes from the recorded seed and from counts, so that an interrupted gate goes on as if it had not
+been. :class:`plumbline.gate.bench.Bench` is what starts programs; tests put another one in its place.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from plumbline.gate import decide, from_records, remeasure, session
+from plumbline.gate.bench import Bench
+from plumbline.gate.pairs import Pairs
+from plumbline.gate.signals import held_back
+from plumbline.records import store
+from plumbline.records.model import Launch, Record, State
+from plumbline.statistics import sequential
+from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.verdicts import EXIT
+
+
+@dataclass(frozen=True)
+class FigureState:
+    """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
+
+    ``state`` is a verdict, or ``open``, or ``slower``: a FAIL that needs more pairs to hold among so many series.
+    ``certain`` is a FAIL that holds whatever the other series do.
+    """
+
+    name: str
+    pairs: int
+    ratio: float | None
+    interval: tuple[float, float] | None
+    state: str
+    certain: bool = False
+
+    @property
+    def decided(self) -> bool:
+        """Whether more pairs would not change the state."""
+        return self.state in EXIT
+
+
+@dataclass
+class Contest:
+    """One variant on both sides."""
+
+    position: int
+    records: list[Record]
+    total: int
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        """The variant's."""
+        return self.records[0].variant.name
+
+    @property
+    def launches(self) -> list[tuple[Launch, Launch]]:
+        """Its pairs in order, those included that were measured again."""
+        baseline, candidate = self.records
+        return list(zip(baseline.launches, candidate.launches, strict=True))
+
+    @property
+    def replaced(self) -> int:
+        """Pairs that were measured again."""
+        return sum(baseline.superseded for baseline, _ in self.launches)
+
+    @property
+    def kept(self) -> int:
+        """Pairs that count."""
+        return len(self.launches) - self.replaced
+
+    def figure_states(self) -> list[FigureState]:
+        """How each of its figures stands among the ``total`` of the gate."""
+        if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
+            return [FigureState(item.name, 0, None, None, "open") for item in self.records[0].variant.figures]
+        every = from_records.pairs_of(self.records[0], self.records[1], "running")
+        return [_figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
+
+    def open(self) -> bool:
+        """Whether it needs another pair."""
+        return not all(figure.decided for figure in self.figure_states())
+
+
+def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
+    name = pairs.name.rpartition(": ")[2]
+    values = (*pairs.baseline, *pairs.candidate)
+    if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
+        return FigureState(name, kept, None, None, "INVALID")
+    found = decide.standing([pairs], rule)
+    used = int(found.pairs[0])
+    estimates = sequential.estimate(found.logs[:, :used])
+    ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
+    low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
+    state = int(found.state[0])
+    certain = state == sequential.FAIL and bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
+    interval = (low, high) if used >= LOOKS[0] else None
+    return FigureState(name, used, ratio, interval, _state(state, certain, kept), certain)
+
+
+def _state(state: int, certain: bool, kept: int) -> str:
+    if state == sequential.PASS:
+        return "PASS"
+    if state == sequential.FAIL and (certain or kept >= CAP):
+        return "FAIL"
+    if kept >= CAP:
+        return "INCONCLUSIVE"
+    return "slower" if state == sequential.FAIL else "open"
+
+
+#: called after each pair: its contest, how the figures stand, pairs in all, and whether this one is measured again
+AfterPair = Callable[[Contest, list[FigureState], int, bool], None]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a gate ends before all is decided: after ``minutes``; with the first FAIL that is certain, or neither.
+
+    The FAIL waits for the first look at all others: what is not looked at is INVALID, which is worse.
+    """
+
+    minutes: float | None = None
+    first_fail: bool = False
+
+
+def measure(
+    contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
+) -> str | None:
+    """Measure pairs until every contest is decided, or until ``stop``: then why.
+
+    The contest with the fewest pairs is next, among equals in an order drawn from ``seed``. ``after_pair`` is called
+    after each.
+    """
+    began = time.monotonic()
+    standing = [(contest, contest.figure_states()) for contest in contests]
+    failed = any(figure.certain for _, figures in standing for figure in figures)
+    undecided = {item.position: item for item, figures in standing if not all(figure.decided for figure in figures)}
+    done = sum(len(contest.launches) for contest in contests)
+    while undecided:
+        if stop.minutes is not None and time.monotonic() >= began + 60 * stop.minutes:
+            return "time is up"
+        if stop.first_fail and failed and all(contest.kept >= LOOKS[0] for contest in undecided.values()):
+            return "a figure failed"
+        contest = min(undecided.values(), key=lambda item: (len(item.launches), _draw(seed, item, "round")))
+        repeated = _pair(contest, bench, seed, done)
+        done += 1
+        with held_back():
+            store.write(session.pairs_file(folder, contest.position), contest.records)
+        figures = contest.figure_states()
+        if all(figure.decided for figure in figures):
+            del undecided[contest.position]
+        failed = failed or any(figure.certain for figure in figures)
+        after_pair(contest, figures, done, repeated)
+    return None
+
+
+def _draw(seed: int, contest: Contest, what: str) -> float:
+    """Between 0 and 1; the same for the same seed, contest and number of its pairs."""
+    text = f"{seed}/{what}/{contest.position}/{len(contest.launches)}"
+    return random.Random(text).random()  # noqa: S311 - an experimental design, not a secret
+
+
+def _pair(contest: Contest, bench: Bench, seed: int, done: int) -> bool:
+    """Measure a pair of ``contest``; True if it is to be measured again."""
+    index = len(contest.launches)
+    first = int(_draw(seed, contest, "pair") < 0.5)
+    found: dict[int, Launch] = {}
+    for place, side in enumerate((first, 1 - first)):
+        found[side] = bench.launch(contest.position, side, index, 2 * done + place)
+    repeated = remeasure.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
+    for side, record in enumerate(contest.records):
+        found[side].superseded = repeated
+        record.launches.append(found[side])
+    bench.settle(contest.position)
+    return repeated
+
+
+def finish(contests: Sequence[Contest], file: Path, state: State) -> None:
+    """Close all records and write them to the results as one session, in the order of the variants."""
+    with held_back():
+        for contest in contests:
+            for record in contest.records:
+                record.state = state
+        store.write(file, [record for contest in contests for record in contest.records if contest.launches])

@@ -1,0 +1,173 @@
+"""Confirmation of an alarm of the history: is the software after a change slower than the software before it?
+
+Where both can be run here, a live gate of that one variant says so. Where the software did not change, or is gone, it
+takes fresh sessions, and the text says which.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from plumbline import jobs, paths, site
+from plumbline.errors import PlumbError
+from plumbline.gate import measure, rules, run, session, setup, sides
+from plumbline.gate.decide import Verdict
+from plumbline.gate.sides import KERNELS, Side
+from plumbline.gate.signals import interruptible
+from plumbline.records import store
+from plumbline.records.model import Benchmark, Mpi, Record
+from plumbline.stacks import manifest as manifests
+from plumbline.statistics.sequential import Rule
+from plumbline.verdicts import EXIT
+
+State = Literal["confirmed", "refuted", "open", "invalid"]
+#: nodes that fresh sessions are wanted from: one node cannot tell its own trouble from the site's
+NODES = 3
+STATES: dict[str, State] = {"FAIL": "confirmed", "PASS": "refuted", "INCONCLUSIVE": "open", "INVALID": "invalid"}
+#: exit status of each, worst last as for verdicts
+STATUS: dict[State, int] = {STATES[name]: status for name, status in EXIT.items()}
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The newest change of a series: the last record before it, and the first one after it."""
+
+    series: str
+    figure: str
+    good: Record
+    bad: Record
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of an alarm."""
+
+    state: State
+    text: str
+
+
+#: measures a variant's two couples; the tests put another one in its place
+Measure = Callable[[tuple[Side, Side], list[dict[str, Any]], Rule], run.Outcome]
+
+
+@dataclass
+class Confirmer:
+    """Answers alarms; the figures of one variant are measured together, once."""
+
+    rule: Rule
+    measure: Measure
+    seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
+
+    def answer(self, alarm: Alarm) -> Answer:
+        """Measure, or say what must be run and why it cannot be run here."""
+        try:
+            both = choose(alarm.good, alarm.bad)
+            if isinstance(both, str):
+                return Answer("open", f"{both}; {fresh_sessions(alarm)}")
+            verdicts = self._measured(alarm, both)
+        except PlumbError as error:
+            return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
+        name = f"{alarm.bad.variant.name}: {alarm.figure}"
+        found = next(item for item in verdicts if item.series == name)
+        sides_ = f"{both[1].measured} against {both[0].measured}, {found.pairs} pairs"
+        return Answer(STATES[found.verdict], f"{sides_}: {found.reason or 'no slowdown that matters'}")
+
+    def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
+        variant = msgspec.to_builtins(alarm.bad.variant)
+        key = (both[0].measured, both[1].measured, variant["name"])
+        if key not in self.seen:
+            couple = [{**rules.settle(variant, [], "", self.rule), "stack": side.measured} for side in both]
+            self.seen[key] = self.measure(both, couple, self.rule).verdicts
+        return self.seen[key]
+
+
+def fresh_sessions(alarm: Alarm) -> str:
+    """What to run where no pairs can be measured."""
+    return (
+        f"measure fresh sessions on at least {NODES} nodes of partition {alarm.bad.partition}, one that was not in "
+        f"doubt among them: plumb reproduce {alarm.bad.id} on each"
+    )
+
+
+def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
+    """The two sides that stand for the software of ``good`` and of ``bad``, or why there are none here."""
+    here = site.here()
+    if here != bad.site:
+        return f"the records are of site {bad.site}, this host belongs to {here}"
+    if identity(good) == identity(bad):
+        return "the software did not change: node, firmware or operating system did"
+    stacks = [installed(record) for record in (good, bad)]
+    if stacks[0] and stacks[1]:
+        return Side("baseline", stacks[0]), Side("candidate", stacks[1])
+    commits = [record.suite.commit for record in (good, bad)]
+    base = installed(bad, kernels=False)
+    if bad.benchmark.suite == KERNELS and base and base == installed(good, kernels=False):
+        if all(map(_known, commits)):
+            return Side("baseline", base, commits[0]), Side("candidate", base, commits[1])
+        return "the commits of the kernels are not in this checkout"
+    gone = "last good" if not stacks[0] else "newer"
+    name = (good if not stacks[0] else bad).stack.name
+    return f"the {gone} stack {name} is not installed here any more"
+
+
+def identity(record: Record) -> tuple[Any, ...]:
+    """What the software of a record is, whatever the stack is called and wherever it lies."""
+    return *_of_stack(record.stack.mpi, record.stack.compiler, record.stack.sources), *_of_program(record.benchmark)
+
+
+def _of_stack(mpi: Mpi, compiler: dict[str, Any], sources: list[Any]) -> tuple[Any, ...]:
+    return mpi, [compiler.get(name) for name in ("name", "version")], sources
+
+
+def _of_program(benchmark: Benchmark) -> tuple[Any, ...]:
+    hashes = {name: value for name, value in benchmark.facts.items() if name.endswith("sha256")}
+    return benchmark.sha256, hashes
+
+
+def installed(record: Record, kernels: bool = True) -> str | None:
+    """The installed stack with the software of ``record``, its own name first; without ``kernels`` whatever program."""
+    own = record.stack
+    for name in sorted(manifests.names(), key=lambda name: name != own.name):
+        manifest = manifests.load(name)
+        found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
+        program = manifest["benchmarks"].get(record.variant.benchmark)
+        if not kernels:
+            if "@" not in name and found == _of_stack(own.mpi, own.compiler, own.sources):
+                return name
+        elif program and (*found, *_of_program(msgspec.convert(program, Benchmark))) == identity(record):
+            return name
+    return None
+
+
+def _known(commit: str | None) -> bool:
+    if not commit:
+        return False
+    command = ["git", "-C", str(paths.root()), "cat-file", "-e", f"{commit}^{{commit}}"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def measure_here(say: setup.Say) -> Measure:
+    """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
+
+    def in_pairs(both: tuple[Side, Side], couple: list[dict[str, Any]], rule: Rule) -> run.Outcome:
+        part = site.partition(site.load(couple[0]["site"]), couple[0]["partition"])
+        if jobs.needed(part):
+            what = f"partition {part['name']} is reached by jobs, and this is none"
+            raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
+        name = store.new_session()
+        folder = paths.build() / "gate" / name
+        repeat = ("plumb", "gate", "--baseline", both[0].measured, "--candidate", both[1].measured)
+        request = setup.Request(
+            both[0].measured, both[1].measured, rule=rule, repeat=(*repeat, "--tests", couple[0]["test"])
+        )
+        with session.locked(folder), interruptible():
+            for side in both:
+                sides.install_side(side)
+            return run.begin(setup.compose(name, both, [couple], [], request), folder, measure.Stop(), say)
+
+    return in_pairs

@@ -1,0 +1,123 @@
+"""One launch: started under its time limit, looked at from inside and outside, verified and parsed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline import files, mpi, parsers, schedulers, witness
+from plumbline.errors import PlumbError
+from plumbline.launch import figures, hosts, process
+from plumbline.launch.prepare import Prepared
+from plumbline.records import store
+from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
+from plumbline.witness import disturbance
+from plumbline.witness.compare_nodes import compare_nodes
+
+#: characters of a failed launch's output that its record keeps
+TAIL = 2000
+
+
+def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
+    """Start ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
+
+    The nodes of its record become those that it ran on. Raises :class:`process.Interrupted`, and OSError when it cannot
+    be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`.
+    """
+    files.make_anew(folder)
+    for name in ("witness", "output"):
+        (folder / name).mkdir()
+    record = job.record
+    if job.layout.nodes > 1 and record.hosts is None:
+        about = folder.with_name(f"{folder.name}-hosts")
+        record.hosts = hosts.collect(job.launcher, job.layout, job.exported, job.environment, about)
+    cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
+    start = store.now()
+    before = disturbance.snapshot(cpus)
+    ended = process.run(job.command, job.environment, folder, job.variant.time_limit_s)
+    after = disturbance.snapshot(cpus)
+    seen, reasons = witness.read(folder / "witness")
+    disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)
+    reasons = [*_ending(job, ended, folder), *reasons, *_compare(job, seen)]
+    measurements: list[Measurement] = []
+    if ended.status == "ok":
+        try:
+            measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
+        except PlumbError as error:
+            reasons.append(str(error))
+    found = Launch(
+        index=index,
+        order=position,
+        start=start,
+        wall_s=round(ended.wall_s, 4),
+        status=ended.status,
+        exit_code=ended.exit_code,
+        verified=not reasons,
+        reasons=reasons,
+        disturbed=disturbed.disturbed,
+        disturbance=disturbed,
+        measurements=measurements,
+        ranks=[msgspec.convert(item, RankSeen) for item in sorted(seen, key=lambda item: item["rank"])],
+        output_tail=_tail(folder) if reasons else None,
+        waiting=ended.waiting or None,
+    )
+    if found.verified and found.status == "ok":
+        shutil.rmtree(folder)
+    record.nodes = sorted({rank.host for rank in found.ranks}) or record.nodes
+    return found
+
+
+def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:
+    if ended.status == "timeout":
+        waiting = f"; waiting: {'; '.join(ended.waiting[:8])}" if ended.waiting else ""
+        return [f"ended by its time limit of {job.variant.time_limit_s:g} s{waiting}"]
+    if ended.status == "failed":
+        code = ended.exit_code or 0
+        refused = _refusal(folder, job.variant.context.get("kernel", "plumb-bind"))
+        if refused:
+            return [refused]
+        return [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
+    return []
+
+
+def _refusal(folder: Path, program: str) -> str | None:
+    """What plumb-bind said when it did not start a rank (too few CPUs, say), our kernel, or a scheduler's launcher."""
+    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
+    names = ("plumb-bind: ", f"{program}: ", *mpi.ERRORS)
+    return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
+
+
+def _compare(job: Prepared, seen: list[dict[str, Any]]) -> list[str]:
+    """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
+    here = schedulers.host_name()
+    layout = job.layout
+    if layout.nodes == 1:
+        found = sorted({item["host"] for item in seen}) or [here]
+        return witness.compare(job.plan, seen, dict.fromkeys(found, layout.ranks_per_node))
+    known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
+    spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
+    return compare_nodes(job.plan, seen, *spread, here, known)
+
+
+def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
+    """Measurements of one launch. STREAM is no MPI program: each rank prints its own table, and their rates add up."""
+    kind, context = job.variant.parser, dict(job.variant.context)
+    outputs = sorted((folder / "output").iterdir())
+    texts = [file.read_text(encoding="utf-8", errors="replace") for file in outputs]
+    if kind == "stream":
+        benchmark = job.record.benchmark
+        figures.check_stream_rule(benchmark, job.host)
+        context |= {"threads": job.plan["threads"], "array_elements": benchmark.facts["array_elements"]}
+        return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
+    if kind == "kernel":
+        context["threads"] = job.plan["threads"]
+    return parsers.parse(kind, "".join(texts), {**context, "ranks": job.layout.ranks})
+
+
+def _tail(folder: Path) -> str:
+    outputs = [*sorted((folder / "output").iterdir()), folder / "stdout", folder / "stderr"]
+    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in outputs if file.stat().st_size)
+    return text[-TAIL:]

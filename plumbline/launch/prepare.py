@@ -1,0 +1,134 @@
+"""A variant resolved on this machine: its stack, plan and command, and the record that its launches go into."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from plumbline import mpi, paths, provenance, schedulers, schemas, site
+from plumbline.errors import PlumbError
+from plumbline.launch import hosts
+from plumbline.records import store, suite
+from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
+from plumbline.stacks import manifest as manifests
+from plumbline.topology import machine, plan
+
+
+@dataclass
+class Prepared:
+    """One variant, ready to be launched here.
+
+    ``facts`` are the partition's; ``exported`` names the variables that ranks on other nodes must get too.
+    """
+
+    facts: dict[str, Any]
+    host: machine.Machine
+    launcher: mpi.Launcher
+    layout: mpi.Layout
+    exported: tuple[str, ...]
+    command: list[str]
+    environment: dict[str, str]
+    record: Record
+
+    @property
+    def variant(self) -> Variant:
+        """What is launched."""
+        return self.record.variant
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """Where its ranks and threads go on a node."""
+        return self.record.plan
+
+
+def prepare(description: dict[str, Any], session: str) -> Prepared:
+    """Resolve the variant of ``description`` (``plumbline/schemas/variant.json``) for ``session``.
+
+    Raises :class:`PlumbError` when it is not valid or cannot run here.
+    """
+    schemas.check("variant", description, "variant description")
+    variant = msgspec.convert(description, Variant)
+    manifest = manifests.load(variant.stack)
+    manifests.check(manifest)
+    if variant.benchmark not in manifest["benchmarks"]:
+        offered = ", ".join(sorted(manifest["benchmarks"]))
+        what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
+        raise PlumbError(what, "its manifest", f"it has {offered}")
+    resolved = plan.resolve(
+        variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
+    )
+    partition = site.partition(site.load(variant.site), variant.partition)
+    named = hosts.chosen(partition, variant.nodes)
+    layout = mpi.Layout(
+        nodes=variant.nodes,
+        ranks_per_node=variant.ranks_per_node or len(resolved["ranks"]),
+        hosts=named or hosts.share(variant.nodes, os.environ),
+        round_robin=resolved["map"] == "cyclic",
+        ssh=bool(named),
+    )
+    given = {**partition.get("environment", {}), **variant.environment}
+    stack = manifests.environment(manifest, dict(os.environ))
+    around = {**os.environ, **stack, **given}
+    launcher = mpi.launcher(manifest, partition, around)
+    exported = tuple({**stack, **given})
+    start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
+    binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]
+    binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
+    program = manifest["benchmarks"][variant.benchmark]["command"]
+    changes = {**stack, **start.environment, **given}
+    record = _new_record(variant, session, manifest, resolved, layout)
+    record.command = [*start.arguments, *binder, *program, *variant.arguments]
+    record.environment = changes
+    inherited = {name: value for name, value in os.environ.items() if name not in start.removed}
+    return Prepared(
+        partition.get("facts", {}),
+        machine.load(),
+        launcher,
+        layout,
+        exported,
+        record.command,
+        {**inherited, **changes},
+        record,
+    )
+
+
+def _new_record(
+    variant: Variant, session: str, manifest: dict[str, Any], resolved: dict[str, Any], layout: mpi.Layout
+) -> Record:
+    name = json.dumps([session, variant.stack, variant.name, secrets.token_hex(4)])
+    return Record(
+        schema=1,
+        id=hashlib.sha256(name.encode()).hexdigest()[:12],
+        session=session,
+        campaign=None,
+        time=store.now(),
+        state="running",
+        site=variant.site,
+        partition=variant.partition,
+        nodes=[schedulers.host_name()],
+        suite=msgspec.convert(suite.describe(), Suite),
+        stack=msgspec.convert({**manifest, "sha256": manifests.digest(manifest)}, Stack),
+        variant=variant,
+        benchmark=msgspec.convert(manifest["benchmarks"][variant.benchmark], Benchmark),
+        placement=Placement(
+            name=variant.placement,
+            memory=resolved["memory"],
+            threads=resolved["threads"],
+            ranks_per_node=layout.ranks_per_node,
+            nodes=layout.nodes,
+        ),
+        plan=resolved,
+        launches=[],
+        verified=False,
+        reasons=["no launch finished"],
+        figures=[],
+        verdict="invalid",
+        host=provenance.collect(),
+        command=[],
+    )

@@ -1,0 +1,118 @@
+"""MPI libraries: what differs between their families, a module each, behind :class:`plumbline.mpi.base.Family`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from plumbline import schedulers
+from plumbline.errors import PlumbError
+from plumbline.mpi.base import Command, Family, Layout, Request
+from plumbline.mpi.intelmpi import IntelMpi
+from plumbline.mpi.mpich import Mpich
+from plumbline.mpi.mvapich import Mvapich
+from plumbline.mpi.openmpi import OpenMpi
+from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+
+__all__ = ["ERRORS", "KINDS", "RANK_VARIABLES", "TABLE", "Command", "Family", "Launcher", "Layout", "launcher", "rank"]
+
+#: name in stack manifests -> family
+TABLE: dict[str, Family] = {family.name: family for family in (OpenMpi(), Mvapich(), Mpich(), IntelMpi())}
+#: launcher kind -> what makes its command
+_MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
+#: the name of a scheduler's own launcher -> both
+_OWN: dict[str, tuple[RankLauncher, Scheduler]] = {
+    scheduler.rank_launcher.name: (scheduler.rank_launcher, scheduler)
+    for scheduler in schedulers.TABLE.values()
+    if scheduler.rank_launcher
+}
+#: the launchers that a stack manifest may name
+KINDS = (*_MAKERS, *_OWN)
+#: what begins the errors of the schedulers' launchers
+ERRORS = tuple(own.error for own, _ in _OWN.values())
+#: As in custom-kernels/common/rank_variables.c: an MPI launcher counts before PMIx and before the scheduler it runs in.
+RANK_VARIABLES = tuple(
+    dict.fromkeys(
+        (
+            *(row for family in TABLE.values() for row in family.rank_variables),
+            RankVariables("PMIX_RANK"),
+            *(row for scheduler in schedulers.TABLE.values() for row in scheduler.rank_variables),
+        )
+    )
+)
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What starts the ranks of a stack: a launcher of an MPI library, or a scheduler's own.
+
+    ``kind`` is one of :data:`KINDS`; ``plugin`` is for a scheduler's own; ``variables`` are what the library
+    needs with it.
+    """
+
+    family: Family
+    kind: str
+    program: str
+    plugin: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def command(
+        self, layout: Layout, *, bound: bool, environment: Mapping[str, str], exported: tuple[str, ...] = ()
+    ) -> Command:
+        """The command that starts ``layout`` from a process with ``environment``; see :class:`Request` for the others.
+
+        Raises :class:`PlumbError` for an unknown kind.
+        """
+        if self.kind in _OWN:
+            made = self._of_scheduler(layout, bound)
+        elif self.kind in _MAKERS:
+            made = _MAKERS[self.kind](Request(self.program, layout, bound, exported, environment))
+        else:
+            raise PlumbError(f"unknown launcher family '{self.kind}'", "stack manifest", f"one of {', '.join(KINDS)}")
+        unbound = self.family.unbound if bound else {}
+        return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
+
+    def _of_scheduler(self, layout: Layout, bound: bool) -> Command:
+        own, scheduler = _OWN[self.kind]
+        _, *words = own.command(
+            layout.nodes,
+            layout.ranks_per_node,
+            layout.hosts,
+            round_robin=layout.round_robin,
+            bound=bound,
+            plugin=self.plugin,
+        )
+        return Command((self.program, *words), {}, scheduler.hidden_variables)
+
+
+def launcher(manifest: dict[str, Any], partition: dict[str, Any], environment: Mapping[str, str]) -> Launcher:
+    """What starts the ranks of a stack on a partition: the scheduler's own launcher if the partition names it.
+
+    ``environment``: what the launch has already. Raises :class:`PlumbError` where the scheduler's launcher cannot start
+    ranks of this library here.
+    """
+    family = TABLE[manifest["mpi"]["family"]]
+    name = partition.get("launcher")
+    if name not in _OWN:
+        return Launcher(family, manifest["launcher"]["family"], manifest["launcher"]["command"])
+    own, scheduler = _OWN[name]
+    where = f"partition {partition['name']}"
+    if not scheduler.inside(environment):
+        raise PlumbError(
+            f"ranks are started by {name}, and this is not inside a job of its scheduler", where, "submit it"
+        )
+    plugin = partition.get(f"{name}_mpi", {}).get(family.name, family.pmi)
+    offered = own.plugins()
+    if plugin not in offered:
+        cure = (
+            f"{name} --mpi=list offers {', '.join(offered) or 'nothing'}; choose with {name}_mpi: {{{family.name}: …}}"
+        )
+        raise PlumbError(f"{manifest['name']} needs {name} --mpi={plugin}, which is not offered here", where, cure)
+    return Launcher(family, name, name, plugin, family.step_variables(own, plugin, environment, where))
+
+
+def rank(environment: Mapping[str, str]) -> int | None:
+    """The rank of a process, from the variables that its launcher set; None for a process that is no rank."""
+    told = (environment.get(row.rank, "") for row in RANK_VARIABLES)
+    return next((int(value) for value in told if value.isdigit()), None)

@@ -1,0 +1,122 @@
+"""What the suite asks of an MPI library family: one class for each, and nothing outside this package knows one by name.
+
+A *family* is a line of MPI libraries with the same launchers, variables and binary interface. A *launcher kind* is the
+syntax of a launcher; a stack manifest names one, because a library may be started by more than one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from plumbline import schedulers
+from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many ranks run where. ``hosts`` is empty when the scheduler's allocation, or this host, says it.
+
+    ``ssh``: the hosts are reached by ssh, not through a scheduler.
+    """
+
+    nodes: int
+    ranks_per_node: int
+    hosts: tuple[str, ...] = ()
+    round_robin: bool = False
+    ssh: bool = False
+
+    @property
+    def ranks(self) -> int:
+        """All ranks of the job."""
+        return self.nodes * self.ranks_per_node
+
+
+@dataclass(frozen=True)
+class Command:
+    """A launcher's argument list up to the program, the variables it needs, and those it must not see."""
+
+    arguments: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a launcher is asked for: ``program`` (its path) starts ``layout`` from a process with ``environment``.
+
+    ``bound``: plumb-bind binds the ranks, so the launcher must not; under the placement ``none`` the launcher's default
+    stays on, because that default is what the control measures. ``exported``: the variables that ranks on other hosts
+    must get too.
+    """
+
+    program: str
+    layout: Layout
+    bound: bool
+    exported: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler in whose job the launcher runs.
+
+        Launchers that were built with it find the job's hosts themselves, and start their daemons through it.
+        """
+        return schedulers.current(self.environment)
+
+    @property
+    def forks(self) -> bool:
+        """Whether all ranks run on this node and need no step of the scheduler."""
+        return self.layout.nodes == 1 and self.scheduler.may_fork_proxy(self.environment)
+
+
+class Family(ABC):
+    """A line of MPI libraries."""
+
+    #: as stack manifests and records call it
+    name: str
+    #: the family whose binaries it runs, and the file name of the library that those need
+    abi: str
+    library: str
+    #: launcher kind -> what makes its command
+    launchers: Mapping[str, Callable[[Request], Command]]
+    #: launcher programs below the prefix of an installation, patterns, the preferred one first
+    launcher_programs: tuple[str, ...]
+    #: compiler wrappers below ``bin``, the preferred one first
+    compiler_wrappers: tuple[str, ...] = ("mpicc",)
+    #: variables that keep the library itself from binding its ranks
+    unbound: Mapping[str, str] = MappingProxyType({})
+    #: the variables in which its launchers tell a process its rank, as in custom-kernels/common/rank_variables.c
+    rank_variables: tuple[RankVariables, ...]
+    #: patterns of the lines in which its launchers and the library report that a run failed
+    failures: tuple[str, ...] = ()
+    #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
+    pmi: str
+    #: what comes before the name of a setting in the environment
+    setting_prefix: str
+
+    def launcher_kind(self, version: str) -> str:
+        """The kind of launcher that ``version`` of the library brings."""
+        (kind,) = self.launchers
+        return kind
+
+    def setting_variable(self, name: str, version: str) -> str:
+        """The variable that sets the library's setting ``name``."""
+        return self.setting_prefix + name
+
+    def home_variables(self, prefix: Path) -> dict[str, str]:
+        """Variables that an installation below ``prefix`` needs wherever it is used."""
+        return {}
+
+    def step_variables(
+        self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str
+    ) -> dict[str, str]:
+        """Variables that the library needs when ``launcher`` starts its ranks through ``plugin``.
+
+        ``environment``: what the launch has already. Raises :class:`PlumbError`, with ``where``, if this host lacks
+        what the library needs.
+        """
+        return {}

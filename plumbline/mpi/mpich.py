@@ -1,0 +1,67 @@
+"""MPICH: https://www.mpich.org/; its launcher is Hydra. Cray MPICH is of this family too."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from plumbline.mpi.base import Command, Family, Request
+from plumbline.schedulers import SSH_OPTIONS, RankVariables
+
+#: what every Hydra sets
+HYDRA_RANKS = RankVariables("PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "PMI_SIZE")
+
+
+def hydra(request: Request) -> Command:
+    """Hydra, which hands the whole environment on and does not bind by default.
+
+    https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md; the arguments of ssh
+    come from HYDRA_LAUNCHER_EXTRA_ARGS, separated by blanks.
+    """
+    # A scheduler's PMIx variables beside Hydra's PMI: "Found both env vars PMI_SIZE and PMIX_NAMESPACE".
+    environment = dict(request.scheduler.steps_without_pmi)
+    arguments = ["-bind-to", "none"] if request.bound else []
+    if request.layout.hosts:
+        arguments += ["-hosts", ",".join(request.layout.hosts)]
+    if request.layout.ssh:
+        arguments += ["-launcher", "ssh"]
+        environment["HYDRA_LAUNCHER_EXTRA_ARGS"] = " ".join(SSH_OPTIONS)
+    elif request.forks:
+        arguments += ["-launcher", "fork"]
+    return proxies(request, arguments, environment)
+
+
+def proxies(request: Request, more: list[str], environment: dict[str, str]) -> Command:
+    """What every Hydra shares: the number of ranks, and proxies that a step of the scheduler starts.
+
+    The step must not bind the proxies: the ranks inherit what a proxy may use.
+    """
+    layout = request.layout
+    arguments = [request.program, "-n", str(layout.ranks)]
+    if layout.nodes > 1 or layout.hosts:
+        arguments += ["-ppn", "1" if layout.round_robin else str(layout.ranks_per_node)]
+    unbound = request.scheduler.unbound_steps if request.bound else {}
+    return Command((*arguments, *more), {**environment, **unbound}, request.scheduler.hidden_variables)
+
+
+class Mpich(Family):
+    """MPICH."""
+
+    name = "mpich"
+    abi = "mpich"
+    library = "libmpi.so.12"
+    launchers = MappingProxyType({"hydra": hydra})
+    launcher_programs = ("bin/mpiexec.hydra", "bin/mpiexec")
+    rank_variables: tuple[RankVariables, ...] = (
+        HYDRA_RANKS,
+        # Cray PMI, and PALS, which may leave the number of ranks on a node to it
+        RankVariables("PMI_RANK", "PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", "PMI_SIZE"),
+        RankVariables("PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE", "PALS_SIZE"),
+        RankVariables("PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE", "PALS_SIZE"),
+    )
+    failures = (
+        r"^=\s+BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        r"^.*Abort\([0-9]+\) on node [0-9]+",
+        r"^.*\bexecvp error on file ",
+    )
+    pmi = "pmi2"
+    setting_prefix = "MPIR_CVAR_"

@@ -1,0 +1,26 @@
+"""MVAPICH, made from MPICH: https://mvapich.cse.ohio-state.edu/userguide/."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from plumbline.mpi.mpich import HYDRA_RANKS, Mpich
+from plumbline.schedulers import RankVariables
+
+
+class Mvapich(Mpich):
+    """MVAPICH2, and MVAPICH from version 3 on, whose variables begin otherwise."""
+
+    name = "mvapich"
+    #: the library binds its ranks itself in MPI_Init
+    unbound = MappingProxyType({"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"})
+    rank_variables = (
+        RankVariables(
+            "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_SIZE"
+        ),
+        HYDRA_RANKS,
+    )
+
+    def setting_variable(self, name: str, version: str) -> str:
+        """``MV2_NAME`` in version 2, ``MVP_NAME`` later."""
+        return ("MV2_" if int(version.split(".")[0]) < 3 else "MVP_") + name

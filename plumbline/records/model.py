@@ -1,0 +1,409 @@
+"""What a record is: the one definition, as types that decode JSON and check it at once.
+
+A record that decodes is a whole and sound one; nothing else has to be checked. Members that a type does not name are an
+error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere they are
+ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from these
+types (:mod:`plumbline.records.schema`), for readers that are not Python.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline.errors import PlumbError
+from plumbline.units import Better
+
+#: what of ``host`` changes from one minute to the next and says nothing about the machine
+FLEETING = ("load",)
+
+#: a whole number stays one: how many digits a program printed says how finely it measured
+Number: TypeAlias = int | float
+Position: TypeAlias = Annotated[int, Meta(ge=0)]
+State: TypeAlias = Literal["running", "complete", "interrupted"]
+Verdict: TypeAlias = Literal["invalid", "unreferenced", "within", "below", "above"]
+
+
+class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """A figure that a test asks for: the measurement of ``metric`` whose parameters include ``where``.
+
+    Without ``where`` it is the best one of the curve. An ``optional`` figure is reported by some machines only.
+    ``tolerance`` and ``must_detect`` are margins of the gate, slowdowns as fractions.
+    """
+
+    name: str
+    metric: str
+    where: dict[str, Any]
+    optional: bool = False
+    tolerance: float | None = None
+    must_detect: float | None = None
+
+
+class Variant(Struct, frozen=True, gc=False, kw_only=True):
+    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``."""
+
+    schema: Literal[1]
+    test: str
+    name: str
+    site: str
+    partition: str
+    stack: str
+    benchmark: str
+    arguments: list[str]
+    placement: str
+    memory: str | None
+    threads: int | None
+    ranks_per_node: int | None
+    nodes: int
+    parser: str
+    context: dict[str, Any]
+    figures: list[WantedFigure]
+    launches: int
+    time_limit_s: Number
+    environment: dict[str, str]
+    params: dict[str, Any]
+
+
+class Measurement(Struct, frozen=True, gc=False):
+    """One figure of merit of one launch. ``params`` tells it from the other values of the same launch."""
+
+    metric: str
+    value: Number
+    unit: str
+    better: Better
+    params: dict[str, Any]
+    iterations: int | None = None
+
+
+class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
+    """What disturbed a launch, and the figures by which it was found (:mod:`plumbline.witness.disturbance`)."""
+
+    disturbed: bool = False
+    causes: list[str] = []
+    figures: dict[str, Any] = {}
+
+
+class ThreadSeen(Struct, frozen=True, gc=False):
+    """A thread at the end of its rank: its name, the CPUs that it was bound to, the one that it ran on last."""
+
+    name: str
+    affinity: list[int]
+    last_cpu: int
+
+
+class RankSeen(Struct, frozen=True, gc=False, kw_only=True):
+    """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says."""
+
+    host: str
+    rank: int
+    local_rank: int
+    threads: list[ThreadSeen]
+    memory: dict[str, Any]
+    usage: dict[str, Any]
+
+
+class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One start of the benchmark.
+
+    ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
+    that is ``superseded`` was measured again together with its pair, and counts in no figure.
+    """
+
+    index: Position
+    order: Position
+    start: str
+    wall_s: Number
+    status: Literal["ok", "failed", "timeout"]
+    exit_code: int | None = None
+    verified: bool
+    reasons: list[str]
+    disturbed: bool
+    superseded: bool = False
+    disturbance: Disturbance
+    measurements: list[Measurement]
+    ranks: list[RankSeen]
+    output_tail: str | None = None
+    waiting: list[str] | None = None
+
+    def find(self, wanted: WantedFigure) -> Measurement | None:
+        """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""
+        needed = wanted.where.items()
+        found = [
+            item
+            for item in self.measurements
+            if item.metric == wanted.metric and all(item.params.get(key) == value for key, value in needed)
+        ]
+        if not found:
+            return None
+        return (max if found[0].better == "higher" else min)(found, key=lambda item: item.value)
+
+    def measurement(self, wanted: WantedFigure) -> Measurement:
+        """The measurement that ``wanted`` names. Raises :class:`PlumbError` if the launch has none."""
+        found = self.find(wanted)
+        if found is None:
+            where = ", ".join(f"{key}={value}" for key, value in wanted.where.items()) or "any size"
+            what = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
+            raise PlumbError(what, f"launch {self.order}")
+        return found
+
+
+class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
+    """The physical bound of a figure, the method that gives it, and how many percent of it the figure reached."""
+
+    value: Number
+    unit: str
+    method: str
+    percent: Number | None = None
+
+
+class Reference(Struct, frozen=True, gc=False, kw_only=True):
+    """The reference of a figure; ``lower`` and ``upper`` are its range as fractions, None where it has no bound."""
+
+    value: Number
+    unit: str
+    method: str
+    lower: Number | None = None
+    upper: Number | None = None
+    file: str
+
+
+class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
+
+    ``limit`` is None where the site's facts give none, ``reference`` None where the site has none.
+    """
+
+    name: str
+    value: Number
+    unit: str
+    better: Better
+    launches: int
+    samples: list[Number]
+    limit: Limit | None
+    reference: Reference | None
+
+    @property
+    def percent_of_limit(self) -> float | None:
+        """How many percent of its limit the figure reached, None without a limit."""
+        if self.limit is None:
+            return None
+        return 100 * self.value / self.limit.value if self.limit.percent is None else self.limit.percent
+
+    @classmethod
+    def of(cls, name: str, chosen: list[Measurement]) -> Figure:
+        """The figure ``name`` that the ``chosen`` measurements give, one of each launch that counts."""
+        samples = [item.value for item in chosen]
+        return cls(
+            name=name,
+            value=statistics.median(samples),
+            unit=chosen[0].unit,
+            better=chosen[0].better,
+            launches=len(samples),
+            samples=samples,
+            limit=None,
+            reference=None,
+        )
+
+
+class Suite(Struct, frozen=True, gc=False, kw_only=True):
+    """Which state of the suite made a record; ``commit`` and ``dirty`` are None outside a git checkout."""
+
+    version: str
+    commit: str | None
+    dirty: bool | None
+
+
+class Mpi(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """An MPI library: its family, its version, and the family whose binaries it runs."""
+
+    family: str
+    version: str
+    abi: str | None = None
+
+
+class Stack(Struct, frozen=True, gc=False, kw_only=True):
+    """The stack of a record, from its manifest, whose SHA-256 is ``sha256``."""
+
+    name: str
+    provider: str
+    mpi: Mpi
+    compiler: dict[str, Any]
+    sources: list[Any]
+    sha256: str
+
+
+class Benchmark(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The benchmark as the stack's manifest has it: ``sha256`` is that of ``file``, which carries it."""
+
+    suite: str
+    version: str
+    command: list[str]
+    file: str
+    sha256: str
+    built: str
+    facts: dict[str, Any] = {}
+
+
+class Placement(Struct, frozen=True, gc=False, kw_only=True):
+    """Where ranks and threads ran, as far as a name and numbers say it; ``Record.plan`` has every CPU."""
+
+    name: str
+    memory: str
+    threads: int
+    ranks_per_node: int
+    nodes: int
+
+
+class _Common(Struct, gc=False, kw_only=True):
+    """What a record and its row have in common: what was measured where, and what came of it.
+
+    ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is one for all records of one ``plumb campaign``
+    or ReFrame run. ``reasons`` say why a record is not verified or not valid. ``host`` is the provenance of the node
+    that ran the driver.
+    """
+
+    schema: Literal[1] = 1
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+    session: str
+    campaign: str | None
+    time: str
+    state: State
+    site: str
+    partition: str
+    nodes: list[str]
+    suite: Suite
+    stack: Stack
+    variant: Variant
+    placement: Placement
+    host: dict[str, Any]
+    verified: bool
+    reasons: list[str]
+    verdict: Verdict
+    figures: list[Figure]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether every launch ran where the plan put it."""
+        return self.verified
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the figures may be used: complete, verified and not invalid."""
+        return self.is_verified and not self.faults and self.verdict != "invalid"
+
+    @property
+    def faults(self) -> list[str]:
+        """Why the figures may not be used, as far as there are words for it: what is incomplete, then ``reasons``."""
+        return ([] if self.state == "complete" else [f"it is {self.state}, not complete"]) + self.reasons
+
+    @property
+    def final_verdict(self) -> Verdict:
+        """``verdict``, which is kept after every launch, once the record is complete; ``invalid`` before."""
+        return self.verdict if self.state == "complete" else "invalid"
+
+    def figure(self, name: str) -> Figure | None:
+        """The figure of that name, None if there is none."""
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+
+class Row(_Common, kw_only=True):
+    """A record without what its launches measured, saw and cost: what lists, histories and references are made of.
+
+    A record is some ten to thirty kilobytes, its row a few hundred bytes. ``launch_count`` and ``disturbed_count`` are
+    about the launches that count, ``host`` is without :data:`FLEETING`. Rows share equal objects: do not change them.
+    """
+
+    launch_count: int
+    disturbed_count: int
+
+
+class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Everything about one test variant in one session.
+
+    ``verified``: every launch is verified, and there is one at least. ``plan`` is as ``plumbline/schemas/plan.json``
+    says. ``seed`` is that of the order of launches (early records have it in ``environment``, as ``PLUMB_SEED``).
+    ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
+    """
+
+    schema: Literal[1]
+    benchmark: Benchmark
+    plan: dict[str, Any]
+    launches: list[Launch]
+    command: list[str]
+    seed: int | None = None
+    environment: dict[str, str] = {}
+    hosts: list[dict[str, Any]] | None = None
+
+    def counting(self) -> list[Launch]:
+        """The launches that count in the figures, in order: all but those that were measured again."""
+        return [launch for launch in self.launches if not launch.superseded]
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the record and each of its launches say so."""
+        return self.verified and all(launch.verified for launch in self.launches)
+
+    @property
+    def launch_count(self) -> int:
+        """How many launches count."""
+        return len(self.counting())
+
+    @property
+    def disturbed_count(self) -> int:
+        """How many of the launches that count were disturbed."""
+        return sum(launch.disturbed for launch in self.counting())
+
+    def row(self) -> Row:
+        """What lists and histories need of it."""
+        common = {name: getattr(self, name) for name in _Common.__struct_fields__}
+        common["host"] = {name: value for name, value in self.host.items() if name not in FLEETING}
+        common["verified"] = self.is_verified
+        return Row(**common, launch_count=self.launch_count, disturbed_count=self.disturbed_count)
+
+
+#: a record, or its row: what views and references take
+AnyRecord: TypeAlias = Record | Row
+
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def decode(line: bytes) -> Record:
+    """The record that a line of JSON is. Raises ValueError, with the path of the first member that is wrong."""
+    try:
+        return _DECODER.decode(line)
+    except msgspec.ValidationError as error:
+        raise ValueError(_plain(error)) from None
+    except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
+        document = json.loads(line)
+    return convert(document)
+
+
+def convert(document: Any) -> Record:
+    """The record that a JSON document is. Raises ValueError, with the path of the first member that is wrong."""
+    try:
+        return msgspec.convert(document, Record)
+    except msgspec.ValidationError as error:
+        raise ValueError(_plain(error)) from None
+
+
+def encode(records: Iterable[Record]) -> str:
+    """The text of a session file: a line of JSON for each record. Raises ValueError for a number that is not finite."""
+    documents = map(document, records)
+    return "".join(json.dumps(item, separators=(",", ":"), allow_nan=False) + "\n" for item in documents)
+
+
+def document(item: Struct) -> dict[str, Any]:
+    """The JSON document that a record, or a part of it, is."""
+    found: dict[str, Any] = msgspec.to_builtins(item)
+    return found
+
+
+def _plain(error: msgspec.ValidationError) -> str:
+    what, _, path = str(error).partition(" - at `")
+    where = path.rstrip("`").removeprefix("$.") or "top level"
+    return f"not a valid record: {where}: {what}"

@@ -1,0 +1,222 @@
+"""The base class of tests that measure: from a test's variables to the job script and the variant that it launches."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+from reframe.core.builtins import run_after, run_before, variable
+from reframe.core.exceptions import PerformanceError
+
+from plumbline import paths, schedulers, site
+from plumbline.errors import PlumbError
+from plumbline.nodes import usable
+from plumbline.records.model import Variant, WantedFigure, document
+from plumbline.rfm.shown import RecordShown
+from plumbline.rfm.system import UNCONFIGURED, configured
+from plumbline.rfm_settings import FEATURE
+from plumbline.topology import plan
+
+#: launches of one variant by profile
+LAUNCHES = {"quick": 3, "full": 5}
+#: the plumb of this checkout, as a word of a job script
+PLUMB = shlex.quote(str(paths.root() / ".venv" / "bin" / "plumb"))
+
+
+class PlumbTest(RecordShown, rfm.RunOnlyRegressionTest):
+    """A benchmark of a stack under a placement.
+
+    A test says, as parameters or variables of its own, ``placement`` (a name of docs/placements.md) and, if it wants
+    to, ``memory`` (a policy; default: the placement's) and ``threads`` (of each rank; default: what fills its object).
+    """
+
+    #: id of the benchmark in the stack manifest
+    benchmark = variable(str)
+    #: arguments of the benchmark program
+    arguments = variable(list, value=[])
+    #: parser of its output: ``stream``, ``imb``, ``osu`` or ``kernel``
+    parser = variable(str)
+    #: what the parser must know besides the output
+    context = variable(dict, value={})
+    #: figures of merit: (name, metric, parameters of the measurement); no parameters: the best of the curve
+    figures = variable(list)
+    #: names of those that the benchmark reports on some machines only: absent there, and never gated
+    optional_figures = variable(tuple, value=())
+    #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
+    margins = variable(dict, value={})
+    #: ranks on each node; 0: as many as the placement has room for
+    ranks_per_node = variable(int, value=0)
+    #: nodes of the job, at least what the placement needs; a test with a parameter ``node_count`` takes that many
+    nodes = variable(int, value=1)
+    #: nodes that a job may have (``-S max_nodes=2`` or ``-S max_nodes=PARTITION=2,…``): fewer than the site says
+    max_nodes = variable(str, value="")
+    #: ranks that the benchmark needs at least
+    min_ranks = variable(int, value=1)
+    #: placements under which the test belongs to the quick campaign
+    quick_placements = variable(tuple, value=("core",))
+    #: and operations; none: all of the test's
+    quick_operations = variable(tuple, value=())
+    #: ``quick`` or ``full`` (``-S profile=full``): how often a variant is launched, and whether every stack is measured
+    profile = variable(str, value="quick")
+    #: launches of the variant (``-S launches=N``); 0: the profile's
+    launches = variable(int, value=0)
+    #: campaign that the records belong to; ``plumb campaign`` gives it
+    campaign = variable(str, value="")
+    #: seconds after which one launch is ended
+    launch_time_limit = variable(float, value=60.0)
+    #: whether the MPI library has a say in the figures; where not, the quick campaign runs the first stack's build only
+    mpi_matters = variable(bool, value=True)
+    #: further variables of the benchmark's environment
+    benchmark_environment = variable(dict, value={})
+
+    valid_systems = ["*"]
+    executable = PLUMB
+    local = False
+    build_locally = False
+
+    @run_after("init")
+    def choose_environments(self) -> None:
+        """Every stack. What cannot run is skipped after setup, visibly: a test that is dropped here leaves no trace."""
+        self.valid_prog_environs = [f"+{FEATURE}"] if configured() else ["*"]
+        self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
+        self.nodes = self.optional("node_count") or self.nodes
+        operation = self.optional("operation")
+        chosen = not self.quick_operations or operation in self.quick_operations
+        if chosen and self.optional("placement") in self.quick_placements:
+            self.tags |= {"quick"}
+
+    @run_after("setup")
+    def choose_launches(self) -> None:
+        """As many as the profile says, unless the command line says otherwise."""
+        if self.profile not in LAUNCHES:
+            raise PlumbError(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
+        self.launches = self.launches or LAUNCHES[self.profile]
+
+    @run_after("setup")
+    def require_benchmark(self) -> None:
+        """Skip what this site or this stack cannot run, with the reason."""
+        self.skip_if(not configured(), UNCONFIGURED)
+        archived = self.current_partition.extras["archived"] and not self.is_dry_run()
+        self.skip_if(archived, f"site {self.current_system.name} is archived: --dry-run makes its job scripts")
+        stack, offered = (self.current_environ.extras[name] for name in ("stack", "benchmarks"))
+        if offered is None:  # a stack of another site: what it has is not known here, and a dry run need not know
+            self.skip_if(not self.is_dry_run(), f"stack {stack} is not installed in this checkout")
+        else:
+            self.skip_if(self.benchmark not in offered, f"stack {stack} has no {self.benchmark}")
+
+    @run_after("setup")
+    def resolve_placement(self) -> None:
+        """Ask for the nodes, CPUs and time that the job needs. Skip, with the shortage named, what is too large."""
+        extras = self.current_partition.extras
+        try:
+            resolved = plan.resolve(
+                self.placement,
+                threads=self.optional("threads"),
+                memory=self.optional("memory"),
+                ranks=self.ranks_per_node or None,
+                topology=extras["topology"],
+                machine=f"partition {self.current_partition.name}",
+            )
+        except PlumbError as error:
+            self.skip(str(error))
+        self.nodes = max(self.nodes, resolved["nodes"])
+        self.ask_for_nodes()
+        ranks = self.nodes * len(resolved["ranks"])
+        self.skip_if(ranks < self.min_ranks, f"{self.placement}: {ranks} rank, {self.min_ranks} needed")
+        self.num_tasks = self.nodes
+        self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
+        self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
+        wanted = int(self.launches * self.launch_time_limit) + 60
+        self.time_limit = f"{min(wanted, extras['max_job_s'] or wanted)}s"
+
+    def ask_for_nodes(self) -> None:
+        """Skip what needs more nodes than there are, and let no job wait for them for ever."""
+        extras = self.current_partition.extras
+        available = usable.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
+        lowered = "" if available == extras["nodes"] else f" ({usable.VARIABLE})"
+        self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
+        why = f"{self.nodes} nodes asked: ReFrame's jobs for {self.scheduler.name} have one"
+        self.skip_if(self.scheduler.reframe_one_node and self.nodes > 1, why)
+        if self.optional("max_pending_time") is None:
+            self.max_pending_time = f"{extras['max_pending_s']}s"
+        if self.nodes > 1:  # part of each node would be other CPUs on each, and others' traffic on their links
+            self.exclusive_access = True
+
+    @run_after("setup")
+    def run_once_in_quick(self) -> None:
+        """Five minutes are for what can differ."""
+        offering = [e.name for e in self.current_partition.environs if self.benchmark in (e.extras["benchmarks"] or ())]
+        again = offering and self.current_environ.name != offering[0]
+        self.skip_if(
+            not self.mpi_matters and self.profile == "quick" and again,
+            f"{self.benchmark} bound by plumb-bind is the same on every stack: quick takes one",
+        )
+
+    @run_after("setup")
+    def require_references(self) -> None:
+        """A family without a reference file ends before it is measured: nobody said what is expected of it."""
+        file = site.references_file(self.current_system.name, type(self).__name__)
+        if not self.is_dry_run() and not file.is_file():
+            raise PerformanceError(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
+
+    @run_before("run")
+    def pass_access_options(self) -> None:
+        """One of ReFrame's backends leaves the partition's access options out of the job script."""
+        if self.scheduler.reframe_drops_access:
+            self.job.options = [*self.current_partition.access, *self.job.options]
+
+    @run_before("run")
+    def write_variant(self) -> None:
+        """The description that ``plumb launch`` works from, in the stage folder, and the command that finds it.
+
+        The job may start without the variables of this process, and in a folder of its own.
+        """
+        stage = Path(self.stagedir)
+        (stage / "variant.json").write_text(json.dumps(document(self.variant()), indent=1), encoding="utf-8")
+        words = [*paths.options(), "launch", str(stage / "variant.json"), "--records", str(stage / "records.jsonl")]
+        words += ["--work", str(stage)]
+        words += ["--campaign", self.campaign] if self.campaign else []
+        self.executable_opts = [shlex.quote(word) for word in words]
+
+    def variant(self) -> Variant:
+        """What is to be launched."""
+        optional = self.optional_figures
+        return Variant(
+            schema=1,
+            test=self.display_name.split(" ")[0],
+            name=self.display_name,
+            site=self.current_system.name,
+            partition=self.current_partition.name,
+            stack=self.current_environ.extras["stack"],
+            benchmark=self.benchmark,
+            arguments=[str(argument) for argument in self.arguments],
+            placement=self.placement,
+            memory=self.optional("memory"),
+            threads=self.optional("threads"),
+            ranks_per_node=self.ranks_per_node or None,
+            nodes=self.nodes,
+            parser=self.parser,
+            context=self.context,
+            figures=[
+                WantedFigure(
+                    name=name, metric=metric, where=where, optional=name in optional, **self.margins.get(name, {})
+                )
+                for name, metric, where in self.figures
+            ],
+            launches=self.launches,
+            time_limit_s=self.launch_time_limit,
+            environment=self.benchmark_environment,
+            params={name: getattr(self, name) for name in sorted(type(self).param_space.params)},
+        )
+
+    @property
+    def scheduler(self) -> schedulers.Scheduler:
+        """The partition's."""
+        return schedulers.named(self.current_partition.scheduler.registered_name)
+
+    def optional(self, name: str) -> Any:
+        """What the test says of ``name``, or None where it says nothing."""
+        return getattr(self, name, None) or None

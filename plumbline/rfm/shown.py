@@ -1,0 +1,59 @@
+"""What ReFrame shows of a test: the figures of its record, or why there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import run_before, sanity_function
+from reframe.core.exceptions import SanityError
+
+from plumbline.records import store
+from plumbline.records.model import Record
+from plumbline.references.match import thresholds
+
+
+class RecordShown(rfm.RegressionMixin):
+    """For a test whose job leaves ``records.jsonl`` in the stage folder; ``campaign`` is the one that it belongs to."""
+
+    @sanity_function
+    def verified(self) -> Any:
+        """The record is among the results, and says that every launch ran as planned and left a correct result."""
+        record = self.record()
+        file = store.session_file(record.site, record.session)
+        if not any(item.id == record.id for item in store.read(file) if not isinstance(item, store.Damage)):
+            raise SanityError(f"record {record.id} is not in {file}: does the job's node see another folder there?")
+        if record.campaign != (self.campaign or None):
+            raise SanityError(f"record {record.id} belongs to campaign {record.campaign}, not {self.campaign}")
+        ids = f"plumb show {record.id}"
+        return sn.assert_true(not record.reasons, f"{'; '.join(record.reasons[:3])} [{ids}]")
+
+    @run_before("performance")
+    def show_figures(self) -> None:
+        """The record's figures, as ReFrame's performance variables, with the references that its verdict came from."""
+        if self.is_dry_run():
+            return
+        expected = {}
+        for figure in self.record().figures:
+            self.perf_variables[figure.name] = sn.make_performance_function(sn.defer(figure.value), figure.unit)
+            if figure.reference:
+                expected[figure.name] = thresholds(figure.reference, figure.value)
+        self.reference = {self.current_partition.fullname: expected} if expected else {}
+
+    def record(self) -> Record:
+        """The record that ``plumb launch`` left in the stage folder."""
+        items = list(store.read(Path(self.stagedir) / "records.jsonl"))
+        if len(items) != 1 or isinstance(items[0], store.Damage):
+            raise SanityError(f"no record was written: {items[0] if items else self.why_nothing()}")
+        return items[0]
+
+    def why_nothing(self) -> str:
+        """The last line of the job's errors; a job without that file never started."""
+        try:
+            lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
+        except FileNotFoundError:
+            limit = self.current_partition.extras["max_pending_s"]
+            return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
+        return lines[-1] if lines else "see the job output"

@@ -1,0 +1,79 @@
+"""Schedulers: what differs between them, a module each, behind :class:`plumbline.schedulers.base.Scheduler`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from plumbline.errors import PlumbError
+from plumbline.schedulers import names
+from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers.flux import Flux
+from plumbline.schedulers.local import Local
+from plumbline.schedulers.lsf import Lsf
+from plumbline.schedulers.pbs import Pbs
+from plumbline.schedulers.sge import Sge
+from plumbline.schedulers.slurm import Slurm
+from plumbline.schedulers.ssh import OPTIONS as SSH_OPTIONS
+from plumbline.schedulers.ssh import Ssh
+
+__all__ = [
+    "RANK_LAUNCHERS",
+    "REMOTE",
+    "SSH_OPTIONS",
+    "TABLE",
+    "Job",
+    "Node",
+    "RankLauncher",
+    "RankVariables",
+    "Scheduler",
+    "current",
+    "host_name",
+    "named",
+    "nodes",
+]
+
+#: name in ``site.yaml`` -> scheduler; one that may run inside a job of another stands before it
+TABLE: dict[str, Scheduler] = {
+    scheduler.name: scheduler
+    for scheduler in (
+        Local(),
+        Flux(),
+        Slurm("slurm", "sacct"),
+        Slurm("squeue", "squeue"),
+        Pbs(),
+        Sge(),
+        Lsf(),
+        Ssh(),
+    )
+}
+#: for hosts that a partition names, from any host
+REMOTE = TABLE["ssh"]
+#: the schedulers' own programs for starting ranks: a partition's ``launcher:``
+RANK_LAUNCHERS: dict[str, RankLauncher] = {
+    scheduler.rank_launcher.name: scheduler.rank_launcher for scheduler in TABLE.values() if scheduler.rank_launcher
+}
+
+
+def named(name: str) -> Scheduler:
+    """The scheduler that ``site.yaml`` calls ``name``, one of its schema's list."""
+    return TABLE[name]
+
+
+def current(environment: Mapping[str, str]) -> Scheduler:
+    """The scheduler in whose job, the innermost, a process with this environment runs; ``local`` outside of jobs."""
+    return next((found for found in TABLE.values() if found.inside(environment)), TABLE["local"])
+
+
+def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    """The nodes of ``queue``, sorted by name as people count; raises :class:`PlumbError` where there are none."""
+    found = scheduler.nodes(queue, hosts)
+    if not found:
+        raise PlumbError(f"{queue or scheduler.name} has no nodes", WHERE_STATES, "name another partition")
+    by_name = {node.name: node for node in found}
+    return [by_name[name] for name in names.expand(names.fold(by_name), WHERE_STATES)]
+
+
+def host_name(environment: Mapping[str, str] = os.environ) -> str:
+    """This host as its scheduler, and therefore records, name it."""
+    return current(environment).host_name(environment)

@@ -1,0 +1,300 @@
+"""What the suite asks of a scheduler: one class for each, and nothing outside this package knows one by its name.
+
+A scheduler here is whatever gives a command its nodes: a batch system, ssh to hosts that are named, or this host. A
+partition of ``site.yaml`` names its scheduler; :func:`plumbline.schedulers.named` gives the object for it.
+
+Methods that return a command return its argument list. Nothing of it passes through a shell, unless the scheduler
+itself makes a shell line of it: then the words are quoted here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+from plumbline.errors import PlumbError
+from plumbline.schedulers import names
+from plumbline.schedulers.program import Done, run
+
+#: words that every scheduler's command line carries unchanged
+PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
+WHERE_STATES = "plumb nodes states"
+WHERE_FACTS = "plumb nodes facts"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node with the scheduler's word for its state; ``reason`` is empty if the scheduler gives none."""
+
+    name: str
+    state: str
+    usable: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request for whole nodes.
+
+    ``hosts`` asks for these nodes (checked host names); empty: for any ``nodes`` of them. ``access``: the options of
+    the partition, as words of a command; ``queue``: where they name none. ``log`` gets what the scheduler writes about
+    the job. ``minutes``: the longest time; None: the queue's default.
+    """
+
+    name: str
+    nodes: int
+    log: Path
+    access: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    queue: str | None = None
+    minutes: int | None = None
+
+
+class RankVariables(NamedTuple):
+    """The variables in which a launcher tells a process its rank, its rank on the node, and how many there are."""
+
+    rank: str
+    local_rank: str | None = None
+    local_size: str | None = None
+    size: str | None = None
+
+
+class RankLauncher(Protocol):
+    """A scheduler's own program for starting ranks, chosen by ``launcher:`` of a partition."""
+
+    #: the program, and the value of ``launcher:``
+    name: str
+    #: what begins a line of error of this program
+    error: str
+
+    def command(
+        self,
+        nodes: int,
+        ranks_per_node: int,
+        hosts: Sequence[str],
+        *,
+        round_robin: bool,
+        bound: bool,
+        plugin: str | None,
+    ) -> list[str]:
+        """Starts ``nodes`` x ``ranks_per_node`` ranks, up to the program.
+
+        ``hosts``: the nodes by name; empty: the job's. ``round_robin``: rank r runs on node r mod ``nodes``. ``bound``:
+        plumb-bind binds, so the launcher must not. ``plugin``: how the MPI library learns of its ranks (PMI); None: as
+        the environment says.
+        """
+
+    def plugins(self) -> tuple[str, ...]:
+        """The PMI plugins that are offered here; raises :class:`PlumbError` where they cannot be asked for."""
+
+    def library(self, plugin: str) -> Path | None:
+        """The library by which a program speaks ``plugin``; None where there is none in a usual place."""
+
+
+class Scheduler(ABC):
+    """One scheduler. The defaults are those of a scheduler without jobs."""
+
+    #: as ``site.yaml`` and ReFrame call it
+    name: str
+    #: the programs that a login host must have
+    programs: tuple[str, ...] = ()
+    #: whether nodes are had by submitting a job only
+    has_jobs = True
+    #: whether the nodes are those that the partition names (``hosts``)
+    hosts_are_named = False
+    #: whether there is one node, the host that this runs on
+    is_one_host = False
+    #: whether :meth:`nodes` can be asked which nodes are out of work
+    knows_nodes = True
+    #: the scheduler's own program for starting ranks
+    rank_launcher: RankLauncher | None = None
+    #: the variables in which it tells a process its rank, as in custom-kernels/common/rank_variables.c
+    rank_variables: tuple[RankVariables, ...] = ()
+    #: patterns of the lines in which its programs report that ranks failed
+    failures: tuple[str, ...] = ()
+    #: the options by which a job names its queue, the one that is used here first
+    queue_options: tuple[str, ...] = ("-q",)
+    #: the variable that is set in every job, and nowhere else
+    job_variable = ""
+    #: the variable that names the job's file of hosts, one at the begin of each line
+    hosts_variable = ""
+    #: the line of :meth:`submit` with the job's id: a pattern with the id as its group
+    id_line: str
+    #: the command that ends a job, up to its id
+    cancel_command: tuple[str, ...]
+    #: A job whose node dies is not started again: half a session on other nodes would follow the first half.
+    no_restart: tuple[str, ...] = ()
+
+    # --- inside a job
+
+    def inside(self, environment: Mapping[str, str]) -> bool:
+        """Whether a process with this environment belongs to a job."""
+        return self.job_variable in environment
+
+    def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The hosts of this job, each once; none where the scheduler does not tell."""
+        file = Path(environment.get(self.hosts_variable, ""))
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        return tuple(dict.fromkeys(line.split()[0] for line in lines if line.strip()))
+
+    def host_name(self, environment: Mapping[str, str]) -> str:
+        """This host as the scheduler calls it."""
+        return socket.gethostname()
+
+    # --- what a launcher of ranks has to know inside a job
+
+    def may_fork_proxy(self, environment: Mapping[str, str]) -> bool:
+        """Whether ranks on this node only should be started without a step of the scheduler."""
+        return False
+
+    #: variables of the job that would change what a step's command line says: no launcher may see them
+    hidden_variables: tuple[str, ...] = ()
+    #: variables with which the steps of a job bind nothing
+    unbound_steps: Mapping[str, str] = MappingProxyType({})
+    #: variables with which the steps of a job offer no PMI: for a launcher that brings its own
+    steps_without_pmi: Mapping[str, str] = MappingProxyType({})
+
+    # --- a job
+
+    @abstractmethod
+    def submit(self, job: Job, script: Path) -> list[str]:
+        """Submits ``script``; it runs once, on the first node of ``job``.
+
+        Where :meth:`follow` gives nothing, this command waits until the job has ended.
+        """
+
+    def job_id(self, stdout: str) -> str | None:
+        """The job's id from the standard output of :meth:`submit`; None while the scheduler has not printed it.
+
+        Login banners stand on standard output too: only a line of the scheduler's own form counts, and the last one.
+        """
+        found = re.findall(self.id_line, stdout, re.MULTILINE)
+        return found[-1] if found else None
+
+    def follow(self, job_id: str) -> list[str] | None:
+        """Waits for the end of a job; None where :meth:`submit` does."""
+        return None
+
+    def cancel(self, job_id: str) -> list[str]:
+        """Ends a job."""
+        return [*self.cancel_command, job_id]
+
+    @abstractmethod
+    def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
+        """Starts ``command`` once on each node and waits; one job, or one for each node where it cannot be one.
+
+        Whole nodes are asked for: in a share of one, a process sees the topology of the share.
+        """
+
+    def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
+        """Run ``command(None)`` once on each node for at most ``limit`` seconds; the first failure is returned.
+
+        ``command(host)`` is the command for a host that is known before. Raises :class:`PlumbError` where the
+        scheduler's program is absent, or would change a path on its way to the nodes.
+        """
+        words = command(None)
+        for word in [*words, str(job.log)]:
+            if word.startswith("/") and not PLAIN_PATH.fullmatch(word):
+                what = f"path {word!r} holds letters that {self.name} changes"
+                raise PlumbError(what, WHERE_FACTS, "use plain names")
+        done = Done(0, "", "")
+        for start in self.on_every_node(job, words):
+            try:
+                answer = run(start, limit)
+            except FileNotFoundError:
+                cure = "run this on a login host, or name another --scheduler"
+                raise PlumbError(f"{start[0]} is not on PATH", WHERE_FACTS, cure) from None
+            done = answer if done.status == 0 else done
+        return done
+
+    @abstractmethod
+    def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
+        """Starts ``command`` on any one node of a partition, as soon as there is room, and waits."""
+
+    # --- a partition
+
+    @abstractmethod
+    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+        """The nodes of ``queue`` (None: of the cluster), or the ``hosts`` that are named.
+
+        Raises :class:`PlumbError` where the scheduler does not answer.
+        """
+
+    def longest_job(self, queue: str | None) -> int | None:
+        """Seconds that a job may take; None where there is no limit, or none can be asked for."""
+        return None
+
+    #: whether a job can be put on a chosen node, other nodes beside it if it takes several
+    can_pin = False
+
+    def pin(self, node: str) -> list[str]:
+        """The options that put a job on ``node``."""
+        return []
+
+    def queue(self, given: str | None, options: Sequence[str]) -> str | None:
+        """The scheduler's own name of the partition: what the access options say, else ``given`` if there are none.
+
+        With options that name no queue, jobs go to the scheduler's default: None.
+        """
+        line = " ".join(word for option in options for word in names.words_of(option))
+        found = re.findall(rf"(?:^| )(?:{'|'.join(self.queue_options)})[= ]?(\S+)", line)
+        queue = found[-1] if found else None if line else given
+        return None if queue is None else names.partition(queue, "--partition")
+
+    def in_queue(self, queue: str | None) -> list[str]:
+        """The option that names ``queue``; none for None."""
+        option = self.queue_options[0]
+        return [] if queue is None else [f"{option}={queue}"] if option.startswith("--") else [option, queue]
+
+    # --- ReFrame
+
+    #: jobs at once: benchmarks beside one another on a node measure one another
+    reframe_jobs = 8
+    #: whether a job of ReFrame's backend has one node, whatever a test asks for
+    reframe_one_node = False
+    #: whether ReFrame's backend leaves the partition's options out of job scripts
+    reframe_drops_access = False
+
+    def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
+        """``access`` (and ``sched_options``) of a partition in ReFrame's configuration, its jobs pinned to ``node``."""
+        pinned = self.pin(node) if node else []
+        once = [" ".join(self.no_restart)] if self.no_restart else []  # one line of the job script each
+        return {"access": [*once, *access, *pinned]}
+
+
+def whole_json(text: str, program: str) -> dict[str, Any]:
+    """The JSON object that ``program`` printed; raises :class:`PlumbError` for anything else."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise PlumbError(f"{program} printed no valid JSON: {error}", WHERE_STATES, f"run {program} yourself") from None
+    if not isinstance(document, dict):
+        raise PlumbError(f"{program} printed no JSON object", WHERE_STATES, f"run {program} yourself")
+    return document
+
+
+def three_columns(line: str, program: str) -> list[str]:
+    """The parts of ``A|B|C``, where C may hold the separator too; raises :class:`PlumbError` for anything else."""
+    parts = [part.strip() for part in line.split("|", 2)]
+    if len(parts) != 3:
+        what = f"{program} printed what is not understood: {line[:100]!r}"
+        raise PlumbError(what, WHERE_STATES, f"run {program} yourself")
+    return parts
+
+
+def joined(options: Sequence[str]) -> list[str]:
+    """``-p main`` as ``-pmain``, so that no word can be taken for the program to start."""
+    words: list[str] = []
+    for word in options:
+        if word.startswith("-"):
+            words.append(word)
+        else:
+            words[-1] += word
+    return words

@@ -1,0 +1,76 @@
+"""Flux: flux-batch(1), flux-run(1), flux-job(1), flux-resource(1). https://flux-framework.readthedocs.io/"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from plumbline.schedulers import names
+from plumbline.schedulers.base import (
+    WHERE_STATES,
+    Job,
+    Node,
+    RankVariables,
+    Scheduler,
+    joined,
+    three_columns,
+)
+from plumbline.schedulers.program import answer
+
+USABLE = {"avail", "allocated", "housekeeping"}
+
+
+class Flux(Scheduler):
+    """Flux. A job script runs in an instance of its own, which ends with it."""
+
+    name = "flux"
+    programs = ("flux",)
+    queue_options = ("--queue", "-q")
+    job_variable = "FLUX_URI"
+    #: of form F58, ``ƒ`` where the locale has it
+    id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
+    cancel_command = ("flux", "job", "cancel")
+    reframe_one_node = True
+    rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", None, "FLUX_JOB_SIZE"),)
+
+    def submit(self, job: Job, script: Path) -> list[str]:
+        """Prints the id and ends at once."""
+        shape = [f"--job-name={job.name}", f"--nodes={job.nodes}", "--exclusive", f"--output={job.log}"]
+        return ["flux", "batch", *shape, *_on(job.hosts), *job.access, str(script)]
+
+    def follow(self, job_id: str) -> list[str] | None:
+        """Ends with the job's exit status."""
+        return ["flux", "job", "status", job_id]
+
+    def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
+        """As many tasks as nodes."""
+        ask = ["flux", "run", "-N", str(job.nodes), "-n", str(job.nodes), "--exclusive", "-t", f"{job.minutes}m"]
+        return [[*ask, *_on(job.hosts), *self.in_queue(job.queue), *joined(job.access), *command]]
+
+    def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
+        """flux-run(1)."""
+        return ["flux", "run", "--job-name=plumb-preflight", "-N1", "-n1", "-t", "1m", *access, *command]
+
+    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+        """By ``status`` rather than ``list``: the scheduler's view calls everything ``down`` and knows no reason."""
+        ask = ["flux", "resource", "status", "-n", "-o", "{state}|{nodelist}|{reason}", *self.in_queue(queue)]
+        return read_nodes(answer(ask, WHERE_STATES))
+
+
+def _on(hosts: Sequence[str]) -> list[str]:
+    return [f"--requires=host:{names.fold(hosts)}"] if hosts else []
+
+
+def read_nodes(text: str) -> list[Node]:
+    """``flux resource status -n -o '{state}|{nodelist}|{reason}'``: a line per state; ``*`` ends an offline one."""
+    found: dict[str, Node] = {}
+    for line in filter(str.strip, text.splitlines()):
+        state, folded, reason = three_columns(line, "flux resource status")
+        if not folded:
+            continue
+        usable = state in USABLE
+        why = "; ".join(part for part in ("offline" if state.endswith("*") else "", reason) if part)
+        for name in names.expand(folded, "flux resource status"):
+            if name not in found or found[name].usable:  # a line that forbids its use counts more
+                found[name] = Node(name, state, usable, "" if usable else why)
+    return list(found.values())

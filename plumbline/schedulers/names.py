@@ -1,0 +1,79 @@
+"""Names of nodes, partitions and scheduler options: checked before any of them becomes part of a command."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+
+from plumbline.errors import PlumbError
+
+# ClusterShell takes as long to import as all the rest, and plumb launch starts before measurements: it is imported
+# where it is used.
+
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+FOLDED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]*")
+PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+#: more names than this in one folded set are a typo (``node[1-99999999]``), and would fill the memory
+MOST = 200_000
+
+
+def host(name: str, where: str) -> str:
+    """``name`` if it can be a host name; anything else (an option, a shell word) is refused."""
+    if not HOST.fullmatch(name):
+        raise PlumbError(f"{name!r} cannot be a host name", where, "use letters, digits, '.', '_' and '-'")
+    return name
+
+
+def partition(name: str, where: str) -> str:
+    """``name`` if it can be a partition or queue."""
+    if not PARTITION.fullmatch(name):
+        raise PlumbError(f"{name!r} cannot be a partition", where, "use letters, digits, '.', '_' and '-'")
+    return name
+
+
+def expand(text: str, where: str) -> list[str]:
+    """Host names of ``a,b`` or ``node[1-4,7]``, in the order given, each once."""
+    if not FOLDED.fullmatch(text):
+        raise PlumbError(f"{text!r} cannot be host names", where, "write A,B or node[1-4]")
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+    try:
+        found = NodeSet(text, resolver=RESOLVER_NOGROUP)
+        if len(found) > MOST:
+            raise PlumbError(f"{text!r} are {len(found)} hosts", where, f"at most {MOST} can be named")
+        return [host(str(name), where) for name in found]
+    except NodeSetException as error:
+        raise PlumbError(f"{text!r} cannot be host names: {error}", where, "write A,B or node[1-4]") from None
+
+
+def fold(names: Iterable[str]) -> str:
+    """Names in one word, such as ``node[1-3,7]``; every name has to be a checked host name."""
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    return str(NodeSet.fromlist(list(names), resolver=RESOLVER_NOGROUP))
+
+
+def words_of(option: str) -> list[str]:
+    """An option of a partition as words of a command, split as a shell does; a bare word is refused."""
+    try:
+        words = shlex.split(option)
+    except ValueError as error:
+        raise PlumbError(f"{option!r} is not an option: {error}", "--access", "close the quotes") from None
+    if not words or not re.fullmatch(r"--?[A-Za-z].*", words[0]) or not option.isprintable():
+        raise PlumbError(f"{option!r} is not one option", "--access", "write one option each, as --partition=main")
+    return words
+
+
+def access(options: Iterable[str]) -> list[str]:
+    """Scheduler options as words of a command: ``-p main`` and ``--partition main`` are allowed, a bare word is not.
+
+    A word without '-' would be taken for the program to start.
+    """
+    words = []
+    for given in options:
+        first, *rest = words_of(given)
+        if len(rest) > 1 or rest[:1] == [""] or (rest and rest[0].startswith("-")):
+            raise PlumbError(f"{given!r} is not one option", "--access", "write one option each, as --partition=main")
+        words += [f"{first}={rest[0]}"] if rest and first.startswith("--") else [first, *rest]
+    return words

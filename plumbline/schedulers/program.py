@@ -1,0 +1,60 @@
+"""Starting a program of the scheduler: words only, a time limit, and its own words in the error."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.errors import PlumbError
+
+#: seconds that a program gets to end its job after SIGTERM, before SIGKILL
+GRACE = 20
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a program said; ``status`` is None if it was ended at its time limit."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+
+    def last(self) -> str:
+        """The last line of what it said on stderr, or else its status."""
+        lines = self.stderr.strip().splitlines()
+        status = "ended at the time limit" if self.status is None else f"exit status {self.status}"
+        return f"{lines[-1][:300]} ({status})" if lines else status
+
+
+def run(command: Sequence[str], limit: float) -> Done:
+    """Run ``command`` for at most ``limit`` seconds; SIGTERM comes first, at which programs cancel their job."""
+    with subprocess.Popen(
+        list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace",
+    ) as process:  # fmt: skip
+        try:
+            stdout, stderr = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                stdout, stderr = process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                stdout, stderr = process.communicate()
+            return Done(None, stdout, stderr)
+        except BaseException:
+            process.terminate()
+            raise
+    return Done(process.returncode, stdout, stderr)
+
+
+def answer(command: Sequence[str], what: str, limit: float = 60) -> str:
+    """Standard output of a query to the scheduler, or a :class:`PlumbError` with what it said."""
+    if shutil.which(command[0]) is None:
+        raise PlumbError(f"{command[0]} is not on PATH", what, "run this on a login host, or name another --scheduler")
+    done = run(command, limit)
+    if done.status != 0:
+        raise PlumbError(f"{command[0]} failed: {done.last()}", what, "run it yourself: " + " ".join(command))
+    return done.stdout

@@ -1,0 +1,246 @@
+"""Slurm: sbatch(1), salloc(1), srun(1), sinfo(1), scancel(1). https://slurm.schedmd.com/
+
+ReFrame knows it by two names: ``slurm`` asks the accounting database how a job ended, ``squeue`` does without one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from plumbline.errors import PlumbError
+from plumbline.schedulers import names
+from plumbline.schedulers.base import (
+    WHERE_STATES,
+    Job,
+    Node,
+    RankVariables,
+    Scheduler,
+    joined,
+    three_columns,
+)
+from plumbline.schedulers.program import answer
+
+WHERE_LIMIT = "sinfo -o %l"
+USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
+#: power saving wakes these for a job; the other signs (not responding, maintenance, reboot …) keep jobs away
+WAKES = {"~", "#", "-", "+"}
+#: what two of the other signs mean
+SIGNS = {"$": "in a maintenance reservation", "*": "does not respond"}
+#: where distributions and sites put Slurm's libraries; beside srun's own prefix
+LIBRARY_FOLDERS = (
+    "usr/lib64",
+    "usr/lib/{machine}-linux-gnu",
+    "usr/lib64/slurm",
+    "usr/lib/{machine}-linux-gnu/slurm",
+    "usr/lib/{machine}-linux-gnu/slurm-wlm",
+    "usr/lib",
+    "usr/local/lib64",
+    "usr/local/lib",
+    "opt/slurm/lib64",
+    "opt/slurm/lib",
+    "opt/slurm/current/lib",
+)
+#: the library by which a program speaks a PMI
+PMI_LIBRARIES = {"pmi2": ("libpmi2.so", "libpmi2.so.0")}
+#: seconds that ``srun --mpi=list`` may take
+PATIENCE_S = 30.0
+
+
+class Srun:
+    """srun(1) and https://slurm.schedmd.com/mpi_guide.html."""
+
+    name = "srun"
+    error = "srun: error: "
+
+    def command(
+        self,
+        nodes: int,
+        ranks_per_node: int,
+        hosts: Sequence[str],
+        *,
+        round_robin: bool,
+        bound: bool,
+        plugin: str | None,
+    ) -> list[str]:
+        """There is no ``--cpus-per-task``: with it a step gets just as many CPUs of its job, without it all of them.
+
+        Without ``plugin``, ``--mpi`` comes from SLURM_MPI_TYPE in the stack's environment.
+        """
+        words = ["srun"]
+        if plugin is not None:  # a rank that fails ends the others, as with every mpirun
+            words += [f"--mpi={plugin}", "--kill-on-bad-exit=1"]
+        words += [f"--nodes={nodes}", f"--ntasks={nodes * ranks_per_node}", f"--ntasks-per-node={ranks_per_node}"]
+        words += ["--distribution=cyclic"] if round_robin else []
+        words += ["--cpu-bind=none"] if bound else []
+        return words + ([f"--nodelist={','.join(hosts)}"] if hosts else [])
+
+    @functools.cache  # noqa: B019 - there is one object of this class
+    def plugins(self) -> tuple[str, ...]:
+        """The names in the answer of ``srun --mpi=list``.
+
+        Lines are ``MPI plugin types are...``, then a name each, and ``specific pmix plugin versions available:
+        pmix_v4``; before Slurm 21.08 ``srun: MPI types are...`` and ``srun: pmi2``.
+        """
+        command = ["srun", "--mpi=list"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        except OSError as error:
+            cure = "set launcher: mpirun in site.yaml, or put srun into PATH"
+            raise PlumbError(f"srun cannot be started: {error.strerror}", "launcher: srun", cure) from error
+        except subprocess.TimeoutExpired as error:
+            what = f"srun --mpi=list does not answer within {PATIENCE_S:g} s"
+            raise PlumbError(what, "launcher: srun", "is Slurm up?") from error
+        found: list[str] = []
+        for line in (done.stdout + "\n" + done.stderr).splitlines():
+            text = line.removeprefix("srun:").strip()
+            if re.fullmatch(r"[a-z][a-z0-9_]*", text):
+                found.append(text)
+            elif "versions available:" in text:
+                found += re.findall(r"[a-z][a-z0-9_]*", text.rpartition(":")[2])
+        return tuple(dict.fromkeys(found))
+
+    def library(self, plugin: str, root: Path = Path("/")) -> Path | None:
+        """Slurm's own library for ``plugin`` in srun's prefix or a usual folder."""
+        folders = [root / folder.format(machine=os.uname().machine) for folder in LIBRARY_FOLDERS]
+        srun = shutil.which("srun")
+        if srun is not None:
+            prefix = Path(srun).resolve().parent.parent
+            folders = [prefix / "lib64", prefix / "lib", prefix / "lib" / "slurm", *folders]
+        files = (folder / name for folder in folders for name in PMI_LIBRARIES.get(plugin, ()))
+        return next((file for file in files if file.is_file()), None)
+
+
+class Slurm(Scheduler):
+    """Slurm, under one of its two names."""
+
+    can_pin = True
+    queue_options = ("--partition", "-p")
+    #: set in the shell of an allocation too
+    job_variable = "SLURM_JOB_ID"
+    #: ``4711``, or ``4711;cluster`` of a federation
+    id_line = r"^(\d+(?:;[\w.-]+)?)$"
+    no_restart = ("--no-requeue",)
+    rank_launcher = Srun()
+    failures = (r"^(?:srun|slurmstepd)(?:-[^:]*)?: error: ",)
+    rank_variables = (
+        RankVariables("SLURM_PROCID", "SLURM_LOCALID", None, "SLURM_STEP_NUM_TASKS"),
+        RankVariables("SLURM_PROCID", "SLURM_LOCALID", None, "SLURM_NTASKS"),
+    )
+    #: what a job script leaves behind that would give a step fewer CPUs, fewer variables or another order of ranks
+    #: than its command line says: https://slurm.schedmd.com/srun.html#SECTION_INPUT-ENVIRONMENT-VARIABLES
+    hidden_variables = (
+        "SLURM_CPUS_PER_TASK",
+        "SRUN_CPUS_PER_TASK",
+        "SLURM_NTASKS_PER_NODE",
+        "SLURM_TRES_PER_TASK",
+        "SLURM_DISTRIBUTION",
+        "SLURM_EXPORT_ENV",
+        "SRUN_EXPORT_ENV",
+    )
+    unbound_steps = MappingProxyType({"SLURM_CPU_BIND": "none"})
+    steps_without_pmi = MappingProxyType({"SLURM_MPI_TYPE": "none"})
+
+    def __init__(self, name: str, status_program: str) -> None:
+        self.name = name
+        self.programs = ("sbatch", "salloc", "srun", "sinfo", "scontrol", status_program)
+
+    def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """From SLURM_JOB_NODELIST, such as ``node[1-3,7]``."""
+        folded = environment.get("SLURM_JOB_NODELIST")
+        return tuple(names.expand(folded, "SLURM_JOB_NODELIST")) if folded else ()
+
+    def host_name(self, environment: Mapping[str, str]) -> str:
+        """NodeName of slurm.conf, which need not be the host's own name."""
+        return environment.get("SLURMD_NODENAME") or socket.gethostname()
+
+    def may_fork_proxy(self, environment: Mapping[str, str]) -> bool:
+        """A step costs Slurm's daemons a few percent of a short launch's CPU time, which would count as disturbance.
+
+        SLURMD_NODENAME is set on the nodes of a job only, not in a shell of salloc on a login host.
+        """
+        return "SLURMD_NODENAME" in environment
+
+    def submit(self, job: Job, script: Path) -> list[str]:
+        """``--wait`` ends with the job's exit status, ``--parsable`` prints the job's number only."""
+        shape = [f"--job-name={job.name}", f"--nodes={job.nodes}", "--ntasks-per-node=1", "--exclusive"]
+        options = [*shape, *self.no_restart, f"--output={job.log}", *job.access, *_on(job.hosts)]
+        return ["sbatch", "--wait", "--parsable", *options, str(script)]
+
+    def cancel(self, job_id: str) -> list[str]:
+        """scancel(1); a job of another cluster is named with it."""
+        number, _, cluster = job_id.partition(";")
+        return ["scancel", *([f"--clusters={cluster}"] if cluster else []), number]
+
+    def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
+        """A step of its own job: srun alone would give each task one CPU of the whole node that it asked for."""
+        shape = [f"--nodes={job.nodes}", f"--ntasks={job.nodes}", "--ntasks-per-node=1"]
+        ask = ["salloc", "--quiet", *shape, "--exclusive", f"--time={job.minutes}", f"--job-name={job.name}"]
+        ask += [*_on(job.hosts), *self.in_queue(job.queue)]
+        return [[*ask, *joined(job.access), "srun", *shape, "--cpu-bind=none", "--mpi=none", *command]]
+
+    def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
+        """By srun, which cancels its job at an interrupt."""
+        shape = ["--job-name=plumb-preflight", "--chdir=/", "--nodes=1", "--ntasks=1", "--time=1"]
+        return ["srun", "--quiet", *shape, *access, *command]
+
+    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+        """By sinfo."""
+        return read_nodes(answer(["sinfo", "-N", "-h", "-o", "%N|%T|%E", *self.in_queue(queue)], WHERE_STATES))
+
+    def longest_job(self, queue: str | None) -> int | None:
+        """The least time limit of the partition, by sinfo; None on a host that has none."""
+        if shutil.which("sinfo") is None:
+            return None
+        found = map(seconds, answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT).split())
+        return min((limit for limit in found if limit is not None), default=None)
+
+    def pin(self, node: str) -> list[str]:
+        """A node list that is shorter than the job is filled up with other nodes."""
+        return [f"--nodelist={node}"]
+
+
+def _on(hosts: Sequence[str]) -> list[str]:
+    return [f"--nodelist={names.fold(hosts)}"] if hosts else []
+
+
+def read_nodes(text: str) -> list[Node]:
+    """``sinfo -N -h -o '%N|%T|%E'``: a line per node (and partition): name, state in full, reason (``none``).
+
+    The state may end in signs: ``*`` does not respond, ``~`` ``#`` asleep or waking, ``%`` ``!`` going to sleep,
+    ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job.
+    """
+    found: dict[str, Node] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, state, reason = three_columns(line, "sinfo")
+        base = state.rstrip("*~#!%$@^-+")
+        usable = base in USABLE and set(state[len(base) :]) <= WAKES
+        why = [text for sign, text in SIGNS.items() if sign in state]
+        why += [] if reason.lower() in ("none", "n/a") else [reason]
+        node = Node(names.host(name, "sinfo"), state, usable, "; ".join(why))
+        found.setdefault(node.name, node)
+    return list(found.values())
+
+
+def seconds(text: str) -> int | None:
+    """Slurm's time limit ``[days-][[hours:]minutes:]seconds``; None for ``infinite``.
+
+    >>> seconds("1:00:00"), seconds("2-00:00:30"), seconds("30:00"), seconds("infinite")
+    (3600, 172830, 1800, None)
+    """
+    if text in ("infinite", "n/a"):
+        return None
+    if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", text):
+        raise PlumbError(f"{text!r} is no time limit", WHERE_LIMIT, "report this answer of sinfo")
+    days, _, clock = text.rpartition("-")
+    total = 0
+    for part in clock.split(":"):
+        total = 60 * total + int(part)
+    return 86400 * int(days or 0) + total

@@ -1,0 +1,88 @@
+"""No scheduler: hosts that are named, each reached by ssh(1)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from plumbline.errors import PlumbError
+from plumbline.schedulers import names
+from plumbline.schedulers.base import WHERE_STATES, Job, Node
+from plumbline.schedulers.local import Local
+from plumbline.schedulers.program import Done
+
+#: asks nobody for a password, and refuses a host whose key is not known
+OPTIONS = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
+#: connections at once
+FANOUT = 32
+#: seconds to reach a host
+CONNECT = 10
+#: seconds for a host to answer ``true``
+REACH = 30
+
+
+class Ssh(Local):
+    """Commands run on hosts that the partition names."""
+
+    name = "ssh"
+    programs = ("ssh",)
+    is_one_host = False
+    can_pin = True
+
+    def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
+        """On all ``job.hosts`` at once; what those said that failed is the answer's ``stderr``, a line each."""
+        done = each({host: command(host) for host in job.hosts}, limit)
+        failed = [f"{host}: {answer.last()}" for host, answer in done.items() if answer.status != 0]
+        return Done(1 if failed else 0, "", "\n".join(failed))
+
+    def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
+        """On the first of the hosts."""
+        return ["ssh", "-o", "BatchMode=yes", *access, hosts[0], *map(shlex.quote, command)]
+
+    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+        """Each host answers ``true`` or not, with what ssh says."""
+        if not hosts:
+            raise PlumbError("scheduler ssh needs hosts", WHERE_STATES, "give --hosts A,B")
+        done = each({names.host(name, "--hosts"): ["true"] for name in hosts}, REACH)
+        return [
+            Node(name, "reachable", True) if told.status == 0 else Node(name, "unreachable", False, told.last())
+            for name, told in done.items()
+        ]
+
+    def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
+        """``plumb launch`` runs on the first host, which ReFrame's documentation calls a pseudo option of ssh."""
+        if not hosts:
+            return {"access": list(access)}
+        ordered = sorted(hosts, key=lambda host: host != node)  # a stable sort
+        return {"sched_options": {"ssh_hosts": ordered}, "access": [f"#host={ordered[0]}", *OPTIONS, *access]}
+
+
+def each(commands: Mapping[str, Sequence[str]], limit: float) -> dict[str, Done]:
+    """Run ``commands[host]`` on every host, at most :data:`FANOUT` at once, each for at most ``limit`` seconds.
+
+    Host names have to be checked already: ssh would take one that begins with '-' for an option.
+    """
+    from ClusterShell.Task import task_self
+
+    task = task_self()
+    task.set_info("fanout", FANOUT)
+    task.set_info("connect_timeout", CONNECT)
+    task.set_info("ssh_options", "-oBatchMode=yes")
+    workers = {
+        # ssh hands one line to the remote shell: every word is quoted for it
+        host: task.shell(" ".join(map(shlex.quote, command)), nodes=host, timeout=limit, stderr=True)
+        for host, command in commands.items()
+    }
+    task.resume()
+    return {host: _done(worker, host) for host, worker in workers.items()}
+
+
+def _done(worker, host: str) -> Done:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    late = host in set(worker.iter_keys_timeout())
+    status = None if late else worker.node_retcode(host)
+    return Done(status, _text(worker.node_buffer(host)), _text(worker.node_error(host)))
+
+
+def _text(buffer: bytes | None) -> str:
+    return (buffer or b"").decode("utf-8", "replace")

@@ -1,0 +1,48 @@
+"""Generalised extreme Studentized deviates: the odd values of one sample (Rosner, Technometrics 25 (1983) 165)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+from plumbline.statistics.arrays import Floats, Ints
+
+#: values that may be odd at once, as a share: one in so many
+ODD = 4
+
+
+def extremes(values: Floats) -> tuple[Ints, Floats]:
+    """Places of ``values`` in the order in which the test takes them out, and the one-sided p of each among those left.
+
+    The p of a value is the smallest of its own step and all later ones: what hides behind another is found with it.
+    """
+    n = values.size
+    order = np.argsort(values, kind="stable")
+    ranked = values[order] - np.median(values)
+    total, squares = np.cumsum(np.r_[0.0, ranked]), np.cumsum(np.r_[0.0, ranked**2])
+    low, high = 0, n
+    taken, p = [], []
+    for _ in range(min(max(1, n // ODD), n - 2)):
+        left = high - low
+        mean = (total[high] - total[low]) / left
+        below, above = mean - ranked[low], ranked[high - 1] - mean
+        spread = max(squares[high] - squares[low] - left * mean**2, 0.0)
+        reach = max(below, above)
+        taken.append(order[high - 1] if above >= below else order[low])
+        p.append(_deviate(reach, spread, left))
+        low, high = (low, high - 1) if above >= below else (low + 1, high)
+    later = np.minimum.accumulate(np.array(p)[::-1])[::-1]
+    return np.array(taken, dtype=np.int64), np.asarray(later, dtype=np.float64)
+
+
+def _deviate(reach: float, squares: float, n: int) -> float:
+    """One-sided p of the farthest of ``n`` values at ``reach`` from their mean, ``squares`` their sum of squares."""
+    if reach <= 1e-12:
+        return 1.0
+    rest = squares - reach**2 * n / (n - 1)  # sum of squares of the others about their own mean
+    if rest <= 1e-12 * squares:
+        return 0.0
+    t = reach * n / (n - 1) / math.sqrt(rest / (n - 2) * n / (n - 1))
+    return float(special.stdtr(n - 2, -t))

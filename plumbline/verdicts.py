@@ -1,0 +1,30 @@
+"""PASS, FAIL, INCONCLUSIVE and INVALID: their order, their exit statuses and how they are counted for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+State = Literal["PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
+
+#: exit status of each verdict, the verdicts from best to worst. INVALID is worse than FAIL: where one series shows
+#: that the measurement is broken, the others of the same session blame nobody
+EXIT: dict[State, int] = {"PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
+_RANK: dict[State, int] = {state: rank for rank, state in enumerate(EXIT)}
+
+
+def severity(state: State) -> int:
+    """0 for PASS, then INCONCLUSIVE, FAIL, INVALID."""
+    return _RANK[state]
+
+
+def worst(states: Sequence[State]) -> State:
+    """The verdict on all of ``states``; INVALID for none at all: nothing measured is not a PASS."""
+    return max(states, key=severity, default="INVALID")
+
+
+def counts(states: Sequence[State]) -> str:
+    """``3 PASS, 1 FAIL``, from best to worst."""
+    found = Counter(states)
+    return ", ".join(f"{found[state]} {state}" for state in EXIT if found[state])

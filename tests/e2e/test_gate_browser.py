@@ -1,0 +1,81 @@
+"""The gate's page in a real browser, from a file: every series, every pair, and nothing that a name can run."""
+
+import chromium
+import numpy as np
+import pytest
+from chromium import SERIES, draw_all
+from playwright.sync_api import expect
+
+from plumbline.gate import decide, page
+from plumbline.gate.pairs import Pairs
+from plumbline.pages.page import render
+from plumbline.statistics.sequential import Rule
+
+pytestmark = chromium.needed
+HOSTILE = "</script ><script>window.broken=1</script><img src=x onerror=window.broken=2>"
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory):
+    """A page with one series of each verdict, and its pairs by name."""
+    draw = np.random.default_rng(3)
+
+    def pairs(name, ratio, noise, count=90, **options):
+        sides = [10 * factor * np.exp(draw.normal(0, noise, count)) for factor in (1, ratio)]
+        return Pairs(name, *(values.tolist() for values in sides), "lower", **options)
+
+    found = [
+        pairs("fine", 1.0, 0.01, superseded=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
+        pairs(HOSTILE, 1.1, 0.01),
+        pairs("noisy", 1.03, 0.15, rule=Rule(0.02, 0.08)),
+        pairs("short", 1.0, 0.01, 5),
+    ]
+    file = tmp_path_factory.mktemp("gate") / "gate.html"
+    facts = [("baseline", "old"), ("repeat", "plumb gate --baseline old")]
+    file.write_text(render("gate", page.document(found, decide.decide(found, Rule()), Rule(), facts)))
+    return file, {item.name: item for item in found}
+
+
+def test_every_series_stands_in_the_table_the_worst_first(visit, gate):
+    tab = visit(gate[0])
+    rows = tab.locator("#series tbody tr")
+    names = [row.locator("th").inner_text() for row in rows.all()]
+    assert [name[:5] for name in names] == ["short", HOSTILE[:5], "noisy", "fine"]
+    for row, state in zip(rows.all(), ("INVALID", "FAIL", "INCONCLUSIVE", "PASS"), strict=True):
+        expect(row).to_contain_text(state)
+    expect(rows.nth(0)).to_contain_text("5 pairs: the first look is at 13")
+    expect(tab.locator("#circumstances")).to_contain_text("plumb gate --baseline old")
+    assert tab.evaluate("window.broken") is None
+
+
+def test_every_pair_is_drawn_and_stands_in_a_table(visit, gate):
+    file, pairs = gate
+    tab = visit(file)
+    draw_all(tab)
+    figures = tab.locator("#pairs figure")
+    assert figures.count() == 3
+    for figure in figures.all():
+        name = figure.locator("figcaption strong").inner_text()
+        series = figure.locator(".drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value[1])")
+        item = pairs[name]
+        kept = [second / first for first, second in zip(item.baseline, item.candidate, strict=True)]
+        again = [second / first for _, first, second in item.superseded]
+        assert series == pytest.approx(kept + again)
+        figure.locator("summary").click()
+        assert figure.locator("tbody tr").count() == len(series)
+    fine = figures.filter(has_text="fine")
+    assert fine.locator("tbody tr", has_text="measured again").count() == 2
+    expect(figures.filter(has_text="noisy")).to_contain_text("2.0 % tolerated, 8.0 % must be seen")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_system_and_fits_a_phone(visit, gate, scheme):
+    tab = visit(gate[0], width=360, color_scheme=scheme)
+    assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+    assert tab.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_a_name_leads_to_its_picture(visit, gate):
+    tab = visit(gate[0])
+    tab.locator("#series a", has_text="noisy").click()
+    expect(tab.locator("#pairs figure", has_text="noisy")).to_be_in_viewport()

@@ -1,0 +1,658 @@
+"""Playbooks against a cluster: a second folder of this machine stands for it, with a scheduler and a plumb of straw."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ROLES = ROOT / "playbooks/roles"
+BIN = Path(sys.executable).parent
+
+
+def load(file):
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FILTERS = load(ROOT / "playbooks/filter_plugins/plumb.py")
+GOOD = {
+    "root": "/shared/plumbline",
+    "here": False,
+    "site": "newton",
+    "partitions": [{"name": "main", "scheduler": "squeue", "access": ["--partition=main", "-A bench"], "nodes": 2}],
+    "stacks": ["openmpi", "spack:mpich", "--all"][:2],
+    "python": "python3.12",
+    "environment": {"PATH": "/opt/bin:/usr/bin"},
+}
+HOSTILE = ["x; touch {canary}", "$(touch {canary})", "`touch {canary}`", "a'b\"c", "two\nlines", "-rf", "../..", ""]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """An inventory with its control folder and the cluster's, and the programs on the cluster's PATH."""
+    for folder in ("control", "cluster", "bin", "inventory"):
+        (tmp_path / folder).mkdir()
+    hosts = {
+        "plumb_login": {
+            "hosts": {
+                "straw": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable},
+            },
+            "vars": {
+                "plumb_root": str(tmp_path / "cluster"),
+                "plumb_site": "straw",
+                "plumb_partitions": [{"name": "main", "scheduler": "squeue", "access": ["--partition=main"]}],
+                "plumb_environment": {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+            },
+        }
+    }
+    (tmp_path / "inventory/hosts.yml").write_text(yaml.safe_dump(hosts))
+    return tmp_path
+
+
+def play(cluster, playbook, *arguments, **variables):
+    """Run a playbook; the control machine's checkout is ``cluster/control``."""
+    file = cluster / "extra.yml"
+    file.write_text(yaml.safe_dump({"plumb_inventory_control": str(cluster / "control"), **variables}))
+    environment = {**os.environ, "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    command = [str(BIN / "ansible-playbook"), "-i", str(cluster / "inventory"), "-e", f"@{file}", *arguments]
+    command.append(f"playbooks/{playbook}.yml")
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
+
+
+def program(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+
+
+def bash(script, *arguments, home=None):
+    environment = {**os.environ, **({"HOME": str(home)} if home else {})}
+    command = ["bash", str(script), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+# values of the inventory
+
+
+def test_good_values_have_no_faults():
+    assert FILTERS.faults(GOOD) == []
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize("key", ["root", "site", "python", "stack", "partition", "access", "host", "variable"])
+def test_hostile_values_are_faults(key, value):
+    part = dict(GOOD["partitions"][0])
+    changed = {
+        "root": {"root": f"/{value}" if value != "-rf" else value},
+        "site": {"site": value},
+        "python": {"python": value},
+        "stack": {"stacks": [value]},
+        "partition": {"partitions": [{**part, "name": value}]},
+        "access": {"partitions": [{**part, "access": [value if value != "-rf" else "-rf;"]}]},
+        "host": {"partitions": [{**part, "hosts": [value]}]},
+        "variable": {"environment": {value: "x"}},
+    }[key]
+    if key == "python" and value == "../..":
+        pytest.skip("a path upwards is a path: it is run as it is, never by a shell")
+    assert len(FILTERS.faults({**GOOD, **changed})) == 1
+
+
+def test_values_of_variables_may_hold_anything_that_can_be_printed():
+    assert FILTERS.faults({**GOOD, "environment": {"A": "$(touch x); 'quoted'"}}) == []
+    assert FILTERS.faults({**GOOD, "environment": {"A": "two\nlines"}})
+
+
+@pytest.mark.parametrize("key", ["plumb_root", "plumb_site", "plumb_python"])
+@pytest.mark.parametrize("value", HOSTILE[:5])
+def test_hostile_inventory_is_refused_before_anything_runs(cluster, key, value):
+    canary = cluster / "canary"
+    hostile = value.format(canary=canary)
+    done = play(cluster, "onboard", **{key: hostile})
+    assert done.returncode != 0
+    assert not canary.exists()
+    assert re.search(rf"^{key}: ", done.stdout, re.MULTILINE), done.stdout
+    assert list((cluster / "cluster").iterdir()) == []
+    assert "ok=0" in done.stdout or "Preflight" not in done.stdout
+
+
+def test_hostile_partition_is_refused_before_anything_runs(cluster):
+    canary = cluster / "canary"
+    part = {"name": "main", "scheduler": "ssh", "hosts": [f"node1; touch {canary}"], "access": [f"$(touch {canary})"]}
+    done = play(cluster, "onboard", plumb_partitions=[part])
+    assert done.returncode != 0
+    assert not canary.exists()
+    assert "cannot be a host's name" in done.stdout
+    assert "has to be one option" in done.stdout
+
+
+def test_unknown_scheduler_and_unknown_key_are_refused(cluster):
+    for part in ({"name": "main", "scheduler": "slrum"}, {"name": "main", "scheduler": "squeue", "launch": "srun"}):
+        done = play(cluster, "onboard", plumb_partitions=[part])
+        assert done.returncode != 0
+        assert "slrum" in done.stdout or "launch" in done.stdout
+
+
+def test_arguments_with_shell_signs_reach_the_program_unharmed(cluster):
+    """Options of ReFrame are a person's to choose: regular expressions have to pass, and no shell may see them."""
+    canary = cluster / "canary"
+    plumb(cluster, 0)
+    options = ["-n", f"a|b $(touch {canary}) `touch {canary}`; touch {canary} 'q'"]
+    done = play(cluster, "onboard", "--tags", "smoke", plumb_smoke_options=options)
+    assert done.returncode == 0, done.stdout
+    assert not canary.exists()
+    called = json.loads((cluster / "cluster/called").read_text().splitlines()[-1])
+    assert called == ["campaign", "--profile", "quick", "--", *options]
+
+
+def test_the_night_runs_hostile_options_unharmed(cluster):
+    """The one place where a shell reads values: the script of the night, in which they are quoted."""
+    from ansible.plugins.filter.core import quote
+    from jinja2 import Environment
+
+    canary = cluster / "canary"
+    plumb(cluster, 0)
+    (cluster / "cluster/build/onboard").mkdir(parents=True)
+    environment = Environment(trim_blocks=True, autoescape=False)  # noqa: S701  (a shell script)
+    environment.filters["quote"] = quote
+    hostile = f"$(touch {canary}); touch {canary} 'q'"
+    text = environment.from_string((ROLES / "plumb_ci/templates/nightly.j2").read_text()).render(
+        plumb_ci_root=str(cluster / "cluster"),
+        plumb_ci_site="straw",
+        plumb_ci_nightly_options=["-n", hostile],
+        plumb_inventory_environment={"A": hostile},
+    )
+    program(cluster / "nightly", text)
+    assert bash(cluster / "nightly").returncode == 0
+    assert not canary.exists()
+    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    assert calls == [["campaign", "--profile", "quick", "--", "-n", hostile], ["history", "--site", "straw"]]
+
+
+def test_host_keys_are_always_checked():
+    assert "host_key_checking = true" in (ROOT / "ansible.cfg").read_text()
+    for file in [ROOT / "ansible.cfg", *(ROOT / "playbooks").rglob("*"), *(ROOT / "tests/bed").rglob("*")]:
+        if file.is_file() and "__pycache__" not in file.parts:
+            text = file.read_text(encoding="utf-8", errors="replace")
+            assert not re.search(r"StrictHostKeyChecking[ =]+(no|off|accept)", text, re.IGNORECASE), file
+            assert not re.search(r"UserKnownHostsFile[ =]+/dev/null", text, re.IGNORECASE), file
+
+
+def test_no_task_gives_others_permissions():
+    for file in (ROOT / "playbooks").rglob("*.yml"):
+        for mode in re.findall(r"^\s*(?:directory_)?mode: (.*)$", file.read_text(), re.MULTILINE):
+            wanted = mode.strip("\"'")
+            assert re.fullmatch(r"0[0-7][0-5]0", wanted) or wanted.endswith("o="), f"{file}: {mode}"
+
+
+# preflight
+
+
+def slurm(cluster, srun):
+    for name in ("sbatch", "salloc", "sinfo", "scontrol", "squeue"):
+        program(cluster / "bin" / name, "#!/bin/sh\n")
+    program(cluster / "bin/srun", f"#!/bin/bash\n{srun}\n")
+
+
+#: runs what comes after the options
+RUNS = 'while [[ $1 == -* ]]; do shift; done; exec "$@"'
+
+
+def test_preflight_proves_the_shared_folder_by_a_job(cluster):
+    slurm(cluster, f'echo "$@" >>{cluster}/jobs; {RUNS}')
+    done = play(cluster, "onboard", "--tags", "preflight")
+    assert done.returncode == 0, done.stdout
+    assert "--partition=main" in (cluster / "jobs").read_text()
+    assert list((cluster / "cluster").iterdir()) == []  # the probe and its copy are gone
+
+
+@pytest.mark.parametrize(
+    ("srun", "said"),
+    [
+        ("exit 0", "does not share"),
+        ("echo 'cp: cannot create regular file' >&2; exit 1", "cannot create regular file"),
+        ("sleep 30", "ran a job within 1 s"),
+    ],
+)
+def test_preflight_names_a_root_that_is_not_shared(cluster, srun, said):
+    slurm(cluster, srun)
+    done = play(cluster, "onboard", "--tags", "preflight", plumb_preflight_wait_s=1)
+    assert done.returncode != 0
+    assert said in done.stdout
+    assert list((cluster / "cluster").iterdir()) == []
+
+
+def test_preflight_names_the_commands_that_are_missing(cluster):
+    environment = {"PATH": f"{cluster / 'bin'}:/usr/bin:/bin"}
+    done = play(cluster, "onboard", "--tags", "preflight", plumb_environment=environment, plumb_partitions=[
+        {"name": "main", "scheduler": "lsf"}
+    ])  # fmt: skip
+    assert done.returncode != 0
+    assert re.search(r"not on PATH of \S+: bhosts, bjobs, bsub", done.stdout)
+
+
+def test_preflight_names_an_old_python(cluster):
+    slurm(cluster, RUNS)
+    program(cluster / "bin/oldpython", "#!/bin/sh\necho 3.9; exit 1\n")
+    done = play(cluster, "onboard", "--tags", "preflight", plumb_python="oldpython")
+    assert done.returncode != 0
+    assert "is Python 3.9; 3.10 or newer is needed: give its path as plumb_python" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["slurm", "squeue", "pbs", "sge", "lsf", "flux", "ssh"])
+def test_jobs_of_all_schedulers_are_argument_lists(kind):
+    part = {"name": "main", "scheduler": kind, "access": ["-q x"], "hosts": ["node1"]}
+    command = FILTERS.job(part, ["/bin/cp", "a b", "c"], 5)
+    between = "'a b'" if kind in ("lsf", "ssh") else "a b"  # a shell reads theirs
+    assert command[-3:] == ["/bin/cp", between, "c"]
+    assert "-q x" in command
+    assert command[:1] == ["timeout"]
+
+
+def test_root_is_made_for_owner_and_group_only(tmp_path):
+    root = tmp_path / "deep" / "root"
+    done = bash(ROLES / "plumb_preflight/files/root.sh", root, "make")
+    assert (done.returncode, done.stdout) == (0, "made\n")
+    assert root.stat().st_mode & 0o777 == 0o750
+    assert bash(ROLES / "plumb_preflight/files/root.sh", root, "make").stdout == ""
+
+
+def test_root_of_somebody_else_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    done = bash(ROLES / "plumb_preflight/files/root.sh", tmp_path, "make")
+    assert done.returncode == 1
+    assert "holds other files" in done.stdout
+    home = bash(ROLES / "plumb_preflight/files/root.sh", tmp_path, "make", home=tmp_path)
+    assert "is a home" in home.stdout
+
+
+# checkout
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    done = subprocess.run(["git", "-C", str(folder), *identity, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "control"
+    (folder / "site-configs/newton").mkdir(parents=True)
+    git(folder, "init", "--quiet")
+    (folder / "a").write_text("1")
+    (folder / "site-configs/newton/site.yaml").write_text("committed")
+    git(folder, "add", ".")
+    git(folder, "commit", "--quiet", "-m", "1")
+    return folder
+
+
+def carry(control, root, commit):
+    files = ROLES / "plumb_checkout/files"
+    bundle = root.parent / "bundle"
+    made = bash(files / "bundle.sh", control, commit, bundle)
+    assert made.returncode == 0, made.stderr
+    return bash(files / "checkout.sh", root, bundle, commit, "newton")
+
+
+def commit(folder, *arguments):
+    return bash(ROLES / "plumb_checkout/files/commit.sh", folder, "newton", *arguments).stdout.split()
+
+
+def test_checkout_arrives_with_its_commit_and_leaves_no_reference(repository, tmp_path):
+    root = tmp_path / "root"
+    (head,) = commit(repository)
+    assert carry(repository, root, head).returncode == 0
+    assert git(root, "rev-parse", "HEAD") == head
+    assert (root / ".git/plumbline").is_file()
+    assert git(repository, "for-each-ref", "refs/plumbline") == ""
+
+
+def test_checkout_keeps_the_sites_folder_and_refuses_other_changes(repository, tmp_path):
+    root = tmp_path / "root"
+    carry(repository, root, commit(repository)[0])
+    (root / "site-configs/newton/site.yaml").write_text("edited there")
+    (root / "site-configs/newton/new.yaml").write_text("made there")
+    (repository / "a").write_text("2")
+    (repository / "site-configs/newton/site.yaml").write_text("committed again")
+    git(repository, "commit", "--quiet", "-a", "-m", "2")
+    assert carry(repository, root, commit(repository)[0]).returncode == 0
+    assert (root / "a").read_text() == "2"
+    assert (root / "site-configs/newton/site.yaml").read_text() == "edited there"
+    assert (root / "site-configs/newton/new.yaml").read_text() == "made there"
+    (root / "a").write_text("edited there")
+    (repository / "a").write_text("3")
+    git(repository, "commit", "--quiet", "-a", "-m", "3")
+    refused = carry(repository, root, commit(repository)[0])
+    assert refused.returncode == 1
+    assert "changes that are not committed" in refused.stdout
+    assert (root / "a").read_text() == "edited there"
+
+
+def test_checkout_that_was_interrupted_gives_the_sites_folder_back(repository, tmp_path):
+    root = tmp_path / "root"
+    head = commit(repository)[0]
+    carry(repository, root, head)
+    (root / ".git/plumbline-site").mkdir()
+    (root / ".git/plumbline-site/site.yaml").write_text("edited there")
+    (root / "site-configs/newton/site.yaml").unlink()
+    assert carry(repository, root, head).returncode == 0
+    assert (root / "site-configs/newton/site.yaml").read_text() == "edited there"
+    assert not (root / ".git/plumbline-site").exists()
+
+
+def test_uncommitted_changes_are_said_or_carried(repository, tmp_path):
+    head = commit(repository)[0]
+    (repository / "site-configs/newton/site.yaml").write_text("edited here")
+    assert commit(repository) == [head]  # the site's folder goes its own way
+    (repository / "new").write_text("new")
+    assert commit(repository) == [head, "dirty"]
+    (carried,) = commit(repository, "uncommitted")
+    assert commit(repository, "uncommitted") == [carried]  # the same files are the same commit
+    assert git(repository, "status", "--porcelain").splitlines()[-1] == "?? new"
+    root = tmp_path / "root"
+    assert carry(repository, root, carried).returncode == 0
+    assert (root / "new").read_text() == "new"
+
+
+# the site folder on two machines
+
+
+def test_directions_of_files():
+    base = {"same": "1", "here": "1", "there": "1", "both": "1"}
+    control = {"same": "1", "here": "2", "there": "1", "both": "2", "new": "1", "twice": "1"}
+    cluster = {"same": "1", "here": "1", "there": "2", "both": "3", "fresh": "1", "twice": "1"}
+    assert FILTERS.directions(control, cluster, base) == {
+        "push": ["here", "new"],
+        "fetch": ["fresh", "there"],
+        "conflict": ["both"],
+    }
+
+
+def test_odd_names_are_never_carried():
+    names = ["good.jsonl", "sub/good.parquet", "../up", "/abs", "-option", "new\nline", "a b", ".hidden", "sub/.hidden"]
+    found = {"files": [{"path": f"/r/{name}", "checksum": "1"} for name in names]}
+    assert list(FILTERS.sums(found, "/r")) == ["good.jsonl", "sub/good.parquet"]
+
+
+def test_a_file_changed_on_both_machines_is_named(cluster):
+    for machine in ("control", "cluster"):
+        folder = cluster / machine / "site-configs/straw"
+        folder.mkdir(parents=True)
+        (folder / "site.yaml").write_text(machine)
+    done = play(cluster, "onboard", "--tags", "site_config")
+    assert done.returncode != 0
+    assert re.search(r"changed on both machines .* site.yaml", done.stdout.replace("\n", " "))
+    assert (cluster / "control/site-configs/straw/site.yaml").read_text() == "control"
+    assert (cluster / "cluster/site-configs/straw/site.yaml").read_text() == "cluster"
+
+
+def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
+    folder = tmp_path / "straw"
+    folder.mkdir()
+    (folder / "site.yaml").write_text(
+        "schema: 1\nname: straw\ndescription: d\nhostnames: [a]\npartitions:\n"
+        "  - name: main  # mine\n    scheduler: ssh\n    topology: t.xml\n    stacks: []\n    launcher: mpirun\n"
+    )
+    part = {"name": "main", "scheduler": "ssh", "launcher": "srun", "srun_mpi": {"mpich": "pmix"}, "max_pending_s": 60}
+    part |= {"environment": {"FI_PROVIDER": "tcp;ofi", "LEVEL": 1}, "hosts": ["a1", "a2"]}
+    command = [str(BIN / "plumb"), "site", "init", "--name", "straw", "--partition", "main"]
+    command += ["--scheduler", "ssh", "--stacks", "openmpi", *FILTERS.keys(part)]
+
+    def run(*more):
+        environment = {**os.environ, "PLUMB_SITES": str(tmp_path)}
+        done = subprocess.run([*command, *more], capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run()
+    text = (folder / "site.yaml").read_text()
+    assert "# mine" in text
+    written = yaml.safe_load(text)["partitions"][0]
+    assert written["launcher"] == "mpirun"
+    assert {key: written[key] for key in ("srun_mpi", "environment", "hosts", "max_pending_s")} == {
+        **{key: part[key] for key in ("srun_mpi", "hosts", "max_pending_s")},
+        "environment": {"FI_PROVIDER": "tcp;ofi", "LEVEL": "1"},
+    }
+    assert "site straw: unchanged\n" in run()
+
+
+# campaigns and records
+
+
+def plumb(cluster, status, root="cluster"):
+    """A plumb that notes its arguments as JSON, says something, and ends with ``status``."""
+    site = cluster / root / "site-configs/straw"
+    (site / "topology").mkdir(parents=True, exist_ok=True)
+    (cluster / root / "stacks").mkdir(exist_ok=True)
+    (site / "site.yaml").write_text("schema: 1\n")
+    program(
+        cluster / root / ".venv/bin/plumb",
+        f"#!{sys.executable}\nimport json, pathlib, sys\n"
+        f"with open({str(cluster / root / 'called')!r}, 'a') as stream:\n"
+        "    print(json.dumps(sys.argv[1:]), file=stream)\n"
+        f"print('   1/2 OK  stream\\n\\nTABLE of the campaign'); sys.exit({status})\n",
+    )
+
+
+def test_smoke_is_shown_and_not_repeated(cluster):
+    plumb(cluster, 0)
+    first = play(cluster, "onboard", "--tags", "smoke")
+    assert first.returncode == 0, first.stdout
+    assert "\nTABLE of the campaign\n" in first.stdout
+    assert "1/2 OK" not in first.stdout
+    again = play(cluster, "onboard", "--tags", "smoke")
+    assert re.search(r"changed=0 failed=0", again.stdout), again.stdout
+    assert len((cluster / "cluster/called").read_text().splitlines()) == 1
+    (cluster / "cluster/site-configs/straw/site.yaml").write_text("schema: 1\n# changed\n")
+    play(cluster, "onboard", "--tags", "smoke")
+    assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+
+
+def test_failed_smoke_shows_what_the_job_said_and_is_repeated(cluster):
+    plumb(cluster, 1)
+    stage = cluster / "cluster/build/reframe/stage/straw/main/openmpi/stream"
+    stage.mkdir(parents=True)
+    (stage / "rfm_job.err").write_text("slurmstepd: error: out of memory\n")
+    (cluster / "cluster/build/reframe/campaign.out").write_text("FAILURE INFO\n")
+    for _ in range(2):
+        done = play(cluster, "onboard", "--tags", "smoke")
+        assert done.returncode != 0
+        assert "slurmstepd: error: out of memory" in done.stdout
+        assert "FAILURE INFO" in done.stdout
+        assert "a variant failed or is not verified (above)" in done.stdout.replace("\n", " ")
+    assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+
+
+def test_calibration_goes_on_where_it_was_interrupted(cluster):
+    plumb(cluster, 0)
+    (cluster / "cluster/site-configs/straw/references").mkdir()
+    (cluster / "cluster/.git").mkdir()
+    (cluster / "cluster/build/onboard").mkdir(parents=True)
+    (cluster / "cluster/build/onboard/session-1").write_text("done\n")
+    given = {"plumb_calibrate_nodes": 2, "plumb_calibrate_options": ["-n", "stream"]}
+    given |= {"plumb_campaign_options": ["-n", "other"], "plumb_campaign_turn": "7/9"}  # for campaign.yml alone
+    done = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3, **given)
+    assert done.returncode == 0, done.stdout
+    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    quick = ["campaign", "--profile", "quick"]
+    assert calls[:2] == [[*quick, "--turn", f"{number}/2", "--", "-n", "stream"] for number in (2, 3)]
+    assert [call[0] for call in calls[2:]] == ["calibrate"]
+    assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
+    (cluster / "cluster/site-configs/straw/references/stream.yaml").write_text("references:\n  - a: b\n    method: x\n")
+    again = play(cluster, "onboard", "--tags", "calibrate", plumb_calibrate_sessions=3)
+    assert "changed=0" in again.stdout
+
+
+def test_records_are_collected_once_and_again_when_they_change(cluster):
+    there = cluster / "cluster/results/straw"
+    (there / "compact").mkdir(parents=True)
+    (there / "a.jsonl").write_text("1\n")
+    (there / "b c.jsonl").write_text("odd\n")
+    (there / "compact/2026-11.0001.parquet").write_bytes(b"\0\1")
+    here = cluster / "control/results/straw"
+    here.mkdir(parents=True)
+    (here / "mine.jsonl").write_text("only here\n")
+    done = play(cluster, "collect")
+    assert done.returncode == 0, done.stdout
+    names = sorted(str(file.relative_to(here)) for file in here.rglob("*") if file.is_file())
+    assert names == ["a.jsonl", "compact/2026-11.0001.parquet", "mine.jsonl"]
+    assert re.search(r"changed=0 failed=0", play(cluster, "collect").stdout)
+    (there / "a.jsonl").write_text("1\n2\n")
+    assert "1 of 3" in play(cluster, "collect").stdout.replace("\n", " ")
+    assert (here / "a.jsonl").read_text() == "1\n2\n"
+
+
+def test_what_comes_back_may_be_kept_outside_the_checkout(cluster):
+    there = cluster / "cluster/results/straw"
+    there.mkdir(parents=True)
+    (there / "a.jsonl").write_text("1\n")
+    done = play(cluster, "collect", plumb_keep=str(cluster / "kept"))
+    assert done.returncode == 0, done.stdout
+    assert (cluster / "kept/results/straw/a.jsonl").read_text() == "1\n"
+    assert not (cluster / "control/results").exists()
+
+
+# offboarding
+
+
+def test_offboard_wants_the_name_and_fetches_first(cluster):
+    root = cluster / "cluster"
+    (root / "results/straw").mkdir(parents=True)
+    (root / "results/straw/a.jsonl").write_text("1\n")
+    (root / ".git").mkdir()
+    (root / ".git/plumbline").write_text("made\n")
+    refused = play(cluster, "offboard")
+    assert refused.returncode != 0
+    assert "say -e confirm=straw" in refused.stdout
+    assert root.exists()
+    program(cluster / "bin/scrontab", "#!/bin/sh\nexit 1\n")
+    done = play(cluster, "offboard", "-e", "confirm=straw")
+    assert done.returncode == 0, done.stdout
+    assert not root.exists()
+    assert (cluster / "control/results/straw/a.jsonl").read_text() == "1\n"
+    again = play(cluster, "offboard", "-e", "confirm=straw")
+    assert again.returncode == 0, again.stdout
+    assert "changed=0" in again.stdout
+
+
+def test_offboard_refuses_what_onboarding_did_not_make(cluster):
+    (cluster / "cluster/thesis.tex").write_text("")
+    done = play(cluster, "offboard", "-e", "confirm=straw")
+    assert done.returncode != 0
+    assert "was not made by onboarding" in done.stdout
+    assert (cluster / "cluster/thesis.tex").exists()
+
+
+def test_offboard_refuses_a_home(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/plumbline").write_text("")
+    script = ROLES / "plumb_offboard/files/mine.sh"
+    assert bash(script, tmp_path).stdout == "mine\n"
+    assert bash(script, tmp_path, home=tmp_path).returncode == 1
+    assert bash(script, "/").returncode == 1
+    assert bash(script, tmp_path / "absent").stdout == "gone\n"
+
+
+def test_scrontab_keeps_other_entries(tmp_path):
+    table = tmp_path / "table"
+    table.write_text("#SCRON -t 5\n0 1 * * * other\n")
+    keep = f"cat >{table}.new; mv {table}.new {table}"
+    program(tmp_path / "scrontab", f'#!/bin/sh\nif [ "$1" = -l ]; then cat {table}; else {keep}; fi\n')
+    script = ROLES / "plumb_ci/files/scrontab.sh"
+
+    def run(*arguments):
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        command = ["bash", str(script), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+    assert run("straw", "17 2 * * * /r/nightly") == "changed\n"
+    assert run("straw", "17 2 * * * /r/nightly") == ""
+    wanted = "#SCRON -t 5\n0 1 * * * other\n# plumbline straw\n17 2 * * * /r/nightly\n"
+    assert table.read_text() == wanted
+    assert run("straw", "18 2 * * * /r/nightly") == "changed\n"
+    assert table.read_text() == wanted.replace("17 2", "18 2")
+    assert run("straw") == "changed\n"
+    assert table.read_text() == "#SCRON -t 5\n0 1 * * * other\n"
+
+
+# what people see
+
+
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        ("bench@login: Permission denied (publickey).", "the SSH key is refused"),
+        ("Host key verification failed.", "its host key is not the known one"),
+        ("ssh: Could not resolve hostname login: Name or service not known", "fix ansible_host"),
+        ("ssh: connect to host login port 22: Connection timed out", "is the host up"),
+    ],
+)
+def test_a_host_that_cannot_be_reached_is_one_line(cluster, said, cure):
+    program(cluster / "bin/ssh", f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
+    hosts = yaml.safe_load((cluster / "inventory/hosts.yml").read_text())
+    hosts["plumb_login"]["hosts"] = {
+        "login": {"ansible_connection": "ssh", "ansible_ssh_executable": str(cluster / "bin/ssh")}
+    }
+    (cluster / "inventory/hosts.yml").write_text(yaml.safe_dump(hosts))
+    done = play(cluster, "onboard")
+    assert done.returncode != 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("login: ") and "ok=" not in line]
+    assert said.rstrip(".") in line
+    assert cure in line
+
+
+def test_warnings_are_shown_again_at_the_end(cluster):
+    slurm(cluster, RUNS)
+    needs = [{"name": "a program", "probe": "false", "optional": True, "Debian": ["a-tool"], "RedHat": ["a-tool"]}]
+    variables = {"plumb_packages_needs": needs, "plumb_packages_install": False}
+    done = play(cluster, "onboard", "--tags", "preflight,packages", **variables)
+    assert done.returncode == 0, done.stdout
+    said = [line for line in done.stdout.splitlines() if line.startswith("warning: missing: a program. As root: ")]
+    assert len(said) == 2
+    assert done.stdout.splitlines()[-2] == said[0]
+
+
+def test_packages_of_the_other_family_are_named(cluster):
+    """RHEL family without one at hand: the same play with its facts."""
+    needs = yaml.safe_load((ROLES / "plumb_packages/defaults/main.yml").read_text())["plumb_packages_needs"]
+    needs = [{**need, "probe": "false"} for need in needs]
+    variables = {"plumb_packages_needs": needs, "plumb_packages_install": False, "plumb_packages_family": "RedHat"}
+    done = play(cluster, "onboard", "--tags", "packages", **variables)
+    assert done.returncode != 0
+    assert "As root: dnf install gcc glibc-devel make cmake git pkgconf-pkg-config hwloc-devel numactl-devel" in (
+        done.stdout.replace("\n", " ")
+    )
+
+
+def test_the_example_inventory_is_in_order():
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    command = [str(BIN / "ansible-inventory"), "-i", "playbooks/inventories/example", "--host", "newton"]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True).stdout
+    values = json.loads(said)
+    known = {"root": values["plumb_root"], "here": False, "site": values["plumb_site"], "python": "python3"}
+    more = {"partitions": values["plumb_partitions"], "stacks": values["plumb_stacks"], "environment": {}}
+    assert FILTERS.faults({**known, **more}) == []
+
+
+def test_a_refused_calibration_is_not_measured_again_until_somebody_asks(cluster):
+    plumb(cluster, 1)  # campaigns that were not verified, and records that gave no reference
+    (cluster / "cluster/site-configs/straw/references").mkdir()
+    (cluster / "cluster/.git").mkdir()
+    for again, wanted in ((False, 3), (False, 1), (True, 3)):
+        (cluster / "cluster/called").unlink(missing_ok=True)
+        options = {"plumb_calibrate_sessions": 2, "plumb_calibrate_again": again}
+        done = play(cluster, "onboard", "--tags", "calibrate", **options)
+        assert done.returncode == 0, done.stdout
+        assert "plumb_calibrate_again=true measures again" in done.stdout.replace("\n", " ")
+        assert len((cluster / "cluster/called").read_text().splitlines()) == wanted

@@ -1,0 +1,167 @@
+"""How often ``plumb history`` alarms for nothing, and how soon it finds a change.
+
+``python tests/rates/changes.py`` prints the table of docs/history.md.
+
+Series of simulated sessions with known truth. A point is the median of the launches of one session, as records give it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.statistics.changes import Settings, follow
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+
+#: the sizes of the steps that are injected
+STEPS = (0.03, 0.05, 0.07, 0.10)
+#: points of a series, and the position of an injected step
+POINTS, STEP_AT = 100, 50
+
+
+def quiet(random: Generator, points: int, launches: int) -> Array:
+    """Launches 1 %, 5 % of them with a tail of 10 %; sessions 0.3 %."""
+    shape = (points, launches)
+    tail = (random.random(shape) < 0.05) * random.exponential(0.10, shape)
+    return _points(random.normal(0, 0.01, shape) + tail, random.normal(0, 0.003, points))
+
+
+def bimodal(random: Generator, points: int, launches: int) -> Array:
+    """A quarter of the launches 6 % slower; launches 0.5 %, sessions 0.3 %."""
+    shape = (points, launches)
+    modes = (random.random(shape) < 0.25) * 0.06
+    return _points(random.normal(0, 0.005, shape) + modes, random.normal(0, 0.003, points))
+
+
+def drift(random: Generator, points: int, launches: int) -> Array:
+    """Sessions 2 % with an autocorrelation of 0.6; launches 0.8 %."""
+    return _points(random.normal(0, 0.008, (points, launches)), _wave(random, points, 0.6, 0.02))
+
+
+def noisy(random: Generator, points: int, launches: int) -> Array:
+    """Launches 4 % with an autocorrelation of 0.5, 10 % of them with a tail of 15 %; sessions 1.5 %."""
+    shape = (points, launches)
+    runs = _wave(random, points * launches, 0.5, 0.04).reshape(shape)
+    tail = (random.random(shape) < 0.10) * random.exponential(0.15, shape)
+    return _points(runs + tail, random.normal(0, 0.015, points))
+
+
+def spikes(random: Generator, points: int, launches: int) -> Array:
+    """As quiet, and 3 % of the sessions slower by 10 % to 100 %."""
+    high = (random.random(points) < 0.03) * random.uniform(0.10, 1.0, points)
+    return quiet(random, points, launches) + np.log1p(high)
+
+
+MODELS: dict[str, Callable[[Generator, int, int], Array]] = {
+    "quiet": quiet,
+    "bimodal": bimodal,
+    "drift": drift,
+    "noisy": noisy,
+    "spikes": spikes,
+}
+
+
+def _points(launches: Array, sessions: Array) -> Array:
+    """Logarithms of the sessions' medians."""
+    return np.asarray(np.median(launches, axis=1) + sessions, dtype=np.float64)
+
+
+def _wave(random: Generator, points: int, memory: float, deviation: float) -> Array:
+    """A stationary autoregressive series of order one."""
+    shocks = random.normal(0, deviation * np.sqrt(1 - memory**2), points)
+    wave = np.empty(points)
+    level = random.normal(0, deviation)
+    for position in range(points):
+        level = memory * level + shocks[position]
+        wave[position] = level
+    return wave
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Fractions of series; ``delay`` is the mean number of points from the first changed one to the alarm."""
+
+    series: int
+    found: float
+    delay: float
+    #: alarms at a change that is none (series without a step: any alarm), by series
+    false: float
+
+
+def measure(model: str, step: float, series: int, launches: int, seed: int, settings: Settings | None = None) -> Rates:
+    """Follow ``series`` series of a model with a slowdown of ``step`` (0: none) from :data:`STEP_AT` on.
+
+    Found is a slowdown alarm raised from the step on, at a position within 5 points of it. Every other alarm is false.
+    """
+    random = np.random.default_rng([seed, list(MODELS).index(model), round(step * 1000)])
+    found, delays, wrong = 0, 0, 0
+    for _ in range(series):
+        logs = MODELS[model](random, POINTS, launches)
+        if step:
+            logs[STEP_AT:] += np.log1p(step)
+        hit = False
+        false = False
+        for change in follow(np.exp(logs), settings).changes:
+            right = step > 0 and change.ratio > 1 and change.seen_at >= STEP_AT and abs(change.index - STEP_AT) <= 5
+            if right and not hit:
+                hit = True
+                delays += change.seen_at - STEP_AT
+            else:
+                false = True
+        found += hit
+        wrong += false
+    return Rates(series, found / series, delays / found if found else float("nan"), wrong / series)
+
+
+def visible(model: str, series: int, launches: int, seed: int, settings: Settings | None = None) -> tuple[float, float]:
+    """The median of ``smallest_visible`` after :data:`STEP_AT` points, and how often a step of that size is then found.
+
+    Found within 2 x ``persist`` points, as it promises.
+    """
+    settings = settings or Settings()
+    random = np.random.default_rng([seed, 99, list(MODELS).index(model)])
+    sizes, found = [], 0
+    for _ in range(series):
+        logs = MODELS[model](random, STEP_AT + 2 * settings.persist, launches)
+        course = follow(np.exp(logs[:STEP_AT]), settings)
+        size = course.smallest_visible
+        if size is None:
+            continue
+        sizes.append(size)
+        logs[STEP_AT:] += np.log1p(size)
+        found += any(
+            change.ratio > 1 and change.seen_at >= STEP_AT for change in follow(np.exp(logs), settings).changes
+        )
+    return float(np.median(sizes)), found / len(sizes)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the tables of docs/history.md."""
+    parser = argparse.ArgumentParser(prog="tests/rates/changes.py", description="measured rates")
+    parser.add_argument("--series", type=int, default=2000, help="series per cell (default: 2000)")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args(argv)
+    steps = " | ".join(f"{100 * step:.0f} % found (delay)" for step in STEPS)
+    print(f"| series | launches | false alarms | {steps} | smallest visible, found |")
+    print("|---|---|---|" + "---|" * (len(STEPS) + 1))
+    for launches in (1, 5):
+        for model in MODELS:
+            none = measure(model, 0.0, args.series, launches, args.seed)
+            cells = [f"{none.false:.2%}"]
+            for step in STEPS:
+                rates = measure(model, step, args.series, launches, args.seed)
+                cells.append(f"{rates.found:.1%} ({rates.delay:.1f})" if rates.found else "0")
+            size, share = visible(model, args.series, launches, args.seed)
+            print(f"| {model} | {launches} | {' | '.join(cells)} | {size:.1%}, {share:.1%} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""Pages in a headless Chromium: what they log, fail at or ask for beyond their own file fails the test.
+
+Needs Debian's ``chromium`` (or another one named by ``PLUMB_CHROMIUM``).
+"""
+
+import os
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+CHROMIUM = os.environ.get("PLUMB_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+needed = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
+#: the series of a picture, as the chart library holds them
+SERIES = "echarts.getInstanceByDom(element).getOption().series"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    # containers allow neither root nor user namespaces a sandbox, and small shared memory; the pages are our own
+    options = ["--no-sandbox", "--disable-dev-shm-usage"]
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end."""
+    noise, asked, opened, contexts = [], [], [], []
+
+    def open_(file, width=1280, fragment="", **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("console", lambda message: noise.append(message.text))
+        tab.on("pageerror", lambda error: noise.append(str(error)))
+        tab.on("request", lambda request: asked.append(request.url))
+        opened.append(f"file://{file}")
+        tab.goto(f"file://{file}{fragment}")
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert noise == []
+    assert asked == opened
+
+
+def draw_all(tab):
+    """Every picture, also those far below."""
+    tab.evaluate("document.querySelectorAll('.drawing').forEach((element) => element.startDrawing())")
+    expect(tab.locator(".drawing:not(:has(canvas))")).to_have_count(0)

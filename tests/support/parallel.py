@@ -1,0 +1,126 @@
+"""What holds where pytest-xdist runs tests at once: which stay together, which run alone, and that nothing is left.
+
+Tests of one file run one after another in one process, because they share what its fixtures make; so do all tests that
+use the bed, of which a machine has one. A test marked ``alone`` measures something that other work would change: no
+other test runs beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import processes
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import Scheduling
+    from xdist.workermanage import WorkerController
+
+ROOT = Path(__file__).resolve().parents[2]
+BED = ("tests/bed/test_bed.py", "tests/bed/test_onboarding.py")
+#: those that take longest begin first, so that no process is left with one of them at the end
+FIRST = (*BED, "tests/bed", "tests/e2e", "tests/vm", "tests/kernels", "tests/playbooks")
+#: its tests share nothing and take long together
+APART = "tests/playbooks/test_playbooks_cluster.py"
+#: exists while a bed that a test raised is up
+RAISED = ROOT / "build" / "bed-of-tests"
+
+
+def rank(path: str) -> int:
+    """Where a file stands in the order of :data:`FIRST`; those not named there come last."""
+    return next((place for place, start in enumerate(FIRST) if path.startswith(start)), len(FIRST))
+
+
+class Turns:
+    """In a process that runs tests: waits until a test may begin."""
+
+    def __init__(self, folder: Path) -> None:
+        self.door = (folder / "door").open("w")
+        self.room = (folder / "room").open("w")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Share the room with others, or have it alone."""
+        alone = item.get_closest_marker("alone") is not None
+        # who waits for the room to be empty stands in the door: nobody else gets in before
+        fcntl.flock(self.door, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self.room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(self.door, fcntl.LOCK_UN)
+        try:
+            return (yield)
+        finally:
+            fcntl.flock(self.room, fcntl.LOCK_UN)
+
+
+class Controller:
+    """In the process that hands out the tests: prepares the others, and ends what they left."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="plumbline-turns-"))
+        self.run = ""
+
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduling:
+        """Tests are handed out by file, in the order of collection; those that use the bed as if they were one file."""
+        from xdist.scheduler import LoadScopeScheduling
+
+        class ByFile(LoadScopeScheduling):
+            def _split_scope(self, nodeid: str) -> str:
+                file = nodeid.split("::")[0]
+                if file == APART:
+                    return nodeid
+                return BED[0] if file in BED else file
+
+        config.option.loadscopereorder = False
+        return ByFile(config, log)
+
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """Tell a process where the locks are."""
+        node.workerinput["turns"] = str(self.folder)
+        self.run = node.workerinput["testrunuid"]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self) -> Generator[None, None, None]:
+        """End what a test left that was interrupted: its process may have had too little time for that."""
+        yield
+        end_bed()
+        end_processes(self.run)
+        shutil.rmtree(self.folder)
+
+
+def end_bed() -> None:
+    """Take down a bed that a test raised, if one is up."""
+    if RAISED.exists():
+        subprocess.run([ROOT / "tests/bed/bed", "down"], check=False, timeout=300)
+        RAISED.unlink(missing_ok=True)
+
+
+def end_processes(marker: str) -> None:
+    """End all processes that have ``marker`` in their environment: SIGTERM, and after 10 s SIGKILL."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        end = time.monotonic() + 10
+        for pid in processes.carriers(marker):
+            try:
+                os.kill(pid, signum)
+            except ProcessLookupError:
+                continue
+        while processes.carriers(marker) and time.monotonic() < end:
+            time.sleep(0.05)
+
+
+def configure(config: pytest.Config) -> None:
+    """Register what this process needs; nothing where tests run one after another."""
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(Turns(Path(config.workerinput["turns"])))
+    elif config.getoption("numprocesses", None):
+        config.pluginmanager.register(Controller())

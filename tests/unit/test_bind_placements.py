@@ -1,0 +1,123 @@
+"""``plumb-bind --list``, and what a plan says besides CPUs; topologies where packages lack what others have."""
+
+from __future__ import annotations
+
+import ast
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.topology import binder, placements
+from plumbline.topology.plan import resolve
+
+TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"
+RANGER = TOPOLOGIES / "ranger-4x4.xml"
+#: one placement of each name, on two nodes where one is not enough
+WORDS = {"N": "1", "I,J": "0,4", "": ""}
+#: those that Ranger's nodes, without hardware threads, NUMA nodes inside of a package or shared caches, cannot hold
+ABSENT = {"pair:smt", "pair:numa", "pair:socket"}
+
+
+@pytest.mark.parametrize("placement", placements.listed(), ids=lambda placement: placement.name + placement.argument)
+def test_a_plan_says_what_the_list_says(placement: placements.Placement) -> None:
+    name = placement.name + WORDS[placement.argument]
+    if name in ABSENT:
+        with pytest.raises(PlumbError, match=f"placement {name}: "):
+            resolve(name, topology=RANGER)
+        return
+    plan = resolve(name, topology=RANGER)
+    said = {key: plan[key] for key in ("bound", "map", "nodes", "memory")}
+    assert said == {key: getattr(placement, key) for key in said}
+    assert plan["bound"] == all(rank["places"] for rank in plan["ranks"])
+    assert placements.find(name) == placement
+
+
+def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes() -> None:
+    assert [item.name for item in placements.listed() if not item.bound] == ["none"]
+    assert [item.name for item in placements.listed() if item.map == "cyclic"] == ["roundrobin"]
+    assert [item.name for item in placements.listed() if item.nodes > 1] == ["pair:node"]
+
+
+def test_pairs_are_listed_from_near_to_far() -> None:
+    pairs = [item.name + item.argument for item in placements.listed() if item.pair]
+    names = ["smt", "l3", "numa", "socket", "xsocket", "node", "I,J"]
+    assert pairs == [f"pair:{name}" for name in names]
+
+
+@pytest.mark.parametrize("name", ["", "pair", "numa_", "nothing"])
+def test_what_is_no_placement_is_not_found(name: str) -> None:
+    assert placements.find(name) is None
+
+
+def test_help_names_the_placements_of_the_list() -> None:
+    (line,) = re.findall("^Placements: (.*)$", binder.ask(["--help"]), re.MULTILINE)
+    assert line.split() == [item.name + item.argument for item in placements.listed()]
+
+
+def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement() -> None:
+    """Names that are words of other things too (``none``, ``core``, the collective ``scatter``) are not looked for."""
+    plain = {item.name for item in placements.listed() if not item.argument}
+    names = plain - {"none", "core", "node", "numa", "socket", "smt", "l3", "compact", "scatter"}
+    assert len(names) == len(plain) - 9
+    package = paths.root() / "plumbline"
+    found = []
+    for file in package.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"startswith\(.pair:", text), file
+        for part in ast.walk(ast.parse(text)):
+            if isinstance(part, ast.Constant) and part.value in names:
+                found.append(f"{file}:{part.lineno}: {part.value}")
+    for file in package.rglob("*.js"):
+        if "vendor" not in file.parts:
+            found += [
+                f"{file}: {word}" for word in re.findall("['\"`]([^'\"`\\s]+)['\"`]", file.read_text()) if word in names
+            ]
+    assert found == []
+
+
+def test_list_takes_no_other_option() -> None:
+    with pytest.raises(PlumbError, match="--list goes alone"):
+        binder.ask(["--list", "--placement", "core"])
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """Two packages of two NUMA nodes each, where a control group left the memory of the first node only."""
+    text = (TOPOLOGIES / "skylake-2x20-snc2.xml").read_text(encoding="utf-8")
+    file = tmp_path / "half.xml"
+    file.write_text(re.sub('allowed_nodeset="[^"]*"', 'allowed_nodeset="0x00000001"', text), encoding="utf-8")
+    return file
+
+
+def test_scatter_finds_the_room_of_compact_where_packages_lack_usable_numa_nodes(half: Path) -> None:
+    compact, scatter = (resolve(name, topology=half, memory="firsttouch")["ranks"] for name in ("compact", "scatter"))
+    assert len(scatter) == len(compact) == 40
+    assert sorted(rank["cpus"] for rank in scatter) == sorted(rank["cpus"] for rank in compact)
+    assert scatter[1]["cpus"] == [20], "the second rank is on the other package"
+
+
+@pytest.mark.parametrize("memory", ["local", None])
+def test_local_names_the_policy_that_works_without_a_numa_node(half: Path, memory: str | None) -> None:
+    with pytest.raises(PlumbError) as caught:
+        resolve("compact", topology=half, memory=memory)
+    assert caught.value.what.startswith("memory local: CPU ")
+    assert caught.value.what.endswith(f" has no usable NUMA node on {half}: --memory firsttouch needs none")
+
+
+def test_hwlocs_banner_does_not_precede_the_error(tmp_path: Path) -> None:
+    """hwloc 2 warns in ten lines about packages out of order, as earlier versions stored them."""
+    tree = ElementTree.parse(TOPOLOGIES / "ulysses-2x10.xml")  # noqa: S314 - a file of this repository
+    machine = tree.getroot()[0]
+    first, second = (item for item in machine if item.get("type") == "Package")
+    machine.remove(second)
+    machine.insert(list(machine).index(first), second)
+    file = tmp_path / "swapped.xml"
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n'
+    file.write_text(head + ElementTree.tostring(tree.getroot(), encoding="unicode"), encoding="utf-8")
+    with pytest.raises(PlumbError) as caught:
+        resolve("core", topology=file, ranks=21)
+    assert caught.value.what == f"placement core: 21 ranks of 1 thread asked, 20 cores on {file}"

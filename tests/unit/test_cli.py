@@ -1,0 +1,89 @@
+"""How ``plumb`` ends: an exit status that is no verdict where there was none, one line, and output on any terminal."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from plumbline import cli
+from plumbline.gate import decide
+from plumbline.views import summary
+
+PAIRS = "series,baseline,candidate\n" + "".join(
+    f"≤ 64 KiB,{10 + place % 7 / 100},{10 + (place + 3) % 7 / 100}\n" for place in range(90)
+)
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text(PAIRS, encoding="utf-8")
+    return ["gate", "--pairs", str(file), "--better", "lower"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["gate", "--bogus"], 3),
+        (["--bogus", "gate"], 3),
+        (["gate", "--minutes", "abc"], 3),
+        (["gate", "--resume"], 3),
+        (["gate", "a.jsonl", "b.jsonl"], 3),
+        (["outliers", "--must-detect", "x"], 3),
+        (["history", "--bogus"], 3),
+        (["list", "--bogus"], 2),
+        (["stack", "install", "--bogus"], 2),
+        (["nosuch"], 2),
+    ],
+)
+def test_bad_options_of_a_command_of_verdicts_are_invalid(words, status, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == status
+    assert capsys.readouterr().err.startswith("usage: plumb")
+
+
+def test_an_unexpected_exception_is_invalid_and_one_line(pairs, monkeypatch, capsys):
+    def crash(*_):
+        raise TypeError("no\nsuch thing")
+
+    monkeypatch.setattr(decide, "decide", crash)
+    assert cli.main(pairs) == 3
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.startswith("plumb: TypeError: no such thing (")
+    assert err.count("\n") == 1
+    assert "test_cli.py" in err
+
+
+def test_an_unexpected_exception_elsewhere_is_bad_input(monkeypatch, capsys):
+    monkeypatch.setattr(summary, "run", lambda arguments: 1 // 0)
+    assert cli.main(["list"]) == 2
+    assert capsys.readouterr().err.startswith("plumb: ZeroDivisionError")
+
+
+def plumb(*words, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", "import sys; from plumbline.cli import main; sys.exit(main())", *words],
+        env={**os.environ, **variables},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_character_that_the_terminal_lacks_is_replaced(pairs):
+    ended = plumb(*pairs, PYTHONIOENCODING="latin-1")
+    assert (ended.returncode, ended.stderr[:11]) == (0, b"gate: PASS:")
+    assert ended.stdout.startswith(b'{"series": "? 64 KiB", "verdict": "PASS"')
+
+
+def test_a_verdict_that_nobody_could_read_is_no_pass(pairs, monkeypatch):
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", io.StringIO())  # main closes it
+    monkeypatch.setattr("plumbline.gate.command._write_all", closed)
+    assert cli.main(pairs) == 3

@@ -1,0 +1,99 @@
+"""Locks on files, ended with the process that holds one; folders that only their maker removes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.gate import variants
+
+HOLDER = """
+import sys
+from pathlib import Path
+from plumbline import files
+with files.lock(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_keeps_another_process_out_until_its_holder_ends(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(BlockingIOError), files.lock(path, wait=False):
+            pass
+        holder.kill()
+    with files.lock(path):
+        pass
+
+
+def test_a_lock_that_was_released_is_free_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with files.lock(tmp_path / "lock", wait=False):
+            pass
+
+
+def test_what_is_written_for_people_replaces_a_file_but_no_device(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "verdicts.json"
+    for text in ("old", "new"):
+        files.write("the verdicts", file, text)
+    assert [entry.name for entry in file.parent.iterdir()] == [file.name]
+    assert file.read_text() == "new"
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", str(fifo)], stdout=subprocess.PIPE, text=True) as reader:
+        files.write("the verdicts", fifo, "through")
+        assert reader.communicate()[0] == "through"
+    assert fifo.is_fifo()
+    files.write("the verdicts", Path("/dev/null"), "gone")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_file_that_cannot_be_written_is_named_with_what_it_was_to_hold(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(PlumbError, match=r"^cannot write the verdicts: Is a directory \(.*/folder\): ask somebody$"):
+        files.write("the verdicts", tmp_path / "folder", "text", "ask somebody")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_folder_of_ours_is_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "launch-0"
+    files.make_anew(folder)
+    (folder / "output").mkdir()
+    files.make_anew(folder)
+    assert [file.name for file in folder.iterdir()] == [files.MARK]
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "link to nothing"])
+def test_what_is_not_ours_is_never_removed(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / "launch-0", tmp_path / "other"
+    other.mkdir()
+    (other / files.MARK).touch()
+    if kind == "folder":
+        path.mkdir()
+        (path / "thesis.tex").write_text("years of work")
+    elif kind == "file":
+        path.write_text("years of work")
+    else:
+        path.symlink_to(other if kind == "link" else tmp_path / "gone")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(PlumbError, match="not made by Plumbline"):
+        files.make_anew(path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_gate_removes_only_its_own_dry_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "subprocess", None)  # nothing may be started
+    (tmp_path / "reframe").mkdir()
+    (tmp_path / "reframe" / "thesis.tex").write_text("years of work")
+    with pytest.raises(PlumbError, match="not made by Plumbline"):
+        variants.list_variants(["mpich"], None, None, tmp_path)
+    assert (tmp_path / "reframe" / "thesis.tex").read_text() == "years of work"

@@ -1,0 +1,560 @@
+"""The live gate with a bench that makes its numbers up: order, stopping, disturbed pairs, interruptions."""
+
+import json
+import math
+import signal
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+import pytest
+import samples
+
+from plumbline import cli, jobs
+from plumbline.errors import PlumbError
+from plumbline.gate import (
+    bench,
+    decide,
+    from_records,
+    measure,
+    progress,
+    remeasure,
+    rules,
+    run,
+    session,
+    setup,
+    sides,
+    signals,
+)
+from plumbline.gate import variants as gate_variants
+from plumbline.launch.process import Interrupted
+from plumbline.records import model, store
+from plumbline.records.model import Launch
+from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.verdicts import worst
+
+
+class Crash(Exception):
+    """What nothing catches."""
+
+
+class FakeBench:
+    """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
+
+    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=lambda order: False, spoil=None, stop=None):
+        self.begun, self.ratio, self.noise = begun, ratio, noise
+        self.disturbed, self.spoil, self.stop = disturbed, spoil or {}, stop
+        self.started = []
+        self.made = {}
+
+    def records(self, position, found):
+        if found is None:
+            found = [
+                model.convert(
+                    samples.record(
+                        id=f"{2 * position + side:012x}",
+                        session=self.begun.name,
+                        variant=variant,
+                        state="running",
+                        launches=[],
+                        figures=[],
+                    )
+                )
+                for side, variant in enumerate(self.begun.couples[position])
+            ]
+        self.made[position] = found
+        return found
+
+    def launch(self, position, side, index, order):
+        if self.stop is not None and order == self.stop[0]:
+            raise self.stop[1]
+        self.started.append((position, side, index, order))
+        draw = np.random.default_rng([7, position, side, index])
+        slower = self.ratio[position] if isinstance(self.ratio, list) else self.ratio
+        value = 10000 / (slower if side else 1) * math.exp(draw.normal(0, self.noise))
+        launch = samples.launch(order, value, index=index)
+        if self.disturbed(order):
+            launch["disturbed"] = True
+            launch["disturbance"] = {"disturbed": True, "causes": ["steal"], "figures": {}}
+        launch.update(self.spoil.get((position, side, index), {}))
+        return msgspec.convert(launch, Launch)
+
+    def settle(self, position):
+        for record in self.made[position]:
+            record.reasons = [reason for launch in record.launches for reason in launch.reasons]
+            record.verified = not record.reasons
+            record.verdict = "invalid" if record.reasons else "unreferenced"
+
+
+CIRCUMSTANCES = {"commit": "c", "stacks": {"old": "1", "new": "2"}, "nodes": "node1", "environment": "e"}
+
+
+@pytest.fixture
+def gate(tmp_path, monkeypatch):
+    """``gate(variants=…, resume=…, …)`` runs one in ``tmp_path/work``; returns outcome, bench and lines said."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
+
+    def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, folder="work", **bench):
+        made, lines = [], []
+
+        def make(begun, _):
+            made.append(FakeBench(begun, **bench))
+            return made[0]
+
+        where = tmp_path / folder
+        stop = measure.Stop(minutes, first_fail)
+        if resume:
+            outcome = run.resume(where, stop, lines.append, make)
+        else:
+            where.mkdir(exist_ok=True)
+            both = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
+            couples = []
+            for number in range(variants):
+                variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
+                variant = rules.settle(variant, [], "", Rule())
+                couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
+            wanted = setup.Request("old", "new", seed=seed, repeat=("plumb", "gate"))
+            with signals.interruptible():
+                begun = setup.compose("20260101T000000Z-n-1", both, couples, [], wanted)
+                outcome = run.begin(begun, where, stop, lines.append, make)
+        return outcome, made[0], lines
+
+    return call
+
+
+def states(outcome):
+    return [item.verdict for item in outcome.verdicts]
+
+
+def recorded(tmp_path):
+    (file,) = (tmp_path / "results" / "local").glob("*.jsonl")
+    return file
+
+
+def test_an_equal_candidate_passes_and_stops_at_the_first_look(gate):
+    outcome, bench, _ = gate(noise=0.002)
+    assert states(outcome) == ["PASS"]
+    assert len(bench.started) == 2 * LOOKS[0]
+
+
+def test_a_slower_candidate_fails_and_a_faster_one_passes(gate):
+    assert states(gate(ratio=1.06)[0]) == ["FAIL"]
+    assert states(gate(ratio=0.94, folder="other")[0]) == ["PASS"]
+
+
+def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
+    outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
+    later = decide.decide(from_records.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
+    assert later == outcome.verdicts
+    assert [item.verdict for item in later[:2]] == ["PASS", "FAIL"]
+    assert any(item.superseded for item in outcome.pairs)
+
+
+def test_a_pair_is_two_launches_in_a_row_in_random_order(gate):
+    _, bench, _ = gate(variants=3, noise=0.05)
+    firsts = []
+    for one, two in zip(bench.started[::2], bench.started[1::2], strict=True):
+        assert (one[0], one[2], one[3] + 1, one[1] + two[1]) == (two[0], two[2], two[3], 1)
+        firsts.append(one[1])
+    assert 0.35 < sum(firsts) / len(firsts) < 0.65
+
+
+def test_variants_take_turns_while_they_are_undecided(gate):
+    _, bench, _ = gate(variants=4, noise=0.002)
+    counts = [0] * 4
+    for position, *_ in bench.started[::2]:
+        counts[position] += 1
+        assert max(counts) - min(counts) <= 1
+    rounds = [tuple(item[0] for item in bench.started[start : start + 8 : 2]) for start in range(0, 80, 8)]
+    assert len(set(rounds)) > 3
+
+
+def test_the_seed_makes_the_order_repeatable(gate):
+    first, again_, other = (
+        gate(variants=2, seed=seed, folder=f"w{number}")[1].started for number, seed in enumerate((5, 5, 6))
+    )
+    assert first == again_
+    assert first != other
+
+
+def test_a_decided_variant_is_measured_no_more(gate):
+    _, bench, _ = gate(variants=2, ratio=[0.9, 1.027], noise=0.02)
+    counts = [sum(item[0] == position for item in bench.started) for position in (0, 1)]
+    assert counts[0] < counts[1]
+    assert counts[1] <= 2 * CAP
+
+
+def test_too_much_noise_ends_at_the_cap_as_inconclusive(gate):
+    outcome, bench, _ = gate(ratio=1.03, noise=0.2)
+    assert states(outcome) == ["INCONCLUSIVE"]
+    assert len(bench.started) == 2 * CAP
+
+
+def test_a_fail_among_many_is_measured_until_it_is_certain_for_all(gate):
+    """p of 13 pairs would not survive Holm over 40 series."""
+    outcome, bench, lines = gate(variants=40, ratio=[1.0] * 39 + [1.2], noise=0.002)
+    assert states(outcome) == ["PASS"] * 39 + ["FAIL"]
+    assert sum(item[0] == 39 for item in bench.started) > 2 * LOOKS[0]
+    assert any(" slower" in line for line in lines)
+
+
+def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
+    outcome, _, lines = gate(noise=0.002, disturbed=lambda order: order in (3, 10))
+    baseline, candidate = store.read(recorded(tmp_path))
+    for record in (baseline, candidate):
+        assert [launch.index for launch in record.launches if launch.superseded] == [1, 5]
+    assert len(baseline.launches) == LOOKS[0] + 2
+    assert outcome.verdicts[0].pairs == LOOKS[0]
+    assert sum("; again: " in line for line in lines) == 2
+    assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
+
+
+def test_a_host_that_is_always_disturbed_costs_half_as_much_again(gate):
+    outcome, bench, _ = gate(noise=0.002, disturbed=lambda order: True)
+    assert states(outcome) == ["PASS"]
+    assert len(bench.started) == 2 * (LOOKS[0] + remeasure.AHEAD + (LOOKS[0] - 1) // 2)
+    _, bench, _ = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
+    assert len(bench.started) == 2 * (CAP + remeasure.MOST)
+
+
+def test_which_pairs_are_measured_again_does_not_depend_on_values(gate):
+    def flags(order):
+        return order % 7 == 0
+
+    marks = []
+    for number, (ratio, noise) in enumerate(((1.0, 0.2), (3.0, 0.2), (1.0, 0.4))):
+        _, bench, _ = gate(ratio=ratio, noise=noise, disturbed=flags, folder=f"w{number}")
+        launches = bench.made[0][0].launches
+        marks.append([launch.superseded for launch in launches][: 2 * LOOKS[0]])
+    count = min(map(len, marks))
+    assert marks[0][:count] == marks[1][:count] == marks[2][:count]
+    assert sum(marks[0]) > 0
+
+
+@pytest.mark.parametrize("index", [0, 1, 6])
+def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
+    gate(noise=0.002, disturbed=lambda order: order in (3, 10))
+    records = list(store.read(recorded(tmp_path)))
+    for record in records:
+        launch = record.launches[index]
+        launch.superseded = not launch.superseded
+    found = decide.decide(from_records.pairs_of(*records), Rule())[0]
+    assert found.verdict == "INVALID"
+    assert "against the rule" in found.reason
+
+
+def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
+    gate(noise=0.002, disturbed=lambda order: order == 3)
+    first, second = store.read(recorded(tmp_path))
+    second.launches[1].superseded = False
+    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].verdict == "INVALID"
+
+
+def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):
+    spoil = {(0, 1, 2): {"verified": False, "reasons": ["rank 0 elsewhere"], "disturbed": True}}
+    outcome, bench, _ = gate(variants=2, noise=0.002, spoil=spoil)
+    assert states(outcome) == ["INVALID", "PASS"]
+    assert "rank 0 elsewhere" in outcome.verdicts[0].reason
+    assert sum(item[0] == 0 for item in bench.started) == 6
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -5.0])
+def test_a_value_that_is_no_positive_number_is_invalid_at_once(gate, value, monkeypatch):
+    monkeypatch.setattr(store, "write", lambda file, records: None)  # JSON has no NaN: the driver refuses it before
+    spoil = {(0, 0, 3): {"measurements": [dict(samples.launch(0, value)["measurements"][0])]}}
+    outcome, bench, _ = gate(spoil=spoil)
+    assert states(outcome) == ["INVALID"]
+    assert len(bench.started) == 8
+
+
+def test_a_clock_that_steps_back_between_launches_changes_nothing(gate):
+    spoil = {(0, 0, 3): {"start": "1999-01-01T00:00:00.000Z"}}
+    assert states(gate(noise=0.002, spoil=spoil)[0]) == ["PASS"]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.06])
+@pytest.mark.parametrize("order", [0, 1, 7, 20])
+def test_interrupted_and_resumed_is_the_same_as_whole(gate, tmp_path, order, ratio):
+    whole, bench, _ = gate(variants=2, ratio=ratio, folder="whole")
+    (tmp_path / "results" / "local" / f"{bench.begun.name}.jsonl").unlink()
+    with pytest.raises(Interrupted):
+        gate(variants=2, ratio=ratio, stop=(order, Interrupted(signal.SIGTERM)))
+    if order > 1:
+        records = list(store.read(recorded(tmp_path)))
+        assert {record.state for record in records} == {"interrupted"}
+        assert sum(len(record.launches) for record in records) == order // 2 * 2
+    outcome, rest, lines = gate(resume=True, ratio=ratio)
+    assert outcome.verdicts == whole.verdicts
+    assert rest.started == bench.started[order // 2 * 2 :]
+    assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == whole.verdicts
+    if order > 1:
+        assert f"{order // 2} pairs so far" in lines[0]
+
+
+def test_a_crash_loses_the_pair_in_flight_only(gate):
+    with pytest.raises(Crash):
+        gate(stop=(9, Crash()))
+    _, bench, _ = gate(resume=True)
+    assert bench.started[0][2:] == (4, 8)
+
+
+def test_a_launch_that_cannot_start_keeps_the_pairs_before_it(gate, tmp_path):
+    with pytest.raises(PlumbError, match="no program"):
+        gate(stop=(9, PlumbError("no program")))
+    assert len(next(store.read(recorded(tmp_path))).launches) == 4
+    assert states(gate(resume=True)[0]) == ["PASS"]
+
+
+def test_resuming_what_is_decided_tells_the_same_again(gate):
+    outcome, _, _ = gate()
+    again_, bench, _ = gate(resume=True)
+    assert again_.verdicts == outcome.verdicts
+    assert bench.started == []
+
+
+@pytest.mark.parametrize("error", [TypeError("an error of ours"), PlumbError("a disk that is full")])
+def test_whatever_ends_a_gate_its_pairs_are_recorded(gate, tmp_path, error):
+    with pytest.raises(type(error)):
+        gate(stop=(9, error))
+    records = list(store.read(recorded(tmp_path)))
+    assert [(record.state, len(record.launches)) for record in records] == [("interrupted", 4)] * 2
+
+
+@pytest.mark.parametrize("name", list(CIRCUMSTANCES))
+def test_resume_refuses_when_something_changed(gate, monkeypatch, name):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    monkeypatch.setattr(session, "circumstances", lambda stacks: {**CIRCUMSTANCES, name: "other"})
+    with pytest.raises(PlumbError, match=f"{name} changed"):
+        gate(resume=True)
+
+
+def test_a_gate_begun_before_its_job_takes_the_nodes_of_the_first_job_and_keeps_them(gate, monkeypatch, tmp_path):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    (state,) = tmp_path.glob("*/state.json")
+    begun = json.loads(state.read_text())
+    begun["circumstances"] = session.before_a_job(begun["circumstances"])
+    state.write_text(json.dumps(begun))
+    job = {**CIRCUMSTANCES, "nodes": "node[1-2]", "environment": "of a compute node"}
+    monkeypatch.setattr(session, "circumstances", lambda stacks: dict(job))
+    gate(resume=True)
+    assert json.loads(state.read_text())["circumstances"] == job
+    monkeypatch.setattr(session, "circumstances", lambda stacks: {**job, "nodes": "node[3-4]"})
+    with pytest.raises(PlumbError, match="nodes changed"):
+        gate(resume=True)
+
+
+def spoil_state(folder):
+    (folder / "state.json").write_text("{")
+
+
+def spoil_missing(folder):
+    (folder / "state.json").unlink()
+
+
+def spoil_pairs(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(file.read_text()[:-30])
+
+
+def spoil_count(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(file.read_text().splitlines()[0] + "\n")
+
+
+def spoil_launches(folder):
+    file = session.pairs_file(folder, 0)
+    first, second = map(json.loads, file.read_text().splitlines())
+    del second["launches"][-1]
+    file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+
+
+@pytest.mark.parametrize("spoil", [spoil_state, spoil_missing, spoil_pairs, spoil_count, spoil_launches])
+def test_resume_refuses_a_damaged_folder(gate, tmp_path, spoil):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    spoil(tmp_path / "work")
+    with pytest.raises(PlumbError):
+        gate(resume=True)
+
+
+def test_one_gate_at_a_time_in_a_folder(gate, tmp_path):
+    with pytest.raises(Interrupted):
+        gate(stop=(9, Interrupted(signal.SIGINT)))
+    with session.locked(tmp_path / "work"), pytest.raises(PlumbError, match="another gate runs"):
+        gate(resume=True)
+    with pytest.raises(PlumbError, match="holds a gate already"):
+        gate()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlumbError, match="cannot write"), session.locked(tmp_path / "file" / "work"):
+        pass
+
+
+def test_no_pair_is_begun_after_the_time(gate):
+    outcome, bench, lines = gate(minutes=1e-9)
+    assert bench.started == []
+    assert states(outcome) == ["INVALID"]
+    assert any("time is up: plumb gate --resume" in line for line in lines)
+    assert states(gate(resume=True)[0]) == ["PASS"]
+
+
+def test_the_first_certain_fail_ends_a_gate_that_is_told_so(gate):
+    noisy = {"variants": 2, "ratio": [2.0, 1.0], "noise": 0.05}
+    whole, measured, _ = gate(**noisy, folder="whole")
+    outcome, bench, lines = gate(**noisy, first_fail=True)
+    assert states(outcome) == ["FAIL", "INCONCLUSIVE"]
+    assert worst(states(outcome)) == "FAIL"
+    assert len(bench.started) < len(measured.started) / 2
+    assert any("a figure failed: plumb gate --resume" in line for line in lines)
+    resumed = {"ratio": [2.0, 1.0], "noise": 0.05, "resume": True}
+    again, bench, _ = gate(**resumed, first_fail=True)
+    assert (states(again), bench.started) == (states(outcome), [])
+    assert gate(**resumed)[0].verdicts == whole.verdicts
+
+
+def test_without_a_fail_all_is_decided(gate):
+    assert states(gate(variants=2, first_fail=True)[0]) == ["PASS", "PASS"]
+
+
+def test_a_signal_between_launches_is_an_interruption():
+    with signals.interruptible(), pytest.raises(Interrupted):
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_signals_wait_while_files_are_written():
+    seen = []
+
+    def write():
+        with signals.interruptible(), signals.held_back():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("written")
+
+    with pytest.raises(Interrupted):
+        write()
+    assert seen == ["written"]
+
+
+def test_lines_are_aligned_and_the_table_has_every_figure(gate):
+    _, _, lines = gate(variants=2, ratio=[1.0, 1.06])
+    pairs = [line for line in lines if line.startswith("pair ")]
+    assert len({line.index("  triad") for line in pairs}) == 1
+    assert "0/2 decided  ≤ " in pairs[0]
+    assert "2/2 decided   " in pairs[-1]
+    table = next(line for line in lines if "margins" in line)
+    assert "PASS" in table
+    assert "FAIL" in table
+    assert lines[-1].endswith("repeat:  plumb gate --seed 1")
+
+
+def test_two_variants_with_the_same_short_name_are_told_apart():
+    records = [
+        model.convert(samples.record(variant=samples.variant(name=name)))
+        for name in ("a %memory=local", "a %memory=node:1")
+    ]
+    contests = [measure.Contest(position, [record, record], 1, Rule()) for position, record in enumerate(records)]
+    assert progress.short_names(contests) == ["a %memory=local", "a %memory=node:1"]
+
+
+@pytest.fixture
+def driver_bench(tmp_path, monkeypatch):
+    """A bench of the real driver whose jobs are made up; ``nodes`` says where each launch ran."""
+    nodes = iter([["node1"], ["node1"], ["node2"]])
+
+    def prepare(variant, name):
+        made = samples.record(session=name, variant=variant, launches=[])
+        return SimpleNamespace(record=model.convert(made))
+
+    def launch(job, index, order, folder):
+        job.record.nodes = next(nodes)
+        return model.convert(samples.record(launches=[samples.launch(order, 1.0, index=index)])).launches[0]
+
+    monkeypatch.setattr(bench, "prepare", prepare)
+    monkeypatch.setattr(bench.once, "launch", launch)
+    couple = [samples.variant(stack="old"), samples.variant(stack="new")]
+    return bench.DriverBench([couple], "s", 7, "local", tmp_path)
+
+
+def test_a_gate_stays_on_its_nodes(driver_bench):
+    (baseline, _) = driver_bench.records(0, None)
+    assert baseline.seed == 7
+    for index in range(2):
+        baseline.launches.append(driver_bench.launch(0, 0, index, index))
+    with pytest.raises(PlumbError, match="ran on node2, before on node1"):
+        driver_bench.launch(0, 0, 2, 2)
+    assert baseline.nodes == ["node1"]
+
+
+@pytest.mark.parametrize("part", ["plan", "command", "benchmark"])
+def test_what_is_resumed_must_be_the_same_program_and_plan(driver_bench, part):
+    found = [model.convert(samples.record()) for _ in range(2)]
+    assert driver_bench.records(0, found) == found
+    benchmark = {**samples.record()["benchmark"], "sha256": "0" * 64}
+    other = {"plan": samples.plan(placement="scatter"), "command": ["another"], "benchmark": benchmark}
+    spoiled = [model.convert(samples.record(**changes)) for changes in ({}, {part: other[part]})]
+    with pytest.raises(PlumbError, match=f"the {part} of .* is another one now"):
+        driver_bench.records(0, spoiled)
+
+
+def test_a_session_of_several_variants_is_read_in_twos(gate, tmp_path):
+    gate(variants=2, noise=0.002)
+    file = recorded(tmp_path)
+    assert len(from_records.read(file)) == 2
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[0], lines[2], lines[1], lines[3]]))
+    with pytest.raises(PlumbError, match="are no two sides of one variant"):
+        from_records.read(file)
+    with pytest.raises(PlumbError, match="names 1 of the records"):
+        from_records.read(file, json.loads(lines[0])["id"])
+
+
+@pytest.fixture
+def command_line(tmp_path, monkeypatch):
+    """Runs ``plumb gate`` with made-up sides and numbers; a job gets the words of its command and nothing else."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
+    monkeypatch.setattr(sides, "resolve", lambda role, given, stack: sides.Side(role, given))
+    monkeypatch.setattr(sides, "install_side", lambda side, build=None: {"benchmarks": {"stream": {"suite": "stream"}}})
+    found = gate_variants.Listing({name: {"v": samples.variant(name="v", stack=name)} for name in ("old", "new")})
+    monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
+    monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))
+    monkeypatch.setattr(setup, "partition_of", lambda begun: {"name": "default", "scheduler": "slurm"})
+    monkeypatch.setattr(run, "_driver_bench", lambda begun, folder: FakeBench(begun, noise=0.002))
+    in_a_job = []
+
+    def call(*options):
+        return cli.main(["gate", *map(str, options)])
+
+    def submit(job, say):
+        in_a_job.append(job)
+        words = list(job.command)
+        return call(*words[words.index("gate") + 1 :])
+
+    monkeypatch.setattr(jobs, "needed", lambda part: not in_a_job)
+    monkeypatch.setattr(jobs, "run", submit)
+    return call
+
+
+def test_a_gate_that_submits_itself_reports_the_rule_that_it_was_given(command_line, tmp_path):
+    files = {name: tmp_path / f"gate.{name}" for name in ("json", "junit", "markdown", "html")}
+    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
+    assert command_line(*sides_, "--tolerance", 0.02, "--must-detect", 0.08, *options) == 0
+    document = json.loads(files["json"].read_text())
+    assert document["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
+    assert [(item["tolerance"], item["must_detect"]) for item in document["series"]] == [(0.02, 0.08)]
+    for name in ("junit", "markdown", "html"):
+        assert "2.0 % tolerated, 8.0 % must be seen" in files[name].read_text()
+
+
+@pytest.mark.parametrize("option", ["--tolerance", "--must-detect"])
+def test_margins_are_refused_when_a_gate_goes_on(gate, command_line, tmp_path, capsys, option):
+    gate(minutes=1e-9)
+    assert command_line("--resume", tmp_path / "work", option, 0.05) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("plumb: --resume goes on with what was begun")
+    assert err.count("\n") == 1

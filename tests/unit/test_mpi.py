@@ -1,0 +1,164 @@
+"""MPI library families: launcher command lines by kind and layout, variables, ranks, settings."""
+
+import pytest
+
+from plumbline import mpi
+from plumbline.errors import PlumbError
+from plumbline.mpi import Command, Launcher, Layout
+
+#: launcher kind -> the library that it starts here
+LIBRARIES = {"prrte": "openmpi", "orte": "openmpi", "hydra": "mpich", "intel-hydra": "intelmpi", "srun": "mpich"}
+#: environments: of a login host, of a shell of salloc there, of a job's first node
+OUTSIDE, ALLOCATED, INSIDE = {}, {"SLURM_JOB_ID": "1"}, {"SLURM_JOB_ID": "1", "SLURMD_NODENAME": "node1"}
+
+
+def command(kind: str, layout: Layout, bound: bool = True, exported=(), environment=OUTSIDE, **more) -> Command:
+    launcher = Launcher(mpi.TABLE[LIBRARIES.get(kind, "openmpi")], kind, "RUN", **more)
+    return launcher.command(layout, bound=bound, exported=exported, environment=environment)
+
+
+def line(kind: str, layout: Layout, **options) -> str:
+    return " ".join(command(kind, layout, **options).arguments)
+
+
+ONE = Layout(nodes=1, ranks_per_node=4)
+TWO = Layout(nodes=2, ranks_per_node=4)
+DEALT = Layout(nodes=2, ranks_per_node=4, round_robin=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "layout", "expected"),
+    [
+        ("prrte", ONE, "RUN -n 4 --map-by slot:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", TWO, "RUN -n 8 --map-by ppr:4:node:OVERSUBSCRIBE --bind-to none"),
+        ("prrte", DEALT, "RUN -n 8 --map-by node:OVERSUBSCRIBE --bind-to none"),
+        ("orte", ONE, "RUN -n 4 --oversubscribe --bind-to none"),
+        ("orte", TWO, "RUN -n 8 --oversubscribe --map-by ppr:4:node --bind-to none"),
+        ("hydra", ONE, "RUN -n 4 -bind-to none"),
+        ("hydra", TWO, "RUN -n 8 -ppn 4 -bind-to none"),
+        ("hydra", DEALT, "RUN -n 8 -ppn 1 -bind-to none"),
+        ("intel-hydra", ONE, "RUN -n 4"),
+        ("intel-hydra", TWO, "RUN -n 8 -ppn 4"),
+        ("srun", TWO, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpu-bind=none"),
+        ("srun", DEALT, "RUN --nodes=2 --ntasks=8 --ntasks-per-node=4 --distribution=cyclic --cpu-bind=none"),
+    ],
+)
+def test_binding_is_switched_off(family, layout, expected):
+    assert line(family, layout) == expected
+
+
+@pytest.mark.parametrize("family", ["prrte", "orte", "hydra", "srun"])
+def test_the_control_keeps_the_launchers_default(family):
+    assert "bind" not in line(family, ONE, bound=False)
+
+
+@pytest.mark.parametrize("kind", ["intel-hydra", "srun"])
+def test_intel_mpi_binds_by_a_variable(kind):
+    launcher = Launcher(mpi.TABLE["intelmpi"], kind, "RUN")
+    assert launcher.command(ONE, bound=True, environment={"I_MPI_PIN": "1"}).environment == {"I_MPI_PIN": "0"}
+    assert launcher.command(ONE, bound=False, environment={"I_MPI_PIN": "1"}).environment == {}
+
+
+def test_mvapich_binds_by_a_variable_that_was_renamed():
+    launcher = Launcher(mpi.TABLE["mvapich"], "hydra", "RUN")
+    off = {"MV2_ENABLE_AFFINITY": "0", "MVP_ENABLE_AFFINITY": "0"}
+    assert launcher.command(ONE, bound=True, environment={}).environment == off
+    assert launcher.command(ONE, bound=False, environment={}).environment == {}
+
+
+def test_hosts_are_named_where_no_scheduler_does():
+    layout = Layout(nodes=2, ranks_per_node=2, hosts=("a", "b"))
+    assert line("prrte", layout, exported=("X",)) == (
+        "RUN -n 4 --map-by ppr:2:node:OVERSUBSCRIBE --bind-to none --host a:2,b:2 -x X"
+    )
+    assert line("hydra", layout) == "RUN -n 4 -ppn 2 -bind-to none -hosts a,b"
+    assert line("srun", layout).endswith("--nodelist=a,b")
+
+
+@pytest.mark.parametrize("kind", ["prrte", "orte"])
+def test_open_mpi_as_root(kind, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert command(kind, ONE).environment == {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert command(kind, ONE).environment == {}
+
+
+def test_hydra_under_slurm_hides_pmix():
+    found = command("hydra", TWO, environment=ALLOCATED)
+    assert found.environment == {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}
+    assert "SRUN_CPUS_PER_TASK" in found.removed
+    assert command("hydra", TWO, bound=False, environment=ALLOCATED).environment == {"SLURM_MPI_TYPE": "none"}
+
+
+@pytest.mark.parametrize(("kind", "option"), [("hydra", "-launcher fork"), ("intel-hydra", "-bootstrap fork")])
+def test_hydra_needs_no_step_of_slurm_for_ranks_on_its_own_node(kind, option):
+    share = Layout(nodes=1, ranks_per_node=4, hosts=("node1",))
+    assert "fork" not in line(kind, ONE, environment=ALLOCATED)
+    assert line(kind, ONE, environment=INSIDE).endswith(option)
+    assert line(kind, share, environment=INSIDE).endswith(f"-hosts node1 {option}")
+    for other in (TWO, Layout(nodes=1, ranks_per_node=4, hosts=("node2",), ssh=True)):
+        assert "fork" not in line(kind, other, environment=INSIDE)
+
+
+@pytest.mark.parametrize("kind", ["prrte", "orte", "hydra", "intel-hydra"])
+def test_ssh_asks_nobody_and_trusts_no_unknown_host(kind):
+    found = command(kind, Layout(2, 2, ("a", "b"), ssh=True))
+    said = " ".join([*found.arguments, *found.environment.values()])
+    assert "-o BatchMode=yes -o StrictHostKeyChecking=yes" in said
+    plain = command(kind, Layout(2, 2, ("a", "b")))
+    assert "ssh" not in " ".join([*plain.arguments, *plain.environment.values()])
+
+
+def test_a_step_of_srun_gets_all_cpus_of_its_job():
+    found = command("srun", TWO, plugin="pmix")
+    assert found.arguments[1] == "--mpi=pmix"
+    assert not any(word.startswith("--cpus-per-task") for word in found.arguments)
+    assert {"SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_EXPORT_ENV"} <= set(found.removed)
+
+
+def test_unknown_kind():
+    with pytest.raises(PlumbError, match="unknown launcher family 'aprun'"):
+        line("aprun", ONE)
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "expected"),
+    [
+        ("openmpi", "5.0.11", "OMPI_MCA_btl"),
+        ("mpich", "5.0.2", "MPIR_CVAR_btl"),
+        ("intelmpi", "2021.14", "I_MPI_btl"),
+        ("mvapich", "2.3.7", "MV2_btl"),
+        ("mvapich", "4.1", "MVP_btl"),
+    ],
+)
+def test_a_setting_is_a_variable(family, version, expected):
+    assert mpi.TABLE[family].setting_variable("btl", version) == expected
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "kind"),
+    [
+        ("openmpi", "4.1.8", "orte"),
+        ("openmpi", "5.0.11", "prrte"),
+        ("mpich", "4.3", "hydra"),
+        ("mvapich", "4.1", "hydra"),
+    ],
+)
+def test_the_launcher_that_comes_with_a_library(family, version, kind):
+    assert mpi.TABLE[family].launcher_kind(version) == kind
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "3", "PMIX_RANK": "3", "SLURM_PROCID": "0"}, 3),
+        ({"PMI_RANK": "2", "PMIX_RANK": "0", "SLURM_PROCID": "0"}, 2),
+        ({"MV2_COMM_WORLD_RANK": "1"}, 1),
+        ({"PALS_RANKID": "5"}, 5),
+        ({"FLUX_TASK_RANK": "6"}, 6),
+        ({"PMI_RANK": "", "SLURM_PROCID": "7"}, 7),
+        ({}, None),
+    ],
+)
+def test_the_rank_of_a_process(environment, expected):
+    assert mpi.rank(environment) == expected

@@ -1,0 +1,83 @@
+"""The folders of a job: named by options, whatever the environment and the working directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline import cli, jobs, paths
+from plumbline.gate import run as gate
+
+FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
+
+
+@pytest.fixture
+def chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders of the test by variables, one of them relative."""
+    monkeypatch.chdir(tmp_path)
+    for name in paths.FOLDERS:
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", name if name == "results" else str(tmp_path / name))
+    return [tmp_path / name for name in paths.FOLDERS]
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a scheduler does to variables and folder of the submitter."""
+    for name in paths.FOLDERS:
+        monkeypatch.delenv(f"PLUMB_{name.upper()}")
+    monkeypatch.chdir("/")
+
+
+def test_options_name_the_folders_that_variables_chose(chosen: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    options = paths.options()
+    forget(monkeypatch)
+    assert paths.results() == paths.root() / "results"
+    assert cli.main([*options, "list"]) == 0
+    assert [folder() for folder in FOLDERS] == chosen
+    assert paths.variables()["PLUMB_RESULTS"] == str(chosen[0])
+    cli.main(["list"])
+    assert paths.results() == paths.root() / "results"
+
+
+def test_an_option_counts_before_the_variable(chosen: list[Path], tmp_path: Path) -> None:
+    assert cli.main(["--results", str(tmp_path / "other"), "list"]) == 0
+    assert paths.results() == tmp_path / "other"
+    cli.main(["list"])
+    assert paths.results() == Path("results")
+
+
+def test_the_job_of_a_gate_gets_the_folders(
+    chosen: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = SimpleNamespace(couples=[[{"nodes": 2}]], circumstances={"nodes": None})
+    monkeypatch.setattr(gate.session, "peek", lambda folder: begun)
+    monkeypatch.setattr(gate.setup, "partition_of", lambda begun: {"name": "cpu", "scheduler": "pbs"})
+    seen: list[list[str]] = []
+    monkeypatch.setattr(jobs, "run", lambda submission, say: seen.append(submission.command) or 0)
+    assert gate.in_job(tmp_path / "work", ["--minutes", "5"], print) == 0
+    options = [word for name, folder in zip(paths.FOLDERS, chosen, strict=True) for word in (f"--{name}", str(folder))]
+    assert seen[0][1:] == [*options, "gate", "--resume", str(tmp_path / "work"), "--minutes", "5"]
+
+
+def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) -> None:
+    """As ``. A/activate; B/.venv/bin/plumb …`` does."""
+    other = tmp_path / "other"
+    (other / "plumbline").mkdir(parents=True)
+    for name in ("__init__.py", "paths.py"):
+        shutil.copy(Path(paths.__file__).parent / name, other / "plumbline")
+    show = "from plumbline import paths; print(paths.root(), paths.results(), paths.binder())"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PLUMB_")}
+    done = subprocess.run(
+        ["bash", "-c", f". '{paths.root()}/activate'; '{sys.executable}' -c '{show}'"],
+        env={**clean, "PYTHONPATH": str(other)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [str(other), str(other / "results"), str(other / "build/tools/bin/plumb-bind")]

@@ -1,0 +1,69 @@
+"""Each kind of knowledge has one room: what is a scheduler's stands in plumbline/schedulers only."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from pathlib import Path
+
+from plumbline import schedulers
+
+PACKAGE = Path(schedulers.__file__).resolve().parents[1]
+#: programs of schedulers, and how their variables begin; the schedulers' own names come from the table
+PROGRAMS = """sbatch srun salloc sinfo scontrol sacct scancel squeue qsub qstat qdel qhost pbsnodes pbsdsh
+    bsub bjobs bkill bhosts bqueues blaunch"""
+VARIABLES = "SLURM_ SLURMD_ SRUN_ PBS_ LSB_ PE_HOSTFILE FLUX_"
+#: files below plumbline/ that may name some, and why
+ALLOWED = {
+    "nodes/collector.py": (
+        {"slurm", "srun", "scontrol", "slurm_step_id", "slurm_cpu_bind", "slurm_procid", "slurmd_nodename"},
+        "it is one file that runs alone on a node, and reports what Slurm is told there",
+    ),
+    **dict.fromkeys(
+        ("launch/prepare.py", "mpi/base.py", "mpi/openmpi.py", "mpi/mpich.py", "mpi/intelmpi.py"),
+        ({"ssh"}, "the remote shell by which the launchers of MPI libraries reach hosts, which is no scheduler"),
+    ),
+}
+
+
+def words() -> re.Pattern[str]:
+    """What gives a scheduler away, in small letters."""
+    names = {name for name in schedulers.TABLE if name != "local"}  # that is a word, and the name of a site
+    whole = "|".join(sorted({*names, *PROGRAMS.split()}))
+    begins = "|".join(VARIABLES.lower().split())
+    return re.compile(rf"(?<![a-z0-9])(?:(?:{begins})\w*|(?:{whole})(?![a-z0-9]))")
+
+
+def found_in(text: str) -> set[str]:
+    """The words in the code of a module, strings included; comments and docstrings are prose."""
+    pattern, places, before = words(), set(), tokenize.INDENT
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.NL):
+            continue
+        docstring = token.type == tokenize.STRING and before in (tokenize.INDENT, tokenize.NEWLINE)
+        if not docstring:
+            places.update(pattern.findall(token.string.lower()))
+        before = token.type
+    return places
+
+
+def found() -> dict[str, set[str]]:
+    """The words in every module of the package but those of the room."""
+    files = (file for file in PACKAGE.rglob("*.py") if not file.is_relative_to(PACKAGE / "schedulers"))
+    return {str(file.relative_to(PACKAGE)): found_in(file.read_text(encoding="utf-8")) for file in files}
+
+
+def test_schedulers_are_known_in_their_room_only():
+    outside = {name: words - ALLOWED.get(name, (set(), ""))[0] for name, words in found().items()}
+    assert {name: words for name, words in outside.items() if words} == {}
+
+
+def test_no_exception_outlives_its_reason():
+    places = found()
+    assert [name for name, (words, _) in ALLOWED.items() if not words <= places[name]] == []
+
+
+def test_the_rule_finds_a_name():
+    text = '"""Slurm."""\n# qsub\nx = "squeue"\nif x == f"{x} PBS_JOBID":\n    "srun here"\n    pass\n'
+    assert found_in(text) == {"squeue", "pbs_jobid"}

@@ -1,0 +1,256 @@
+"""What every scheduler must do, tried on fakes that behave like the real ones where it hurts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_scheduler
+import pytest
+from reframe.core.backends import getscheduler
+
+from plumbline import jobs, schedulers
+from plumbline.errors import PlumbError
+from plumbline.schedulers import slurm
+from plumbline.schedulers.base import Job
+
+ROOT = Path(__file__).resolve().parents[2]
+WITH_JOBS = [name for name, scheduler in schedulers.TABLE.items() if scheduler.has_jobs]
+
+
+@pytest.fixture
+def fake(request, tmp_path, monkeypatch):
+    """The scheduler of the test's parameter, with a variable of the submitter's that no job sees."""
+    monkeypatch.setenv("OF_THE_SUBMITTER", "1")
+    return fake_scheduler.install(request.param, tmp_path, monkeypatch)
+
+
+every = pytest.mark.parametrize("fake", [*WITH_JOBS, "ssh"], indirect=True)
+with_jobs = pytest.mark.parametrize("fake", WITH_JOBS, indirect=True)
+
+
+def scheduler(fake):
+    return schedulers.named(fake.name)
+
+
+def submission(fake, *command, nodes=2, folder="work", **changes):
+    part = {"name": "main", "scheduler": fake.name, "access": fake.case.get("access", []), **changes}
+    return jobs.Submission(part, command, nodes, fake.folder / folder)
+
+
+def python(code):
+    return sys.executable, "-c", code
+
+
+# --- what a job is
+
+
+@with_jobs
+def test_a_job_needs_nothing_of_the_submitter(fake, tmp_path, monkeypatch, capsys):
+    """Neither its variables nor its folder; output and exit status are those of the command."""
+    monkeypatch.chdir(tmp_path)
+    code = "import os, sys; print(os.getcwd(), 'OF_THE_SUBMITTER' in os.environ, os.environ['HOME']); sys.exit(3)"
+    assert jobs.run(submission(fake, *python(code), folder="it's work; $HOME"), print) == 3
+    assert f"{tmp_path} False {fake.state / 'home'}\n" in capsys.readouterr().out
+    assert fake.words("cancel") is None
+
+
+@with_jobs
+def test_a_process_knows_its_job(fake):
+    environment = fake_scheduler.job_environment(fake)
+    found = schedulers.current(environment)
+    assert type(found) is type(scheduler(fake))
+    assert scheduler(fake).inside(environment)
+    assert list(found.hosts(environment)) == fake.case["hosts"]
+    assert found.host_name(environment) == fake.case.get("host_name", os.uname().nodename)
+
+
+def test_flux_inside_a_job_of_slurm_is_the_scheduler():
+    environment = {"SLURM_JOB_ID": "1", "SLURM_PROCID": "0", "FLUX_URI": "local:///tmp/flux", "FLUX_TASK_RANK": "3"}
+    assert schedulers.current(environment).name == "flux"
+
+
+@every
+def test_outside_of_jobs_there_is_none(fake):
+    outside = {"PATH": "/usr/bin:/bin", "HOME": "/root"}
+    assert not scheduler(fake).inside(outside)
+    assert scheduler(fake).hosts(outside) == ()
+    assert schedulers.current(outside).name == "local"
+    assert jobs.needed({"scheduler": fake.name}) == scheduler(fake).has_jobs
+
+
+# --- ids
+
+
+@with_jobs
+def test_an_id_is_a_line_of_the_schedulers_own_form(fake):
+    banner = (fake_scheduler.DATA / "banner.txt").read_text()
+    assert scheduler(fake).job_id("") is None
+    assert scheduler(fake).job_id(banner) is None
+    assert scheduler(fake).job_id(fake.case["refused"][0]) is None
+    for job_id, text in fake.case["submitted"].items():
+        assert scheduler(fake).job_id(banner + text) == job_id
+        assert scheduler(fake).job_id(text + banner) == job_id
+        assert scheduler(fake).cancel(job_id)[-len(fake.case["cancel"][job_id]) :] == fake.case["cancel"][job_id]
+
+
+# --- what goes wrong
+
+
+@with_jobs
+def test_a_refused_job_is_told_in_the_schedulers_words(fake, capsys):
+    fake.have("refuse")
+    began = time.monotonic()
+    last = fake.case["refused"][0].splitlines()[-1].strip(".")
+    with pytest.raises(PlumbError) as error:
+        jobs.run(submission(fake, "true"), print)
+    assert last in str(error.value)
+    assert time.monotonic() - began < jobs.LATE_S / 2  # there is no job to wait for
+    assert fake.words("cancel") is None
+
+
+@with_jobs
+def test_a_node_that_dies_is_no_verdict(fake, monkeypatch):
+    monkeypatch.setattr(jobs, "LATE_S", 4 * fake_scheduler.LATE_S)
+    fake.have("lose")
+    with pytest.raises(PlumbError, match="the job did not reach its end") as error:
+        jobs.run(submission(fake, "sleep", "60"), print)
+    assert fake.case["lost"].strip() in str(error.value)
+
+
+def interrupted(fake, until):
+    """Start a long job in a process of its own, interrupt that when ``until()`` holds, and return what it printed."""
+    code = (
+        "import pathlib; from plumbline import jobs\n"
+        f"part = {{'name': 'main', 'scheduler': {fake.name!r}, 'access': {fake.case.get('access', [])!r}}}\n"
+        f"folder = pathlib.Path({str(fake.folder / 'work')!r})\n"
+        "jobs.run(jobs.Submission(part, ['sleep', '60'], 2, folder), print)\n"
+    )
+    child = subprocess.Popen(python(code), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not until() and time.monotonic() < deadline and child.poll() is None:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=20)
+    assert child.returncode != 0
+    assert "KeyboardInterrupt" in err
+    return out
+
+
+@with_jobs
+def test_an_interrupt_cancels_the_job_and_no_other(fake):
+    out = interrupted(fake, (fake.state / "job.pid").exists)
+    first = next(iter(fake.case["cancel"].values()))
+    assert fake.words("cancel") == first
+    assert "could not be cancelled" not in out
+    assert (fake.state / "ended").exists()
+
+
+@with_jobs
+def test_without_an_id_nothing_is_cancelled(fake):
+    """The program that submits is ended itself; what it printed are banners, whose digits are no id."""
+    fake.have("slow")
+    interrupted(fake, lambda: fake.words("submit"))
+    assert fake.words("cancel") is None
+
+
+@with_jobs
+def test_a_job_that_was_made_meanwhile_is_cancelled(fake):
+    fake.have("slow-but-done")
+    interrupted(fake, lambda: fake.words("submit"))
+    assert fake.words("cancel") == next(iter(fake.case["cancel"].values()))
+
+
+@with_jobs
+def test_without_the_scheduler_one_line_says_so(fake, monkeypatch):
+    monkeypatch.setenv("PATH", str(fake.state))
+    with pytest.raises(PlumbError, match="cannot submit: No such file"):
+        jobs.run(submission(fake, "true"), print)
+
+
+# --- nodes
+
+
+@every
+def test_nodes_that_are_down_are_not_used(fake):
+    if not fake.case["usable"]:
+        with pytest.raises(PlumbError, match="cannot be read"):
+            schedulers.nodes(scheduler(fake), None)
+        return
+    found = schedulers.nodes(scheduler(fake), None, ["n1", "n2", "n3"])
+    assert [node.name for node in found if node.usable] == fake.case["usable"]
+    reasons = {node.name: node.reason for node in found}
+    assert {name: reasons[name] for name in fake.case["reasons"]} == fake.case["reasons"]
+
+
+@every
+def test_one_task_runs_on_every_node(fake, tmp_path):
+    script = tmp_path / "task.py"
+    script.write_text("import os, sys\nprint('OF_THE_SUBMITTER' in os.environ, file=open(sys.argv[1], 'a'))\n")
+    job = Job("plumb-facts", 2, tmp_path / "log", hosts=("n1", "n2"), minutes=1)
+
+    done = scheduler(fake).run_on_every_node(job, lambda _: [sys.executable, str(script), str(tmp_path / "told")], 30)
+    assert (done.status, (tmp_path / "told").read_text()) == (0, "False\n" * 2)
+
+
+@every
+def test_one_task_runs_on_one_node(fake, tmp_path):
+    words = scheduler(fake).on_one_node([], ["n1"], [sys.executable, "-c", "print('$HOME;', 4)"])
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "$HOME; 4\n"
+
+
+@every
+def test_a_job_is_put_on_a_node_or_cannot_be(fake):
+    found = scheduler(fake).reframe_partition(["-A x"], ["n1", "n2"], "n2")
+    if scheduler(fake).can_pin:
+        assert any("n2" in word for word in found["access"])
+    else:
+        assert found == scheduler(fake).reframe_partition(["-A x"], ["n1", "n2"], None)
+    assert "-A x" in found["access"]
+
+
+@with_jobs
+def test_a_job_is_not_started_again_on_other_nodes(fake):
+    job = Job("plumb", 1, Path("/log"), access=("-A", "x"))
+    once = scheduler(fake).no_restart
+    asked = scheduler(fake).submit(job, Path("/job.sh"))
+    assert all(word in asked for word in once)
+    assert scheduler(fake).reframe_partition([], [], None)["access"] == ([" ".join(once)] if once else [])
+    assert asked[asked.index("-A") + 1] == "x"
+
+
+def test_slurm_is_understood_as_it_answered(tmp_path):
+    """What Slurm 22.05 printed on the test bed, and that the fake's refusal is the real one."""
+    told = json.loads((fake_scheduler.DATA / "slurm" / "recorded.json").read_text())
+    answers = {item["command"]: item for item in told}
+    slurm_ = schedulers.named("squeue")
+    assert slurm_.job_id(answers["sbatch --parsable --hold j.sh"]["stdout"]) == "2"
+    refused = answers["sbatch --parsable --partition=nope j.sh"]
+    assert slurm_.job_id(refused["stdout"]) is None
+    assert [refused["stderr"], refused["status"]] == fake_scheduler.Fake("slurm", tmp_path).case["refused"]
+    assert slurm.seconds(answers["sinfo -h -o %l"]["stdout"].strip()) == 3600
+    states = [slurm.read_nodes(item["stdout"]) for item in told if item["command"].startswith("sinfo -N")]
+    assert [[node.usable for node in nodes] for nodes in states] == [[True, True], [True, False]]
+    assert states[1][1] == schedulers.Node("node2", "drained", False, "bad DIMM | see ticket")
+    hosts = answers["scontrol show hostnames node[1-2]"]["stdout"].split()
+    assert list(slurm_.hosts({"SLURM_JOB_NODELIST": "node[1-2]"})) == hosts
+
+
+# --- the table
+
+
+def test_the_table_is_one_of_reframes_schedulers():
+    for name, found in schedulers.TABLE.items():
+        assert found.name == name
+        if name != "flux":  # ReFrame loads it only where flux's own package is installed
+            assert getscheduler(name)
+
+
+def test_every_scheduler_has_recorded_outputs():
+    known = {folder.name for folder in fake_scheduler.DATA.iterdir() if folder.is_dir()}
+    assert known == set(schedulers.TABLE) - {"local", "squeue"}
