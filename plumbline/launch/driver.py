@@ -49,6 +49,8 @@ def run(
     for one in folders:
         files.refuse_foreign(one)
     store.write(file, records)
+    if removed := jobs[0].record.removed_variables:
+        say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
     try:
         for position, (which, index) in enumerate(order):
             job = jobs[which]

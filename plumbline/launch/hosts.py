@@ -19,6 +19,7 @@ from typing import Any
 from plumbline import files, mpi, provenance, schedulers
 from plumbline.errors import PlumbError
 from plumbline.launch import process
+from plumbline.launch.environment import at_home
 from plumbline.witness.compare_nodes import same_host
 
 #: seconds in which every node must have answered
@@ -77,7 +78,8 @@ def collect(
     single = dataclasses.replace(layout, ranks_per_node=1, round_robin=False)
     start = launcher.command(single, bound=True, exported=exported, environment=environment)
     command = [*start.arguments, sys.executable, "-m", "plumbline.launch.hosts", str(folder)]
-    ended = process.run(command, {**environment, **start.environment}, folder, PATIENCE_S)
+    around = at_home({**environment, **start.environment}, folder)
+    ended = process.run(command, around, folder, PATIENCE_S)
     found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
     lost = layout.nodes - len(found)
     if lost > 0:

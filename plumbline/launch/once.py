@@ -10,7 +10,7 @@ import msgspec
 
 from plumbline import files, mpi, parsers, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, hosts, process
+from plumbline.launch import environment, figures, hosts, process
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
@@ -37,7 +37,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
     start = store.now()
     before = disturbance.snapshot(cpus)
-    ended = process.run(job.command, job.environment, folder, job.variant.time_limit_s)
+    ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
     seen, reasons = witness.read(folder / "witness")
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)

@@ -13,7 +13,7 @@ import msgspec
 
 from plumbline import mpi, paths, provenance, schedulers, schemas, site
 from plumbline.errors import PlumbError
-from plumbline.launch import hosts
+from plumbline.launch import environment, hosts
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
 from plumbline.stacks import manifest as manifests
@@ -73,10 +73,11 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         ssh=bool(named),
     )
     given = {**partition.get("environment", {}), **variant.environment}
-    stack = manifests.environment(manifest, dict(os.environ))
-    around = {**os.environ, **stack, **given}
+    inherited = environment.inherit(os.environ)
+    stack = manifests.environment(manifest, inherited.kept)
+    around = {**inherited.kept, **stack, **given}
     launcher = mpi.launcher(manifest, partition, around)
-    exported = tuple({**stack, **given})
+    exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
     binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]
     binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
@@ -84,8 +85,9 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, resolved, layout)
     record.command = [*start.arguments, *binder, *program, *variant.arguments]
-    record.environment = changes
-    inherited = {name: value for name, value in os.environ.items() if name not in start.removed}
+    record.environment = {**inherited.stated, **changes}
+    record.removed_variables = inherited.removed
+    kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
     return Prepared(
         partition.get("facts", {}),
         machine.load(),
@@ -93,7 +95,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         layout,
         exported,
         record.command,
-        {**inherited, **changes},
+        {**kept, **changes},
         record,
     )
 

@@ -8,17 +8,31 @@ from typing import Any
 
 from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.mpi.base import Command, Family, Layout, Request
+from plumbline.mpi.base import TRANSPORTS, Command, Family, Layout, Request
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
-__all__ = ["ERRORS", "KINDS", "RANK_VARIABLES", "TABLE", "Command", "Family", "Launcher", "Layout", "launcher", "rank"]
+__all__ = [
+    "ERRORS",
+    "KINDS",
+    "RANK_VARIABLES",
+    "TABLE",
+    "VARIABLES",
+    "Command",
+    "Family",
+    "Launcher",
+    "Layout",
+    "launcher",
+    "rank",
+]
 
 #: name in stack manifests -> family
 TABLE: dict[str, Family] = {family.name: family for family in (OpenMpi(), Mvapich(), Mpich(), IntelMpi())}
+#: how the variables begin that change what an MPI library, or what it is made of, does
+VARIABLES = tuple(dict.fromkeys((*(name for family in TABLE.values() for name in family.variables), *TRANSPORTS)))
 #: launcher kind -> what makes its command
 _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
 #: the name of a scheduler's own launcher -> both

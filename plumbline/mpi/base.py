@@ -15,6 +15,9 @@ from types import MappingProxyType
 from plumbline import schedulers
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
+#: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
+TRANSPORTS = ("UCX_", "UCC_", "FI_", "PSM2_", "PSM3_", "RDMAV_", "IBV_", "MLX4_", "MLX5_", "HCOLL_", "SHARP_", "CXI_")
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -97,6 +100,8 @@ class Family(ABC):
     pmi: str
     #: what comes before the name of a setting in the environment
     setting_prefix: str
+    #: how the variables begin by which a person changes what its launchers and the library do
+    variables: tuple[str, ...]
 
     def launcher_kind(self, version: str) -> str:
         """The kind of launcher that ``version`` of the library brings."""

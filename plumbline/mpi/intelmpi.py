@@ -45,6 +45,7 @@ class IntelMpi(Family):
     failures = Mpich.failures
     pmi = "pmi2"
     setting_prefix = "I_MPI_"
+    variables = ("I_MPI_", *Mpich.variables)
 
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """The library looks for its parts below I_MPI_ROOT; oneAPI puts a folder for the version in between."""

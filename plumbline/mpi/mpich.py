@@ -65,3 +65,4 @@ class Mpich(Family):
     )
     pmi = "pmi2"
     setting_prefix = "MPIR_CVAR_"
+    variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")

@@ -20,6 +20,7 @@ class Mvapich(Mpich):
         ),
         HYDRA_RANKS,
     )
+    variables = ("MV2_", "MVP_", *Mpich.variables)
 
     def setting_variable(self, name: str, version: str) -> str:
         """``MV2_NAME`` in version 2, ``MVP_NAME`` later."""

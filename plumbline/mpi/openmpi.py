@@ -79,6 +79,7 @@ class OpenMpi(Family):
     )
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
+    variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")
 
     def launcher_kind(self, version: str) -> str:
         """PRRTE came with version 5."""

@@ -327,6 +327,8 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     ``verified``: every launch is verified, and there is one at least. ``plan`` is as ``plumbline/schemas/plan.json``
     says. ``seed`` is that of the order of launches (early records have it in ``environment``, as ``PLUMB_SEED``).
+    ``environment`` has the variables that the launches were given, without those that every launch keeps;
+    ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
     """
 
@@ -337,6 +339,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     command: list[str]
     seed: int | None = None
     environment: dict[str, str] = {}
+    removed_variables: list[str] = []
     hosts: list[dict[str, Any]] | None = None
 
     def counting(self) -> list[Launch]:

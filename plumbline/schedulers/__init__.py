@@ -18,9 +18,11 @@ from plumbline.schedulers.ssh import OPTIONS as SSH_OPTIONS
 from plumbline.schedulers.ssh import Ssh
 
 __all__ = [
+    "JOB_VARIABLES",
     "RANK_LAUNCHERS",
     "REMOTE",
     "SSH_OPTIONS",
+    "STEP_SETTINGS",
     "TABLE",
     "Job",
     "Node",
@@ -47,6 +49,9 @@ TABLE: dict[str, Scheduler] = {
         Ssh(),
     )
 }
+#: of all schedulers, because a job may run inside another one's: the variables of jobs, and the settings among them
+JOB_VARIABLES = tuple(dict.fromkeys(name for scheduler in TABLE.values() for name in scheduler.job_variables))
+STEP_SETTINGS = tuple(dict.fromkeys(name for scheduler in TABLE.values() for name in scheduler.step_settings))
 #: for hosts that a partition names, from any host
 REMOTE = TABLE["ssh"]
 #: the schedulers' own programs for starting ranks: a partition's ``launcher:``

@@ -161,6 +161,11 @@ class Scheduler(ABC):
     #: variables with which the steps of a job offer no PMI: for a launcher that brings its own
     steps_without_pmi: Mapping[str, str] = MappingProxyType({})
 
+    #: the variables by which its own programs, and launchers built with it, know their job; ``A_`` is all that begin so
+    job_variables: tuple[str, ...] = ()
+    #: those of them by which a person changes how the steps of a job run
+    step_settings: tuple[str, ...] = ()
+
     # --- a job
 
     @abstractmethod

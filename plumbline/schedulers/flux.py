@@ -27,6 +27,7 @@ class Flux(Scheduler):
     programs = ("flux",)
     queue_options = ("--queue", "-q")
     job_variable = "FLUX_URI"
+    job_variables = ("FLUX_",)
     #: of form F58, ``ƒ`` where the locale has it
     id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
     cancel_command = ("flux", "job", "cancel")

@@ -30,6 +30,7 @@ class Lsf(Scheduler):
     programs = ("bsub", "bjobs", "bhosts")
     no_restart = ("-rn",)
     job_variable = "LSB_JOBID"
+    job_variables = ("LSB_", "LSF_", "EGO_", "LS_JOBPID", "LS_SUBCWD", "LS_EXEC_T")
     id_line = r"^Job <(\d+)> is submitted to (?:default )?queue <.*>\.?$"
     cancel_command = ("bkill",)
 

@@ -19,6 +19,7 @@ class Pbs(Scheduler):
     programs = ("qsub", "qstat", "pbsnodes")
     no_restart = ("-r", "n")
     job_variable = "PBS_JOBID"
+    job_variables = ("PBS_",)
     hosts_variable = "PBS_NODEFILE"
     #: ``4711.server``, of an array ``4711[].server``
     id_line = r"^(\d+(?:\[\])?\.[\w.-]+)$"

@@ -22,6 +22,7 @@ class Sge(Scheduler):
     no_restart = ("-r", "n")
     reframe_drops_access = True
     job_variable = "JOB_ID"
+    job_variables = ("SGE_", "JOB_", "PE", "PE_", "NSLOTS", "NHOSTS", "NQUEUES", "QUEUE", "ARC")
     hosts_variable = "PE_HOSTFILE"
     #: of an array ``Your job-array 4711.1-10:1 ("plumb") …``
     id_line = r'^Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted$'

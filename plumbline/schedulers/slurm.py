@@ -125,6 +125,8 @@ class Slurm(Scheduler):
     queue_options = ("--partition", "-p")
     #: set in the shell of an allocation too
     job_variable = "SLURM_JOB_ID"
+    job_variables = ("SLURM_", "SLURMD_", "SRUN_")
+    step_settings = ("SLURM_CPU_FREQ_REQ", "SLURM_HINT", "SLURM_MEM_BIND", "SLURM_NETWORK", "SLURM_THREADS_PER_CORE")
     #: ``4711``, or ``4711;cluster`` of a federation
     id_line = r"^(\d+(?:;[\w.-]+)?)$"
     no_restart = ("--no-requeue",)

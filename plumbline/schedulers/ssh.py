@@ -27,6 +27,8 @@ class Ssh(Local):
 
     name = "ssh"
     programs = ("ssh",)
+    #: the agent and the tickets by which it is let in without a password
+    job_variables = ("SSH_AUTH_SOCK", "KRB5CCNAME")
     is_one_host = False
     can_pin = True
 

@@ -7,6 +7,7 @@ manifest records where they are and their SHA-256. Nothing is built and nothing 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,8 +19,10 @@ from plumbline.stacks import manifest
 from plumbline.stacks.lock import locked
 
 FILE = "stacks.yaml"
-#: Loads the modules named by its arguments, then prints the search path; names are data here, never code.
-_LOAD = 'module load "$@" >&2 && printf "%s" "$PATH"'
+#: Prints the environment without and with the modules named by its arguments; names are data here, never code.
+_LOAD = r'module unload "$@" >/dev/null 2>&1; printf "\0\0"; env -0; printf "\0\0"; module load "$@" >&2 && env -0'
+#: What a shell and module systems keep for themselves, and what every launch has anyway.
+_NOT_FOR_LAUNCHES = re.compile(r"_|SHLVL|PWD|OLDPWD|BASH_|LMOD_|MODULE|LOADEDMODULES|MANPATH|INFOPATH|PATH$")
 
 
 def names() -> tuple[str, ...]:
@@ -65,7 +68,8 @@ def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
     modules = list(entry.get("modules", []))
-    search = _search_path(name, modules)
+    loaded = _loaded(name, modules)
+    search, given = loaded.pop("PATH"), entry.get("environment", {})
     command = _find(entry["launcher"]["command"], search, file)
     return {
         "schema": 1,
@@ -75,7 +79,7 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
         "compiler": dict(entry["compiler"]),
         "launcher": {"family": entry["launcher"]["family"], "command": str(command)},
         "prefix": str(command.parent.parent),
-        "environment": dict(entry.get("environment", {})),
+        "environment": {**loaded, **{name: _insert(value, loaded) for name, value in given.items()}},
         "modules": modules,
         "benchmarks": {
             ident: _benchmark(one, search, file, modules) for ident, one in sorted(entry["benchmarks"].items())
@@ -97,18 +101,35 @@ def _find(program: str, search: str, file: Path) -> Path:
     return Path(found).absolute()
 
 
-def _search_path(name: str, modules: list[str]) -> str:
-    """PATH with the modules loaded, as a login shell prints it: only that knows the command ``module``."""
+def _loaded(name: str, modules: list[str]) -> dict[str, str]:
+    """The variables that the modules set, and PATH with them loaded; only a login shell knows the command ``module``.
+
+    Of a variable that they prepend or append to, it is what they add.
+    """
     if not modules:
-        return os.environ.get("PATH", os.defpath)
+        return {"PATH": os.environ.get("PATH", os.defpath)}
     command = ["bash", "--login", "-c", _LOAD, "plumb", *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not done.stdout:
+    if done.returncode != 0:
         said = _complaint(done.stderr) or f"exit status {done.returncode}"
         raise PlumbError(
             f"cannot load {' '.join(modules)}: {said[:200]}", f"stack {name}", "module avail shows what there is"
         )
-    return done.stdout
+    _, *printed = done.stdout.split("\0\0", 2)  # before them stands what the login scripts print
+    before, after = (dict(line.split("=", 1) for line in text.split("\0") if "=" in line) for text in printed)
+    found = {
+        key: value.removeprefix(f"{before.get(key)}:").removesuffix(f":{before.get(key)}")
+        for key, value in after.items()
+        if value != before.get(key) and not _NOT_FOR_LAUNCHES.match(key)
+    }
+    return {**found, "PATH": after["PATH"]}
+
+
+def _insert(value: str, variables: dict[str, str]) -> str:
+    """``value`` with references to ``variables`` replaced; others are replaced at each launch."""
+    for name, text in variables.items():
+        value = value.replace(f"${{{name}}}", text)
+    return value
 
 
 def _complaint(text: str) -> str:

@@ -182,7 +182,8 @@ class Installation:
         """Check that every program gets this stack's MPI library, then write the manifest."""
         variables = {key: value.format(prefix=self.prefix) for key, value in self.recipe.environment.items()}
         folders = [str(self.prefix / folder) for folder in self.recipe.libraries]
-        variables["LD_LIBRARY_PATH"] = ":".join([*folders, "${LD_LIBRARY_PATH}"])
+        # what the interpreter or the compiler needs here; launches inherit none
+        variables["LD_LIBRARY_PATH"] = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
         variables["MPI4PY_LIBMPI"] = str(self.library)
         family = self.recipe.family
         version = self.package(self.recipe.package)["version"]

@@ -119,8 +119,11 @@ def _plain(value: Any) -> str:
 
 def _command(record: Record) -> str:
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
-    command = shlex.join(record.command)
-    return "environment  " + " ".join(variables) + f"\ncommand      {command}\nrepeat       plumb reproduce {record.id}"
+    lines = [f"environment  {' '.join(variables)}"]
+    if record.removed_variables:
+        lines.append(f"not given    {' '.join(record.removed_variables)}")
+    lines += [f"command      {shlex.join(record.command)}", f"repeat       plumb reproduce {record.id}"]
+    return "\n".join(lines)
 
 
 def _verdict(record: Record) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import stored
-from conftest import STREAM_OUTPUT
+from odd_stack import STREAM_OUTPUT
 
 from plumbline import mpi, paths, schemas
 from plumbline.errors import PlumbError

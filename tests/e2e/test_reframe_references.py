@@ -7,7 +7,7 @@ import shutil
 import pytest
 import stored
 import yaml
-from conftest import STREAM_OUTPUT
+from odd_stack import STREAM_OUTPUT
 from test_reframe import activated, ran, reframe
 
 from plumbline import paths

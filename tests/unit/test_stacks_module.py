@@ -63,27 +63,57 @@ def test_a_changed_program_makes_it_anew(site, tmp_path):
     assert not manifest.problems(manifest.load("site-openmpi"))
 
 
-def test_modules_are_loaded_and_recorded(site, tmp_path, monkeypatch):
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """A login shell, with a banner, whose module openmpi/4 has a program and sets variables."""
     profile = tmp_path / "home" / ".bash_profile"
     profile.parent.mkdir()
-    # a module system of this host would come back by the variable
-    ours = f'module() {{ [ "$1 $2" = "load openmpi/4" ] && PATH={tmp_path}/loaded:$PATH; }}'
-    profile.write_text(f"unset BASH_ENV\n{ours}\n")
+    load = f"PATH={tmp_path}/loaded:$PATH; export UCX_TLS=rc LD_LIBRARY_PATH=/opt/ompi/lib:$LD_LIBRARY_PATH"
+    unload = "unset UCX_TLS; export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#/opt/ompi/lib:}"
+    # a module system of this host would come back by BASH_ENV
+    profile.write_text(
+        f"""unset BASH_ENV; echo 'Welcome=to the machine'
+        module() {{
+            case "$*" in "load openmpi/4") {load} ;; "unload openmpi/4") {unload} ;; *) return 1 ;; esac
+        }}
+        """
+    )
     program = tmp_path / "loaded" / "osu_only_there"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("HOME", str(profile.parent))
     monkeypatch.delenv("BASH_ENV", raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/home/me/lib")
     one = {"suite": "osu", "version": "7", "program": "osu_only_there"}
-    site(modules=["openmpi/4"], benchmarks={"osu_latency": one}, launcher={"family": "orte", "command": "/bin/sh"})
+    return {
+        "benchmarks": {"osu_latency": one},
+        "launcher": {"family": "orte", "command": "/bin/sh"},
+        "program": program,
+    }
+
+
+def test_modules_are_loaded_and_recorded(site, modules):
+    program = modules.pop("program")
+    site(modules=["openmpi/4"], **modules)
     module.install("site-openmpi")
     document = manifest.load("site-openmpi")
     assert document["modules"] == ["openmpi/4"]
     assert document["benchmarks"]["osu_latency"]["file"] == str(program)
+    assert document["environment"] == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/opt/ompi/lib"}
     site(modules=["openmpi/5"])
     with pytest.raises(PlumbError, match="cannot load openmpi/5"):
         module.install("site-openmpi")
+
+
+def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
+    monkeypatch.setenv("UCX_TLS", "rc")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/ompi/lib:/home/me/lib")
+    del modules["program"]
+    site(modules=["openmpi/4"], environment={"LD_LIBRARY_PATH": "/more:${LD_LIBRARY_PATH}:${TMPDIR}"}, **modules)
+    module.install("site-openmpi")
+    found = manifest.load("site-openmpi")["environment"]
+    assert found == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/more:/opt/ompi/lib:${TMPDIR}"}
 
 
 @pytest.mark.parametrize(

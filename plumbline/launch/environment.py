@@ -1,0 +1,55 @@
+"""The environment that a launch starts from: a few inherited variables, and none that changes a figure unasked.
+
+What the stack, the site, the test and the launcher set is laid over it (:mod:`plumbline.launch.prepare`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline import mpi, schedulers
+
+#: Inherited variables that every launch gets; a name that ends in ``_`` is all that begin so. There is no HOME: each
+#: launch has its own (:func:`at_home`).
+KEPT = (
+    "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_", "TZ", "XDG_RUNTIME_DIR",
+    "PLUMB_WITNESS_LIB", *schedulers.JOB_VARIABLES,
+)  # fmt: skip
+#: those of them that say how a launch runs: records name them
+STATED = ("PLUMB_WITNESS_LIB", *schedulers.STEP_SETTINGS)
+#: Variables that change figures: of the dynamic linker, memory, threads, mathematical libraries, Python and MPI.
+#: Records say which of these were inherited and not handed on.
+CHANGING = (
+    "LD_", "GLIBC_TUNABLES", "MALLOC_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_", "MKL_", "BLIS_",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "MPI4PY_", *mpi.VARIABLES,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What a launch gets of an environment, the part of it that its record names, and what that calls removed."""
+
+    kept: dict[str, str]
+    stated: dict[str, str]
+    removed: list[str]
+
+
+def inherit(environment: Mapping[str, str]) -> Inherited:
+    """What a launch gets of ``environment``."""
+    kept = {name: value for name, value in environment.items() if _among(name, KEPT)}
+    return Inherited(
+        kept,
+        {name: value for name, value in kept.items() if _among(name, STATED)},
+        sorted(name for name in environment if name not in kept and _among(name, CHANGING)),
+    )
+
+
+def _among(name: str, names: tuple[str, ...]) -> bool:
+    return any(name.startswith(one) if one.endswith("_") else name == one for one in names)
+
+
+def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """``environment`` with ``folder`` for HOME unless it has one: no settings file of the user's home is read."""
+    return {"HOME": str(folder), **environment}

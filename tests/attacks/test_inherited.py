@@ -1,0 +1,126 @@
+"""What a launch inherits: nothing that changes a figure is handed on unless the site or the test declares it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+
+from plumbline import mpi, schedulers
+from plumbline.launch import driver
+from plumbline.launch.environment import inherit
+from plumbline.records.model import Record
+from plumbline.views import diff, show
+
+#: a clock on which an hour has half as many seconds: rates double
+FAKE_CLOCK = r"""
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int status = syscall(SYS_clock_gettime, clock, time);
+    time->tv_sec /= 2;
+    return status;
+}
+"""
+#: names every variable that it was given, one a line, and then a valid table
+TELL = "import os\nopen('given', 'w').write('\\n'.join(f'{k}={v}' for k, v in os.environ.items()))\n" + STREAM_OUTPUT
+
+
+@pytest.fixture
+def fake_clock(tmp_path: Path) -> str:
+    source, library = tmp_path / "clock.c", tmp_path / "libclock.so"
+    source.write_text(FAKE_CLOCK)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    return str(library)
+
+
+def measured(bench: Bench, base: str = "mpich", code: str = TELL, **changes) -> tuple[Record, dict[str, str]]:  # noqa: F811
+    """The record of one launch, and the variables that its rank had."""
+    bench.stack(code + "\nimport shutil; shutil.copy('given', '../../given')\n", base)
+    _, records = driver.run([bench.variant(**changes)], bench.folder / "work")
+    assert records[0].reasons == []
+    lines = (bench.folder / "given").read_text().splitlines()
+    return records[0], dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+@pytest.mark.e2e
+def test_a_fake_clock_of_the_user_is_not_preloaded(bench, fake_clock, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("LD_PRELOAD", fake_clock)
+    record, given = measured(bench)
+    assert fake_clock not in given["LD_PRELOAD"]
+    assert record.removed_variables == ["LD_PRELOAD"]
+    assert "not given    LD_PRELOAD" in show.text(record)
+
+
+@pytest.mark.e2e
+def test_a_declared_one_is_used_and_the_circumstances_differ(bench, fake_clock):  # noqa: F811
+    honest, _ = measured(bench)
+    record, given = measured(bench, environment={"LD_PRELOAD": fake_clock})
+    assert given["LD_PRELOAD"].endswith(fake_clock)
+    assert ("environment.LD_PRELOAD", "absent", fake_clock) in diff.differences(honest, record)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("base", ["openmpi", "mpich", "intelmpi"])
+def test_settings_of_the_users_home_are_not_read(bench, base, monkeypatch):  # noqa: F811
+    """Open MPI's launcher hands on what stands in ~/.openmpi: HOME is the launch's own folder."""
+    home = bench.folder / "home"
+    for name in (".openmpi", ".prte", ".pmix"):
+        (home / name).mkdir(parents=True)
+        (home / name / "mca-params.conf").write_text("btl = self,tcp\nmpi_show_mca_params = all\n")
+    monkeypatch.setenv("HOME", str(home))
+    _, given = measured(bench, base)
+    assert given["HOME"] == str(bench.folder / "work" / "launch-0")
+    assert [name for name in given if name.endswith(("MCA_btl", "show_mca_params"))] == []
+
+
+CHANGING = [
+    "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_BIND_NOW", "OMPI_MCA_btl", "PMIX_MCA_gds", "PRTE_MCA_plm",
+    "MPIR_CVAR_NOLOCAL", "MPICH_ASYNC_PROGRESS", "I_MPI_FABRICS", "I_MPI_PIN", "MV2_USE_SHARED_MEM",
+    "MVP_USE_CMA", "UCX_TLS", "FI_PROVIDER", "OMP_NUM_THREADS", "OMP_PROC_BIND", "KMP_AFFINITY",
+    "KMP_BLOCKTIME", "GOMP_SPINCOUNT", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "HYDRA_ENV",
+    "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONPATH", "PYTHONMALLOC", "MPI4PY_RC_THREADS", "PMI_RANK",
+    "PSM3_DEVICES",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_changes_figures_is_removed_and_named(name):
+    found = inherit({name: "secret", "PATH": "/bin"})
+    assert (found.kept, found.removed) == ({"PATH": "/bin"}, [name])
+
+
+def test_what_nobody_knows_is_removed_without_a_word():
+    assert inherit({"EDITOR": "ed", "AWS_SECRET_ACCESS_KEY": "x", "LS_COLORS": "1", "PERL5LIB": "2"}) == inherit({})
+
+
+JOB = [
+    "SLURM_JOB_ID", "SLURMD_NODENAME", "SLURM_JOB_NODELIST", "PBS_NODEFILE", "PBS_JOBID", "LSB_HOSTS",
+    "LSF_BINDIR", "FLUX_URI", "JOB_ID", "PE_HOSTFILE", "SGE_ROOT",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*JOB, "PATH", "TMPDIR", "USER", "LC_ALL", "KRB5CCNAME", "SSH_AUTH_SOCK"])
+def test_what_a_launcher_needs_is_kept(name):
+    assert inherit({name: "x"}).kept == {name: "x"}
+
+
+def test_every_job_is_still_known_by_its_scheduler():
+    for scheduler in schedulers.TABLE.values():
+        if scheduler.job_variable:
+            assert scheduler.inside(inherit({scheduler.job_variable: "1"}).kept), scheduler.name
+
+
+def test_settings_of_steps_are_kept_and_stated():
+    found = inherit({"SLURM_JOB_ID": "1", "SLURM_CPU_FREQ_REQ": "low"})
+    assert found.stated == {"SLURM_CPU_FREQ_REQ": "low"}
+
+
+def test_settings_of_every_family_are_among_those_that_change_figures():
+    for family in mpi.TABLE.values():
+        name = family.setting_variable("X", "5.0")
+        assert inherit({name: "1"}).removed == [name], family.name
