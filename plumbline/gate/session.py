@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, provenance, schedulers
+from plumbline import files, provenance, schedulers, schemas
 from plumbline.errors import PlumbError
 from plumbline.records import store, suite
 from plumbline.records.model import Record
@@ -78,7 +78,7 @@ def peek(folder: Path) -> Session:
     if not folder.is_dir():
         raise PlumbError("no such folder", str(folder), "give the folder that plumb gate named when it began")
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = schemas.parse_json(file.read_text(encoding="utf-8"))
         session = Session(**{**document, "rule": Rule(**document["rule"])})
     except OSError as error:
         cure = "give the folder that plumb gate named when it began"
@@ -131,12 +131,5 @@ def read_pairs(folder: Path, position: int) -> list[Record] | None:
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep a second process out of ``folder``; the lock ends with this process, however it ends."""
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(files.lock(folder / "lock", wait=False))
-        except BlockingIOError as error:
-            raise PlumbError("another gate runs in this folder", str(folder), "wait for it, or take another") from error
-        except OSError as error:
-            cure = "name a folder that can be written"
-            raise PlumbError(f"cannot write: {error.strerror}", str(folder), cure) from error
+    with files.reserved(folder / "lock", "another gate runs in this folder", "wait for it, or take another"):
         yield

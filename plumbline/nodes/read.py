@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ def folder(place: Path) -> Facts:
     found.job = _job(place / JOB)
     for file in listed:
         try:
-            node = json.loads(file.read_text(encoding="utf-8"))
+            node = schemas.parse_json(file.read_text(encoding="utf-8"))
             schemas.check("node", node, str(file))
             names.host(node["host"], str(file))
         except (OSError, ValueError) as error:
@@ -95,7 +94,7 @@ def _job(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise PlumbError(f"cannot read: {error.strerror}", str(file), "correct its permissions") from None
     try:
-        job = json.loads(text)
+        job = schemas.parse_json(text)
         sound = isinstance(job, dict) and {"job", "asked", "size", "began", "ended"} <= set(job)
         sound = sound and all(names.HOST.fullmatch(str(name)) for name in job["asked"])
     except ValueError:

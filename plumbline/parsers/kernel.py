@@ -8,7 +8,6 @@ The metrics are the kernel's figures, the params those of its rows. A result tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -48,7 +47,7 @@ def _document(text: str) -> dict[str, Any]:
     if not any(lines):
         raise ParseError("kernel: no output")
     try:
-        document = json.loads(text)
+        document = schemas.parse_json(text)
     except ValueError as error:
         first = next(line for line in lines if line)
         raise ParseError(f"kernel: not one JSON document ({error}): {quote(first)}") from None

@@ -382,8 +382,16 @@ def decode(line: bytes) -> Record:
     except msgspec.ValidationError as error:
         raise ValueError(_plain(error)) from None
     except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
-        document = json.loads(line)
-    return convert(document)
+        return convert(_loads(line))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _loads(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def convert(document: Any) -> Record:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
+from plumbline import files, paths, schemas
 from plumbline.errors import PlumbError
 
 #: states of ReFrame that leave no record, or none that is complete
@@ -40,7 +40,7 @@ def read(site: str, campaign: str | None) -> dict[str, Any] | None:
         return None
     source = file(site, campaign)
     try:
-        document: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+        document: dict[str, Any] = schemas.parse_json(source.read_text(encoding="utf-8"))
         cases = [{name: case[name] for name in ("state", "case", "reason")} for case in document["cases"]]
         return {"profile": str(document["profile"]), "cases": cases}
     except (OSError, ValueError, KeyError, TypeError) as error:

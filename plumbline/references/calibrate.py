@@ -20,7 +20,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
-from plumbline import files, limits, site
+from plumbline import files, limits, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
@@ -191,7 +191,7 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
         raise PlumbError(f"cannot read references: {error.strerror}", str(file), "fix the permissions") from None
     except (YAMLError, UnicodeDecodeError) as error:
         raise PlumbError(f"references are not YAML: {error}", str(file), "fix the file") from None
-    match.check(document, str(file))
+    schemas.check("references", document, str(file))
     if not document["references"]:
         document["references"].fa.set_block_style()
     present: dict[str, list[Any]] = {}
@@ -205,7 +205,7 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
         for key, value in new.items():
             if old.get(key) != value:
                 old[key] = _commented(value)
-    match.check(document, str(file))
+    schemas.check("references", document, str(file))
     stream = io.StringIO()
     editor.dump(document, stream)
     return stream.getvalue()

@@ -86,17 +86,8 @@ def files(site_name: str) -> list[Path]:
 def read(file: Path) -> dict[str, Any]:
     """A reference file, valid by its schema."""
     document = schemas.read_yaml(file, "references", "restore the file")
-    check(document, str(file))
+    schemas.check("references", document, str(file))
     return document
-
-
-def check(document: dict[str, Any], where: str) -> None:
-    """Raise :class:`PlumbError` for the first thing in a reference file that its schema or arithmetic forbids."""
-    schemas.check("references", document, where)
-    for number, entry in enumerate(document["references"]):
-        for name in ("value", "lower", "upper"):
-            if entry[name] is not None and not math.isfinite(entry[name]):
-                raise PlumbError(f"references.{number}.{name} is {entry[name]}", where, "give a finite number")
 
 
 def judge(figure: Figure, entry: dict[str, Any] | None) -> str:

@@ -278,7 +278,7 @@ def whole_json(text: str, program: str) -> dict[str, Any]:
     """The JSON object that ``program`` printed; raises :class:`PlumbError` for anything else."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PlumbError(f"{program} printed no valid JSON: {error}", WHERE_STATES, f"run {program} yourself") from None
     if not isinstance(document, dict):
         raise PlumbError(f"{program} printed no JSON object", WHERE_STATES, f"run {program} yourself")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
+import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 import yaml
@@ -28,25 +31,78 @@ NAMES = (
 )
 
 
+#: values in a YAML file, those that aliases repeat counted each time
+MOST_VALUES = 1_000_000
+
+
+def _is_number(_: Any, value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_integer(_: Any, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(_: Any, value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
+    """``$`` is the end of the text, as in all other languages; Python's own also stands before a last newline."""
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+#: JSON Schema, but a number is finite, an integer is written as one, and a text can be written to files and given to
+#: programs (no NUL, no half of a surrogate pair)
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    {"pattern": _pattern},
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {"number": _is_number, "integer": _is_integer, "string": _is_text}
+    ),
+)
+
+
 @functools.cache
-def validator(name: str) -> jsonschema.Draft202012Validator:
+def validator(name: str) -> Any:
     """The compiled validator of schema ``name`` (one of :data:`NAMES`)."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
-    return jsonschema.Draft202012Validator(json.loads(text))
+    return _Validator(json.loads(text))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """A JSON document. Raises ValueError for everything else, NaN and nesting without end included.
+
+    >>> parse_json("[1, 2.5]")
+    [1, 2.5]
+    """
+
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def check(name: str, document: Any, where: str) -> None:
     """Raise :class:`PlumbError` naming the first offending key unless ``document`` obeys schema ``name``."""
-    error = jsonschema.exceptions.best_match(validator(name).iter_errors(document))
+    try:
+        error = jsonschema.exceptions.best_match(validator(name).iter_errors(document))
+    except RecursionError:
+        raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
         key = ".".join(str(part) for part in error.absolute_path) or "top level"
         raise PlumbError(f"not a valid {name}: {key}: {error.message[:200]}", where, "fix or regenerate it")
 
 
 def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
-    """A YAML mapping, or an error that names the line."""
+    """A YAML mapping whose keys are texts, or an error that names the line."""
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        _check_values(document)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -56,6 +112,27 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
         place = f"{file}:{mark.line + 1}" if mark else str(file)
         problem = getattr(error, "problem", None) or str(error)
         raise PlumbError(f"{what} is not YAML: {problem}", place, "fix that line") from None
+    except RecursionError:
+        raise PlumbError(f"{what} is nested too deeply", str(file), "fix the file") from None
+    except (ValueError, LookupError, AttributeError, TypeError) as error:  # PyYAML's own, of dates and tags
+        raise PlumbError(f"{what} has a value that cannot be read: {error}", str(file), "fix the file") from None
     if not isinstance(document, dict):
         raise PlumbError(f"{what} is not a mapping of keys", str(file), "fix the file")
     return document
+
+
+def _check_values(document: Any) -> None:
+    """Raise ValueError for a key that is no text, and for aliases that repeat values without end."""
+    stack, seen = [document], 0
+    while stack:
+        value = stack.pop()
+        seen += 1
+        if seen > MOST_VALUES:
+            raise ValueError(f"more than {MOST_VALUES} values")
+        if isinstance(value, dict):
+            odd = next((key for key in value if not isinstance(key, str)), None)
+            if odd is not None:
+                raise ValueError(f"the key {odd!r} is no text: quote it")
+            stack += value.values()
+        elif isinstance(value, list):
+            stack += value

@@ -105,17 +105,25 @@ def references(name: str) -> dict[str, list[dict[str, Any]]]:
 def check(document: dict[str, Any], where: str) -> None:
     """Raise :class:`PlumbError` for the first key that is unknown, with the one that was meant, or else wrong."""
     for error in schemas.validator("site").iter_errors(document):
-        if error.validator == "additionalProperties":
+        if error.validator == "additionalProperties" and "properties" in error.schema:
             known = list(error.schema["properties"])
             key = next(key for key in error.instance if key not in known)
             place = f"{error.json_path}.{key}".removeprefix("$.")
             raise PlumbError(f"unknown key '{place}'", where, _suggest(str(key), known))
     schemas.check("site", document, where)
+    for pattern in document["hostnames"]:
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise PlumbError(f"hostnames: {pattern!r} is no regular expression: {error}", where, "correct it") from None
     seen: set[str] = set()
     for part in document["partitions"]:
         if part["name"] in seen:
             raise PlumbError(f"two partitions are called '{part['name']}'", where, "rename one")
         seen.add(part["name"])
+        topology = Path(part["topology"])
+        if topology.is_absolute() or ".." in topology.parts:
+            raise PlumbError(f"topology '{topology}' lies outside the site folder", where, "name a file inside it")
 
 
 def _suggest(word: str, known: list[str]) -> str:

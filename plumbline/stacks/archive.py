@@ -172,7 +172,7 @@ def _parse(text: str, source: Path) -> dict[str, Any]:
     try:
         document = json.loads(text)
         found = document["schema"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
     if found != SCHEMA:
         raise PlumbError(f"the archive has schema {found}, not {SCHEMA}", str(source), "pack it with this Plumbline")

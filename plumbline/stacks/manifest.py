@@ -40,7 +40,7 @@ def load(name: str) -> dict[str, Any]:
     """The manifest of stack ``name``, valid by its schema."""
     file = path(name)
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = schemas.parse_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         installed = ", ".join(names()) or "none"
         raise PlumbError(

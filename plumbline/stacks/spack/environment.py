@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from plumbline import files
+from plumbline import files, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks.spack import settings
 
@@ -39,7 +39,7 @@ def read(name: str) -> dict[str, Any]:
     file = lock(name)
     cure = f"plumb stack lock spack:{name}"
     try:
-        document = dict(json.loads(file.read_text(encoding="utf-8")))
+        document = dict(schemas.parse_json(file.read_text(encoding="utf-8")))
         pairs = [(root["spec"], root["hash"]) for root in document["roots"]]
         specs, spack = document["concrete_specs"], document["spack"]
     except FileNotFoundError:
