@@ -8,6 +8,8 @@ PYTHON ?= python3
 STACK ?=
 STACKS ?= $(STACK)
 PROFILE ?= quick
+INPUTS ?= 10000
+SEED ?= 12
 
 BIN := .venv/bin
 # one process more than CPUs: the tests on the bed mostly wait
@@ -18,7 +20,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test rates scale testbed testbed-down faults bare lint lock clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale testbed testbed-down faults bare lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -48,7 +50,7 @@ check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is
 	@cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
 	@cmake --install build/cmake >>build/cmake/check.log
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@$(PYTEST) tests/unit tests/golden
+	@$(PYTEST) tests/unit tests/attacks tests/golden
 
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test
 	@$(ANSIBLE) playbooks/test_packages.yml
@@ -57,6 +59,9 @@ test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test
 
 build/cmake/CTestTestfile.cmake:
 	@$(MAKE) setup
+
+attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
+	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) tests/attacks
 
 rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nodes, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from plumbline import __version__, paths
 from plumbline.errors import PlumbError
-from plumbline.launch.process import Interrupted
+from plumbline.launch.signals import Interrupted
 from plumbline.verdicts import EXIT
 
 #: subcommand: its module, what it does

@@ -119,6 +119,21 @@ def lock(path: Path, wait: bool = True) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def reserved(path: Path, what: str, cure: str) -> Iterator[None]:
+    """Hold the lock on the file ``path``; raises :class:`PlumbError` where another process does: ``what`` is there."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(lock(path, wait=False))
+        except BlockingIOError:
+            raise PlumbError(what, str(path.parent), cure) from None
+        except OSError as error:
+            raise PlumbError(
+                f"cannot write: {error.strerror}", str(path), "name a folder that can be written"
+            ) from None
+        yield
+
+
 def sha256(file: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with file.open("rb") as stream:

@@ -19,7 +19,7 @@ from typing import Any
 
 from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.launch.process import Interrupted
+from plumbline.launch.signals import Interrupted
 from plumbline.schedulers import Scheduler, names
 
 #: seconds between two looks at what a job has written

@@ -17,7 +17,7 @@ import numpy as np
 from plumbline.gate import decide, from_records, remeasure, session
 from plumbline.gate.bench import Bench
 from plumbline.gate.pairs import Pairs
-from plumbline.gate.signals import held_back
+from plumbline.launch.signals import held_back
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
 from plumbline.statistics import sequential

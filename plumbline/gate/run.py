@@ -16,7 +16,7 @@ from plumbline.gate.pairs import Pairs
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
-from plumbline.gate.signals import interruptible
+from plumbline.launch.signals import interruptible
 from plumbline.records import store
 from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule

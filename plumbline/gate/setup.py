@@ -13,7 +13,7 @@ from plumbline import jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import rules, session, sides, variants
 from plumbline.gate.session import Session
-from plumbline.gate.signals import interruptible
+from plumbline.launch.signals import interruptible
 from plumbline.records import store
 from plumbline.statistics.sequential import Rule
 

@@ -18,7 +18,7 @@ from plumbline.errors import PlumbError
 from plumbline.gate import measure, rules, run, session, setup, sides
 from plumbline.gate.decide import Verdict
 from plumbline.gate.sides import KERNELS, Side
-from plumbline.gate.signals import interruptible
+from plumbline.launch.signals import interruptible
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.stacks import manifest as manifests

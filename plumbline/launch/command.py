@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+from plumbline import schemas
 from plumbline.errors import PlumbError
 
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Launch; 0 if all records are valid, 1 if one is not."""
     from plumbline.launch import driver  # not above: it loads much that other commands do not need
 
-    variants = [_read(file) for file in args.variant]
+    variants = [read(file) for file in args.variant]
     file, records = driver.run(
         variants, args.work.resolve(), args.seed, lambda line: print(line, flush=True), campaign=args.campaign
     )
@@ -40,9 +40,10 @@ def run(args: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _read(file: Path) -> Any:
+def read(file: Path) -> Any:
+    """The description of a variant; :class:`PlumbError` for a file that is no JSON."""
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return schemas.parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlumbError(
             f"cannot read the variant: {error.strerror}", str(file), "give the path of its JSON description"

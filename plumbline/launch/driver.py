@@ -14,11 +14,15 @@ from typing import Any
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, once, process
-from plumbline.launch.prepare import prepare
+from plumbline.launch import figures, once
+from plumbline.launch.prepare import Prepared, prepare
+from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
 from plumbline.references import References
+
+#: in the work folder, held while launches run there
+LOCK = ".plumbline.lock"
 
 
 def run(
@@ -33,8 +37,20 @@ def run(
     Returns the session file and its records. ``descriptions`` are as ``plumbline/schemas/variant.json`` says. ``seed``
     makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. Raises
     :class:`PlumbError` for a variant that cannot be run here and for a folder of a launch that was not made by one, and
-    :class:`process.Interrupted` (the record, with the launches finished so far, is written) on SIGINT or SIGTERM.
+    :class:`Interrupted` on SIGINT, SIGTERM or SIGHUP. Whatever ends it, the records hold the launches finished so far.
     """
+    taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
+    with files.reserved(folder / LOCK, taken, cure), interruptible():
+        return _run(descriptions, folder, seed, say, campaign)
+
+
+def _run(
+    descriptions: Sequence[dict[str, Any]],
+    folder: Path,
+    seed: int | None,
+    say: Callable[[str], None],
+    campaign: str | None,
+) -> tuple[Path, list[Record]]:
     session = store.new_session()
     jobs = [prepare(description, session) for description in descriptions]
     site = jobs[0].variant.site
@@ -55,20 +71,25 @@ def run(
         for position, (which, index) in enumerate(order):
             job = jobs[which]
             began = time.monotonic()
-            launch = once.launch(job, index, position, folders[position])
-            job.record.launches.append(launch)
-            figures.settle(job.record, job.facts, job.host, expected)
-            store.write(file, records)
+            launch = _launch(job, index, position, folders[position])
+            with held_back():
+                job.record.launches.append(launch)
+                figures.settle(job.record, job.facts, job.host, expected)
+                store.write(file, records)
             say(_progress(job.record, launch, position + 1, len(order), time.monotonic() - began))
-    except (process.Interrupted, PlumbError):
+    except BaseException:  # whatever ends it, what was measured is kept
         _close(file, records, "interrupted")
         raise
-    except OSError as error:
-        _close(file, records, "interrupted")
-        cure = "launches that had finished are recorded"
-        raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error
     _close(file, records, "complete")
     return file, records
+
+
+def _launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
+    try:
+        return once.launch(job, index, position, folder)
+    except OSError as error:
+        cure = "launches that had finished are recorded"
+        raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error
 
 
 def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
@@ -83,9 +104,10 @@ def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
 
 
 def _close(file: Path, records: list[Record], state: State) -> None:
-    for record in records:
-        record.state = state
-    store.write(file, records)
+    with held_back():
+        for record in records:
+            record.state = state
+        store.write(file, records)
 
 
 def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:

@@ -24,7 +24,7 @@ TAIL = 2000
 def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     """Start ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
 
-    The nodes of its record become those that it ran on. Raises :class:`process.Interrupted`, and OSError when it cannot
+    The nodes of its record become those that it ran on. Raises :class:`Interrupted`, and OSError when it cannot
     be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`.
     """
     files.make_anew(folder)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from plumbline.launch import waiting
+from plumbline.launch.signals import Interrupted, handled
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -22,14 +23,6 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class Interrupted(Exception):
-    """SIGINT or SIGTERM arrived; the launch in flight has been ended."""
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(signal.Signals(signum).name)
-        self.signum = signum
 
 
 @dataclass
@@ -50,8 +43,8 @@ def run(
 ) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
-    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT or SIGTERM, and OSError when the
-    program cannot be started or the output files cannot be written.
+    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT, SIGTERM or SIGHUP, and OSError when
+    the program cannot be started or the output files cannot be written.
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -87,10 +80,10 @@ def _die_with_parent() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[int]:
-    """A pipe that receives the number of each SIGINT or SIGTERM, so that waiting sleeps in poll() and burns no CPU."""
+    """A pipe that receives the number of each signal that interrupts: waiting sleeps in poll() and burns no CPU."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     previous_fd = signal.set_wakeup_fd(writer)
-    previous = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, lambda *_: None) for number in handled()}
     try:
         yield reader
     finally:

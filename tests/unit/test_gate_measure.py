@@ -24,10 +24,10 @@ from plumbline.gate import (
     session,
     setup,
     sides,
-    signals,
 )
 from plumbline.gate import variants as gate_variants
-from plumbline.launch.process import Interrupted
+from plumbline.launch import signals
+from plumbline.launch.signals import Interrupted
 from plumbline.records import model, store
 from plumbline.records.model import Launch
 from plumbline.statistics.sequential import CAP, LOOKS, Rule

@@ -1,4 +1,4 @@
-"""Signals while a gate runs: an interruption between launches, and none while files are written."""
+"""Signals while launches are measured: an interruption between them too, and none while files are written."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import contextlib
 import signal
 from collections.abc import Iterator
 
-from plumbline.launch.process import Interrupted
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(Exception):
+    """SIGINT, SIGTERM or SIGHUP arrived; the launch in flight has been ended."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signal.Signals(signum).name)
+        self.signum = signum
+
+
+def handled() -> tuple[signal.Signals, ...]:
+    """The signals that interrupt: not SIGHUP where it is ignored, which is what nohup(1) does."""
+    return tuple(one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN)
 
 
 @contextlib.contextmanager
@@ -28,7 +39,7 @@ def interruptible() -> Iterator[None]:
     def stop(number: int, _: object) -> None:
         raise Interrupted(number)
 
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    before = {number: signal.signal(number, stop) for number in handled()}
     try:
         yield
     finally:

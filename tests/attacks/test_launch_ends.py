@@ -1,0 +1,159 @@
+"""However a session of launches ends, what was measured is in its records, and nothing of others is lost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import samples
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.launch import driver
+from plumbline.launch.signals import Interrupted
+from plumbline.records import model, store
+from plumbline.records.model import Launch, Record
+
+LAUNCHES = 3
+
+
+def a_launch(order: int) -> Launch:
+    return model.convert(samples.record(launches=[samples.launch(order, 5.0)])).launches[0]
+
+
+def a_job(variant: dict[str, Any], name: str) -> SimpleNamespace:
+    record = model.convert(samples.record(session=name, variant=variant, launches=[], state="running"))
+    return SimpleNamespace(record=record, variant=record.variant, facts={}, host=None)
+
+
+class Session:
+    """A session of launches that measure nothing; calling it runs one whose second launch does what is given."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.patch = patch
+        patch.setattr(driver, "prepare", a_job)
+        patch.setattr(driver.figures, "settle", lambda *_: None)
+
+    def __call__(self, second: Callable[[], object]) -> None:
+        def launch(_: Any, index: int, order: int, folder: Path) -> Launch:
+            if index == 1:
+                second()
+            return a_launch(order)
+
+        self.patch.setattr(driver.once, "launch", launch)
+        driver.run([samples.variant(launches=LAUNCHES)], self.folder / "work", seed=1)
+
+    @property
+    def left(self) -> list[tuple[str, int]]:
+        """State and number of launches of the records on the disk."""
+        (file,) = (self.folder / "results" / "local").glob("*.jsonl")
+        return [(item.state, len(item.launches)) for item in store.read(file) if isinstance(item, Record)]
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    return Session(tmp_path, monkeypatch)
+
+
+def fail(error: BaseException) -> Callable[..., None]:
+    def act(*_: object) -> None:
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_an_interrupted_record(session: Session, number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(Interrupted):
+        session(lambda: signal.raise_signal(number))
+    assert session.left == [("interrupted", 1)]
+    assert signal.getsignal(number) == before
+
+
+def test_a_hang_up_that_is_ignored_stays_ignored(session: Session) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        session(lambda: signal.raise_signal(signal.SIGHUP))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert session.left == [("complete", LAUNCHES)]
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (OSError(28, "No space left on device"), PlumbError),
+        (PlumbError("a node is gone"), PlumbError),
+        (KeyError("what nobody expected"), KeyError),
+        (RecursionError(), RecursionError),
+        (MemoryError(), MemoryError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (SystemExit(1), SystemExit),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else value.__name__,
+)
+def test_any_error_leaves_an_interrupted_record(session: Session, error: BaseException, shown: type) -> None:
+    with pytest.raises(shown):
+        session(fail(error))
+    assert session.left == [("interrupted", 1)]
+
+
+def test_an_error_after_the_measurement_loses_no_launch(session: Session) -> None:
+    with pytest.raises(ZeroDivisionError):
+        session(lambda: session.patch.setattr(driver.figures, "settle", fail(ZeroDivisionError("limits"))))
+    assert session.left == [("interrupted", 2)]
+
+
+def test_a_program_that_cannot_be_started_is_one_line(session: Session) -> None:
+    with pytest.raises(PlumbError, match="a launch could not be started"):
+        session(fail(FileNotFoundError(2, "No such file", "mpirun")))
+
+
+def test_two_sessions_in_one_folder_are_one_line(session: Session, tmp_path: Path) -> None:
+    def second() -> None:
+        with pytest.raises(PlumbError, match="another plumb launch works in this folder"):
+            driver.run([samples.variant()], tmp_path / "work")
+
+    session(second)
+    assert session.left == [("complete", LAUNCHES)]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(PlumbError, match="cannot write"):
+        driver.run([samples.variant()], tmp_path / "work")
+
+
+@pytest.mark.parametrize("name", ["launch-0", "launch-2"])
+@pytest.mark.parametrize("what", ["folder", "file", "link"])
+def test_a_foreign_folder_of_a_launch_stays(session: Session, tmp_path: Path, name: str, what: str) -> None:
+    work, target = tmp_path / "work", tmp_path / "mine"
+    work.mkdir()
+    target.mkdir()
+    (target / "thesis.txt").write_text("mine")
+    place = work / name
+    if what == "folder":
+        target.rename(place)
+    elif what == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(target)
+    with pytest.raises(PlumbError, match="was not made by Plumbline"):
+        driver.run([samples.variant(launches=LAUNCHES)], work)
+    kept = place if what == "file" else place / "thesis.txt"
+    assert kept.read_text() == "mine"
+
+
+def test_what_was_made_here_is_made_anew(tmp_path: Path) -> None:
+    files.make_anew(tmp_path / "launch-0")
+    (tmp_path / "launch-0" / "old").touch()
+    files.make_anew(tmp_path / "launch-0")
+    assert [file.name for file in (tmp_path / "launch-0").iterdir()] == [files.MARK]
