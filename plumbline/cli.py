@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TextIO, cast
 
 from plumbline import __version__, paths
 from plumbline.errors import PlumbError
+from plumbline.files import CURE
 from plumbline.launch.signals import Interrupted
 from plumbline.verdicts import EXIT
 
@@ -42,6 +44,12 @@ COMMANDS = {
 #: tolerates INCONCLUSIVE tolerates 2
 OF_VERDICTS = ("gate", "history", "outliers")
 BAD_INPUT = 2
+#: control characters but line ends and tabs, and those that turn the direction of writing -> how they are shown
+_CONTROLS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,6 +62,20 @@ class _Parser(argparse.ArgumentParser):
         self.exit(self.bad_input, f"{self.prog}: error: {message}\n")
 
 
+class _Screen:
+    """A stream of text that cannot steer a terminal: what a record or a program's output holds is only shown."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write ``text``, its control characters as JSON writes them."""
+        return self._stream.write(text.translate(_CONTROLS))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run ``plumb ARGV``; what goes wrong ends with one line on stderr and status 2, for verdicts that of INVALID.
 
@@ -61,23 +83,30 @@ def main(argv: list[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character does not end a measurement
-    words = sys.argv[1:] if argv is None else argv
-    arguments, unknown = _parser(words).parse_known_args(words)
-    parser: _Parser = arguments.parser
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    out, err = (cast(TextIO, _Screen(stream)) for stream in (sys.stdout, sys.stderr))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _run(words: Sequence[str]) -> int:
+    bad_input = BAD_INPUT
     try:
+        arguments, unknown = _parser(words).parse_known_args(words)
+        parser: _Parser = arguments.parser
+        bad_input = parser.bad_input
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
         return int(arguments.run(arguments))
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
-        return parser.bad_input
+        return bad_input
     except Interrupted as error:
         print(f"plumb: interrupted by {error}: the launches that had finished are recorded", file=sys.stderr)
         return 128 + error.signum
     except BrokenPipeError:  # plumb list | head
         sys.stderr.close()
-        return 0 if parser.bad_input == BAD_INPUT else parser.bad_input
+        return 0 if bad_input == BAD_INPUT else bad_input
     except KeyboardInterrupt:
         print("plumb: interrupted", file=sys.stderr)
         return 130
@@ -85,11 +114,13 @@ def main(argv: list[str] | None = None) -> int:
         if sys.flags.dev_mode:
             raise
         print(f"plumb: {_unexpected(error)}", file=sys.stderr)
-        return parser.bad_input
+        return bad_input
 
 
 def _unexpected(error: Exception) -> PlumbError:
-    """What an exception that nobody expected is, and where it was raised."""
+    """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
+    if isinstance(error, OSError) and error.strerror:
+        return PlumbError(f"cannot go on: {error.strerror}", str(error.filename or "this host"), CURE)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)

@@ -52,8 +52,11 @@ def replacing(file: Path) -> Iterator[Path]:
 def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 
-    Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written; the old file is untouched.
+    Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written, or no file is named; the old file is
+    untouched.
     """
+    if not file.name:
+        raise PlumbError(f"no file is named for {what}", str(file), "name one")
     try:
         if file.is_relative_to("/dev") or file.is_fifo():
             file.write_text(text, encoding="utf-8")
