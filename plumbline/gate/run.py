@@ -74,6 +74,8 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
         for record in found or []:
             record.state = "running"
         contests.append(measure.Contest(position, bench.records(position, found), total, begun.rule))
+    file = store.session_file(begun.site, begun.name)
+    session.refuse_loss(file, (record for contest in contests for record in contest.records))
     before = sum(len(contest.launches) for contest in contests)
     say(
         f"gate {begun.name}: {begun.candidate} against {begun.baseline}, "
@@ -88,7 +90,6 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
         took, last = time.monotonic() - last, time.monotonic()
         say(progress.line(contest, figures, done, repeated, took))
 
-    file = store.session_file(begun.site, begun.name)
     try:
         why = measure.measure(contests, bench, folder, begun.seed, after_pair, stop)
     except BaseException:  # whatever ends it, what was measured is kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,12 +120,25 @@ def read_pairs(folder: Path, position: int) -> list[Record] | None:
     for item in store.read(file):
         if isinstance(item, store.Damage):
             raise PlumbError(f"damaged record: {item.reason}", str(file), "start a new gate")
+        if not item.seal:
+            raise PlumbError("changed since it was measured: the seal is gone", str(file), "start a new gate")
         found.append(item)
     if len(found) != 2:
         raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")
     if len(found[0].launches) != len(found[1].launches):
         raise PlumbError("the records do not have equally many launches", str(file), "start a new gate")
     return found
+
+
+def refuse_loss(results: Path, records: Iterable[Record]) -> None:
+    """Raise :class:`PlumbError` unless ``records`` hold every launch of ``results``, which they will replace."""
+    held = {record.id: record.launches for record in records}
+    for item in store.read(results) if results.exists() else ():
+        if isinstance(item, store.Damage):
+            raise PlumbError(f"damaged record: {item.reason}", str(results), "move it away, or start a new gate")
+        if held.get(item.id, [])[: len(item.launches)] != item.launches:
+            what = "the results of this gate have launches that its folder has not"
+            raise PlumbError(what, str(results), "bring the folder's pairs back, or start a new gate")
 
 
 @contextlib.contextmanager

@@ -94,6 +94,8 @@ def lines(part: Path, wanted: Iterable[str]) -> Iterator[tuple[str, int, str]]:
 def _ask(part: Path, query: str, values: dict[str, Any]) -> list[Any]:
     import duckdb
 
+    if part.exists() and not part.is_file():
+        raise Unreadable("not a regular file")
     try:
         with connect() as engine:
             return engine.execute(query, {"part": names([part]), **values}).fetchall()

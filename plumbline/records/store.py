@@ -6,12 +6,13 @@ import datetime
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import files, paths, schedulers
-from plumbline.records import model, sources
+from plumbline.records import model, seal, sources
 from plumbline.records.model import Record
 
 
@@ -67,10 +68,12 @@ def read(file: Path) -> Iterator[Record | Damage]:
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """(number, text) of every line of ``file`` that is not blank.
 
-    Raises OSError, and :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment
-    later.
+    Raises OSError, also for what is no file and might keep its reader waiting (a FIFO), and
+    :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment later.
     """
     try:
+        if not stat.S_ISREG(file.stat().st_mode) and not file.is_relative_to("/dev"):
+            raise OSError(errno.EINVAL, "not a regular file")
         with file.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
                 if not line.isspace():
@@ -84,10 +87,14 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
 def parse(file: Path, number: int, line: bytes) -> Record | Damage:
     """The record that ``line`` of ``file`` is, or why it is none."""
     try:
-        return model.decode(line)
+        sealed = seal.is_sealed(line)
+        record = model.decode(line)
+        why = "its seal is not at the end of its line" if record.seal and not sealed else record.contradiction()
+        why = why or (None if sealed else record.unlike_launches())
     except ValueError as error:
         complete = "" if line.endswith(b"\n") else "truncated: "
         return Damage(file, number, f"{complete}{error}")
+    return Damage(file, number, f"changed since it was measured: {why}") if why else record
 
 
 def unreadable(file: Path, error: Exception) -> Damage:

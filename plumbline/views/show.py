@@ -46,6 +46,7 @@ def _head(record: Record) -> str:
         ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
         ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
         ("placement", summary.placement(record.placement)),
+        ("seal", record.seal[:12] if record.seal else "none: written before records had one, a change would not show"),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in rows)
 

@@ -10,10 +10,13 @@ import copy
 import datetime
 import json
 import random
+import statistics
 from pathlib import Path
 from typing import Any
 
 import samples
+
+from plumbline.records import seal
 
 #: measurements of one session file
 PER_FILE = 100
@@ -103,21 +106,37 @@ def write(results: Path, measurements: int, seed: int = 1, site: str = "local") 
     for number in range(files):
         time = begin + datetime.timedelta(days=number // VARIANTS, seconds=300 * (number % VARIANTS))
         session = f"{time:%Y%m%dT%H%M%SZ}-node001-{draw.getrandbits(24):06x}"
-        order = [draw.sample(range(2), 2) for _ in range(LAUNCHES)]
-        lines = []
-        for side, stack in enumerate(STACKS):
-            record = templates[number % VARIANTS, stack]
-            record["id"] = f"{draw.getrandbits(48):012x}"
-            record["session"] = session
-            record["time"] = f"{time:%Y-%m-%dT%H:%M:%S}.000Z"
-            record["host"]["load"] = [round(draw.uniform(0, 4), 2) for _ in range(3)]
-            _measure(record, side, order, draw)
-            lines.append(json.dumps(record, separators=(",", ":")) + "\n")
+        couple = [templates[number % VARIANTS, stack] for stack in STACKS]
+        lines = _couple(couple, session, f"{time:%Y-%m-%dT%H:%M:%S}.000Z", draw)
         (folder / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
     return files
 
 
-def _template(number: int, stack: str, site: str) -> dict[str, Any]:
+def write_gate(results: Path, variants: int = 70, launches: int = 90, seed: int = 1, site: str = "local") -> Path:
+    """Write one session file as a long gate leaves it, two records of each of ``variants``; its name."""
+    draw = random.Random(seed)  # noqa: S311 - not a secret
+    file = results / site / "20260101T000000Z-node001-gate.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    couples = ([_template(number, stack, site, launches) for stack in STACKS] for number in range(variants))
+    lines = (line for couple in couples for line in _couple(couple, file.stem, "2026-01-01T00:00:00.000Z", draw))
+    file.write_text("".join(lines), encoding="utf-8")
+    return file
+
+
+def _couple(records: list[dict[str, Any]], session: str, time: str, draw: random.Random) -> list[str]:
+    """The lines of two records whose launches alternate, with values drawn."""
+    order = [draw.sample(range(2), 2) for _ in records[0]["launches"]]
+    lines = []
+    for side, record in enumerate(records):
+        record["id"] = f"{draw.getrandbits(48):012x}"
+        record["session"], record["time"] = session, time
+        record["host"]["load"] = [round(draw.uniform(0, 4), 2) for _ in range(3)]
+        _measure(record, side, order, draw)
+        lines.append(seal.seal(json.dumps(record, separators=(",", ":"))) + "\n")
+    return lines
+
+
+def _template(number: int, stack: str, site: str, launches: int = LAUNCHES) -> dict[str, Any]:
     params = {"operation": f"PingPong{number // 10}", "placement": f"pair:{number % 10},{number % 10 + 10}"}
     name = "imb_pair " + " ".join(f"%{key}={value}" for key, value in params.items())
     record = samples.record(campaign="20260101T000000Z-aaaaaa", site=site, host=copy.deepcopy(HOST))
@@ -149,7 +168,7 @@ def _template(number: int, stack: str, site: str) -> dict[str, Any]:
                 for metric, unit, better in (("time", "us", "lower"), ("bandwidth", "MB/s", "higher"))
             ],
         )
-        for index in range(LAUNCHES)
+        for index in range(launches)
     ]
     return record
 
@@ -170,10 +189,10 @@ def _measure(record: dict[str, Any], side: int, order: list[list[int]], draw: ra
     record["figures"] = [
         {
             "name": name,
-            "value": sorted(values)[LAUNCHES // 2],
+            "value": statistics.median(values),
             "unit": "us" if name == "time_8B" else "MB/s",
             "better": "lower" if name == "time_8B" else "higher",
-            "launches": LAUNCHES,
+            "launches": len(values),
             "samples": values,
             "limit": None,
             "reference": None,

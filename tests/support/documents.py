@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from samples import launch, record
 
 HEX = st.text("0123456789abcdef", min_size=12, max_size=12)
-WORDS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+WORDS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
 NUMBERS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-5, 10**9))
 PARAMS = st.dictionaries(st.sampled_from(["bytes", "operation"]), st.one_of(st.integers(0, 3), WORDS, st.just(8.0)))
 

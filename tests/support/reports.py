@@ -37,12 +37,13 @@ def make(test: str, stack: str, params: dict[str, Any], launches: list[Record], 
         "limit": None,
         "reference": None,
     }
+    wanted = {"name": first[0]["metric"], "metric": first[0]["metric"], "where": first[0]["params"]}
     name = " ".join([test, *(f"%{key}={value}" for key, value in params.items())])
     base = record(
         id=f"{number:012x}",
         campaign=CAMPAIGN,
         time=f"2026-01-05T00:{number // 60 % 60:02d}:{number % 60:02d}.000Z",
-        variant=variant(test=test, name=name, params=params, stack=stack),
+        variant=variant(test=test, name=name, params=params, stack=stack, figures=[wanted]),
         launches=launches,
         figures=[figure],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 
@@ -66,8 +67,35 @@ def launch(order: int, triad: float, **changes: Any) -> dict[str, Any]:
     }
 
 
+def settle(document: dict[str, Any]) -> dict[str, Any]:
+    """``document`` with the figures that its launches give, as the driver works them out."""
+    document["figures"] = []
+    for wanted in document["variant"]["figures"]:
+        chosen = [_measured(one, wanted) for one in document["launches"] if not one.get("superseded")]
+        if chosen and all(chosen):
+            values = [one["value"] for one in chosen]
+            figure = {"name": wanted["name"], "value": statistics.median(values), "launches": len(values)}
+            figure |= {name: chosen[0][name] for name in ("unit", "better")}
+            document["figures"].append({**figure, "samples": values, "limit": None, "reference": None})
+    return document
+
+
+def _measured(one: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
+    found = (
+        item
+        for item in one["measurements"]
+        if item["metric"] == wanted["metric"] and wanted["where"].items() <= item["params"].items()
+    )
+    return next(found, None)
+
+
 def record(**changes: Any) -> dict[str, Any]:
-    """A complete record of three launches."""
+    """A complete record of three launches; its figures are those of its launches unless ``changes`` has others."""
+    made = _record(**changes)
+    return made if "figures" in changes or "launches" not in changes else settle(made)
+
+
+def _record(**changes: Any) -> dict[str, Any]:
     return {
         "schema": 1,
         "id": "0123456789ab",

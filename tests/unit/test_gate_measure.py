@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import signal
 from types import SimpleNamespace
 
@@ -116,7 +117,7 @@ def gate(tmp_path, monkeypatch):
                 couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
             wanted = setup.Request("old", "new", seed=seed, repeat=("plumb", "gate"))
             with signals.interruptible():
-                begun = setup.compose("20260101T000000Z-n-1", both, couples, [], wanted)
+                begun = setup.compose(f"20260101T000000Z-n-{folder}", both, couples, [], wanted)
                 outcome = run.begin(begun, where, stop, lines.append, make)
         return outcome, made[0], lines
 
@@ -371,13 +372,43 @@ def spoil_launches(folder):
     file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
 
 
-@pytest.mark.parametrize("spoil", [spoil_state, spoil_missing, spoil_pairs, spoil_count, spoil_launches])
-def test_resume_refuses_a_damaged_folder(gate, tmp_path, spoil):
+def spoil_value(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(file.read_text().replace('"wall_s":1.0', '"wall_s":2.0', 1))
+
+
+def spoil_seal(folder):
+    file = session.pairs_file(folder, 0)
+    file.write_text(re.sub(r',"seal":"[0-9a-f]+"', "", file.read_text()))
+
+
+def spoil_pair(folder):
+    """An earlier state of the file, whole and sealed."""
+    file = session.pairs_file(folder, 0)
+    found = list(store.read(file))
+    for record in found:
+        del record.launches[-1]
+    store.write(file, found)
+
+
+def spoil_pairs_gone(folder):
+    session.pairs_file(folder, 0).unlink()
+
+
+def spoil_results(folder):
+    file = recorded(folder.parent)
+    file.write_text(file.read_text().replace('"wall_s":1.0', '"wall_s":2.0', 1))
+
+
+@pytest.mark.parametrize("spoil", [value for name, value in globals().items() if name.startswith("spoil_")])
+def test_resume_refuses_a_damaged_folder_and_leaves_the_results(gate, tmp_path, spoil):
     with pytest.raises(Interrupted):
         gate(stop=(9, Interrupted(signal.SIGINT)))
     spoil(tmp_path / "work")
+    before = recorded(tmp_path).read_bytes()
     with pytest.raises(PlumbError):
         gate(resume=True)
+    assert recorded(tmp_path).read_bytes() == before
 
 
 def test_one_gate_at_a_time_in_a_folder(gate, tmp_path):

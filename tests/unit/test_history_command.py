@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from samples import record, variant
+from samples import launch, record, variant
 
 from plumbline import cli, paths, provenance
 from plumbline.history import series as source
@@ -139,14 +139,13 @@ def results(tmp_path, monkeypatch):
 
 def session(number, triad, **changes):
     """A record of one session; ``number`` gives its time and id."""
-    made = record(
+    return record(
         id=f"{number:012x}",
         session=f"s{number}",
         time=f"2026-01-{1 + number // 24:02d}T{number % 24:02d}:00:00.000Z",
+        launches=[launch(order, triad) for order in range(3)],
         **changes,
     )
-    made["figures"][0]["value"] = triad
-    return made
 
 
 def test_records_make_series(results, capsys):

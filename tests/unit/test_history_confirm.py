@@ -29,9 +29,12 @@ def software(version, commit="f" * 40, suite="stream", program="1"):
 
 def session(number, triad, **changes):
     made = samples.record(
-        id=f"{number:012x}", session=f"s{number}", time=f"2026-01-{1 + number:02d}T00:00:00.000Z", **changes
+        id=f"{number:012x}",
+        session=f"s{number}",
+        time=f"2026-01-{1 + number:02d}T00:00:00.000Z",
+        launches=[samples.launch(order, triad) for order in range(3)],
+        **changes,
     )
-    made["figures"][0]["value"] = triad
     store.write(store.session_file("local", made["session"]), [made])
     return made
 

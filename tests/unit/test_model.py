@@ -33,6 +33,10 @@ def decodes(document):
     return True
 
 
+def unsealed(found):
+    return msgspec.structs.replace(found, seal=None)
+
+
 def test_the_schema_is_made_from_the_types():
     file = paths.root() / "plumbline" / "schemas" / "record.json"
     assert file.read_text(encoding="utf-8") == schema.text(), "run python -m plumbline.records.schema"
@@ -49,7 +53,7 @@ def test_types_and_schema_agree_on_what_is_damage(data, item, value):
     assert obeys_the_schema(item)
     assert decodes(item)
     found = model.convert(item)
-    assert model.decode(model.encode([found]).encode()) == found
+    assert unsealed(model.decode(model.encode([found]).encode())) == found
     bad = spoil(item, data.draw(st.sampled_from(list(everywhere(item)))), value)
     assert decodes(bad) == obeys_the_schema(bad)
 
@@ -137,7 +141,9 @@ def test_records_written_before_these_types_lose_nothing(line):
     written = json.loads(line)
     assert written["schema"] == 1
     assert "seed" not in written
-    assert json.loads(model.encode([model.decode(line)])) == written
+    again = json.loads(model.encode([model.decode(line)]))
+    assert again.pop("seal")
+    assert again == written
 
 
 def test_the_description_of_a_variant_is_the_type():

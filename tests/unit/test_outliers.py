@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import launch, record, variant
+from samples import launch, record, settle, variant
 from scipy import stats
 
 from plumbline import cli
@@ -513,9 +513,10 @@ def test_bad_options(tmp_path, monkeypatch, capsys, arguments):
 
 def session(number, node, values, **changes):
     """A record of one node with these samples."""
-    made = record(id=f"{number:012x}", session=f"s{number}", nodes=[node], campaign="night", **changes)
-    made["figures"][0] |= {"samples": values, "value": values[0], "launches": len(values)}
-    return made
+    launches = [launch(order, value) for order, value in enumerate(values)]
+    return record(
+        id=f"{number:012x}", session=f"s{number}", nodes=[node], campaign="night", launches=launches, **changes
+    )
 
 
 @pytest.fixture
@@ -552,7 +553,7 @@ def test_nodes_from_records(results, capsys):
     assert line["members"] == {"node": 16}
     (finding,) = line["findings"]
     assert (finding["name"], finding["direction"]) == ("n03", "worse")
-    assert finding["notes"] == ["1 of 3 launches disturbed", "governor powersave, most have performance"]
+    assert finding["notes"] == ["1 of 5 launches disturbed", "governor powersave, most have performance"]
     assert plumb_outliers() == 1
     table = capsys.readouterr().out
     assert "governor powersave" in table
@@ -582,9 +583,10 @@ def test_superseded_launches_are_no_remark(results, capsys):
     made = list(cluster())
     made[3]["launches"][0] |= {"disturbed": True, "superseded": True}
     made[3]["launches"][1] |= {"disturbed": True}
+    settle(made[3])
     results(*made)
     assert plumb_outliers("--json") == 1
-    assert lines(capsys)[0]["findings"][0]["notes"] == ["1 of 2 launches disturbed"]
+    assert lines(capsys)[0]["findings"][0]["notes"] == ["1 of 4 launches disturbed"]
 
 
 def test_damage_is_said_and_the_rest_judged(results, tmp_path, capsys):
@@ -619,7 +621,7 @@ def matrix_record(**changes):
             for size in (8, 4096)
             for first, second in itertools.combinations(range(8), 2)
         ]
-    return made
+    return settle(made)
 
 
 def test_links_from_a_record(results, capsys):
@@ -650,7 +652,7 @@ def nodes_record(ranks_per_node):
             value = 2.0 * (1.5 if here != there and "b" in (here, there) else 1.0) * math.exp(draw.normal(0, 0.005))
             row = {"metric": "latency", "value": value, "unit": "us", "better": "lower", "params": params}
             one["measurements"].append({**row, "iterations": 100})
-    return made
+    return settle(made)
 
 
 def test_ends_between_nodes_are_nodes(results, capsys):
@@ -682,6 +684,7 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
     again = matrix_record()["launches"]
     made["launches"] += [{**one, "index": one["index"] + 1, "order": one["order"] + 1} for one in again]
     made["launches"][0]["superseded"] = True
+    settle(made)
     (small, _) = from_records.matrices(convert(made))
     assert small.launches() == 4
     assert max(map(len, small.values.values())) == 4

@@ -78,16 +78,13 @@ def local(tmp_path, monkeypatch):
 def session(number, *samples, **changes):
     """A record of a session of its own."""
     samples = samples or (10000.0, 10200.0, 10100.0)
-    made = record(
+    return record(
         id=f"{number:012x}",
         session=f"s{number}",
         time=f"2026-01-{1 + number:02d}T00:00:00.000Z",
         launches=[launch(order, value) for order, value in enumerate(samples)],
         **changes,
     )
-    if made["figures"]:
-        made["figures"][0] |= {"samples": list(samples), "value": sorted(samples)[len(samples) // 2]}
-    return made
 
 
 def entry(**changes):

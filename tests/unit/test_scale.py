@@ -13,6 +13,7 @@ from plumbline import paths
 BENCH = paths.root() / "tests" / "scale" / "bench_store.py"
 sys.path.insert(0, str(BENCH.parent))
 
+import bench_store  # noqa: E402
 import generate  # noqa: E402
 
 from plumbline.records import compact, model, query  # noqa: E402
@@ -69,6 +70,23 @@ def test_answers_and_memory_before_and_after_compaction(results, monkeypatch):
         assert max(listed["mebibytes"], gate["mebibytes"]) < 500
         compact.compact(only_site(full), remove=True)
     assert list(results.rglob("*.jsonl")) == []
+
+
+def test_the_session_of_a_long_gate_is_decoded_a_record_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    file = generate.write_gate(tmp_path, variants=40)
+    assert file.stat().st_size > 17_000_000
+    answers = {question: ask(tmp_path, question) for question in bench_store.OF_A_GATE}
+    assert answers["list"]["found"] == "80 lines, 0 damaged"
+    assert max(answer["mebibytes"] for answer in answers.values()) < 150
+    decoded = []
+    decode = model.decode
+    monkeypatch.setattr(model, "decode", lambda line: decoded.append(line) or decode(line))
+    query.records()
+    assert len(decoded) == 80
+    decoded.clear()
+    query.find(query.collect(lambda record: record.id)[0][-1])
+    assert len(decoded) == 81  # all for the id, and the one that it names
 
 
 def only_site(records):
