@@ -20,6 +20,9 @@ RATIO = "1"
 #: every unit a measurement may have
 UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 
+#: those of times and rates, which no two launches measure alike
+TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
+
 
 def human(value: float, unit: str) -> tuple[str, str]:
     """``value`` with three to four significant digits, and the unit to print beside it (MB/s from 1000 on as GB/s)."""

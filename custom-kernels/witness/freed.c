@@ -51,6 +51,15 @@ void freed_stop(void) {
     atomic_store(&watching, false);
 }
 
+void freed_forget(void) {
+    for (int node = 0; node < WITNESS_MAX_NODES; node++)
+        atomic_store(&node_pages[node], 0);
+    atomic_store(&spent, 0);
+    atomic_store(&sampled_blocks, 0);
+    atomic_store(&skipped_blocks, 0);
+    atomic_store(&untracked_mappings, 0);
+}
+
 bool freed_watching(void) {
     return atomic_load_explicit(&watching, memory_order_relaxed);
 }

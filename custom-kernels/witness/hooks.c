@@ -28,6 +28,7 @@ typedef void *(*mmap_function)(void *, size_t, int, int, int, off_t);
 typedef int (*munmap_function)(void *, size_t);
 typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
 typedef int (*finalize_function)(void);
+typedef int (*flag_function)(int *);
 
 EXPORT void free(void *block);
 EXPORT void *realloc(void *block, size_t size);
@@ -162,39 +163,41 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-static any_function finalize_in(void *scope) {
-    static const char *const names[] = {"MPI_Finalize", "PMPI_Finalize"};
-    any_function mine = (any_function)MPI_Finalize;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        any_function found = as_function(dlsym(scope, names[i]));
-        if (found != NULL && found != mine)
-            return found;
-    }
-    return NULL;
+static any_function mpi_in(void *scope, const char *name) {
+    any_function found = as_function(dlsym(scope, name));
+    return found != NULL && object_of(found) != object_of((any_function)MPI_Finalize) ? found : NULL;
 }
 
 /* RTLD_NEXT does not see an MPI library that was loaded for one module alone (Python loads extension modules
- * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls
- * MPI_Finalize has it loaded: every loaded object is asked. */
-static any_function find_finalize(void) {
-    any_function found = finalize_in(RTLD_NEXT);
+ * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls an
+ * MPI function has it loaded: every loaded object is asked. */
+static any_function find_mpi(const char *name) {
+    any_function found = mpi_in(RTLD_NEXT, name);
     struct link_map *object = NULL;
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (found != NULL || program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0)
+    void *program = found == NULL ? dlopen(NULL, RTLD_LAZY) : NULL;
+    if (program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0)
         return found;
     for (; object != NULL && found == NULL; object = object->l_next) {
         bool named = object->l_name != NULL && object->l_name[0] != '\0';
         void *scope = named ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
         if (scope != NULL) {
-            found = finalize_in(scope);
+            found = mpi_in(scope, name);
             dlclose(scope);
         }
     }
     return found;
 }
 
+bool hooks_mpi_initialised(void) {
+    any_function real = find_mpi("MPI_Initialized");
+    int flag = 0;
+    return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
+}
+
 int MPI_Finalize(void) {
-    any_function real = find_finalize();
+    any_function real = find_mpi("MPI_Finalize");
+    if (real == NULL)
+        real = find_mpi("PMPI_Finalize");
     if (witness_is_mine())
         threads_remember();
     if (real == NULL) {

@@ -170,6 +170,11 @@ void threads_remember(void) {
     errno = saved;
 }
 
+void threads_forget(void) {
+    remembered = (struct table){0, 0, NULL};
+    start_mask_used = get_mask(0, start_mask, mask_bytes);
+}
+
 static void write_mask(struct json *out, const unsigned char *mask, size_t used) {
     json_open(out, "affinity", '[');
     for (size_t byte = 0; byte < used; byte++) {

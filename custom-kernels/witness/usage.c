@@ -4,7 +4,9 @@
 
 #include "witness.h"
 
-/* The counters survive exec, so the binder's share is taken off: everything here is since the constructor. */
+/* The counters survive exec: what the binder, or a wrapper that ended in exec, took before is `before_s`, and
+ * everything else is since the constructor. Only `children_s` counts from the start of the process: it is
+ * held against what the children say of themselves. */
 static struct rusage start_usage;
 static long long start_microseconds;
 
@@ -18,19 +20,28 @@ static long long elapsed(struct timeval end, struct timeval start) {
     return (end.tv_sec - start.tv_sec) * 1000000LL + (end.tv_usec - start.tv_usec);
 }
 
+static long long cpu_time(const struct rusage *usage) {
+    const struct timeval zero = {0, 0};
+    return elapsed(usage->ru_utime, zero) + elapsed(usage->ru_stime, zero);
+}
+
 void usage_start(void) {
     getrusage(RUSAGE_SELF, &start_usage);
     start_microseconds = monotonic();
 }
 
 void usage_write(struct json *out) {
-    struct rusage end;
+    struct rusage end, children;
     memset(&end, 0, sizeof end);
+    memset(&children, 0, sizeof children);
     getrusage(RUSAGE_SELF, &end);
+    getrusage(RUSAGE_CHILDREN, &children);
     json_open(out, "usage", '{');
     json_seconds(out, "wall_s", monotonic() - start_microseconds);
     json_seconds(out, "user_s", elapsed(end.ru_utime, start_usage.ru_utime));
     json_seconds(out, "system_s", elapsed(end.ru_stime, start_usage.ru_stime));
+    json_seconds(out, "before_s", cpu_time(&start_usage));
+    json_seconds(out, "children_s", cpu_time(&children));
     json_int(out, "voluntary_switches", end.ru_nvcsw - start_usage.ru_nvcsw);
     json_int(out, "involuntary_switches", end.ru_nivcsw - start_usage.ru_nivcsw);
     json_int(out, "minor_faults", end.ru_minflt - start_usage.ru_minflt);

@@ -133,9 +133,9 @@ static void answer(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)context;
     int saved = errno;
-    if (witness_is_mine() && info->si_pid == getpid()) /* asked by the thread that was asked first */
+    if (witness_is_root() && info->si_pid == getpid()) /* asked by the thread that was asked first */
         write_own_line();
-    else if (witness_is_mine())
+    else if (witness_is_root())
         write_lines();
     errno = saved;
 }
@@ -143,7 +143,7 @@ static void answer(int number, siginfo_t *info, void *context) {
 /* SA_RESETHAND has restored the default: the signal raised here ends the process when the handler returns. */
 static void answer_and_end(int number) {
     const struct timespec pause = {0, OTHERS_NANOSECONDS};
-    if (witness_is_mine()) {
+    if (witness_is_root()) {
         write_lines();
         nanosleep(&pause, NULL);
     }

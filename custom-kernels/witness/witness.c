@@ -1,5 +1,8 @@
 /* Start and end of the witness.
  *
+ * The process that the binder became is the root of its rank; the programs that it starts inherit the library
+ * and write documents of their own, as do children that fork without exec.
+ *
  * The constructor of a preloaded library runs after those of the libraries that the program is linked with,
  * its destructor before theirs: at that moment the workers of an OpenMP library are still parked. The
  * destructor runs on return from main and on exit(), not on _exit() or a signal: such a process leaves no
@@ -8,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +23,9 @@
 #define PATH_BYTES 4096
 
 static pid_t owner; /* 0: this process is not to be witnessed */
+static pid_t parent;
+static pid_t root; /* the process that the binder became: this one, or an ancestor */
+static bool forked;
 static char directory[PATH_BYTES];
 static char program[PATH_BYTES];
 static const char *plan = "null";
@@ -28,6 +35,10 @@ static atomic_flag written = ATOMIC_FLAG_INIT;
 
 bool witness_is_mine(void) {
     return owner != 0 && getpid() == owner;
+}
+
+bool witness_is_root(void) {
+    return owner != 0 && owner == root && getpid() == owner;
 }
 
 void *witness_room(size_t bytes) {
@@ -48,7 +59,8 @@ static void complain(const char *path, int fault) {
 static bool is_chosen(void) {
     const char *pid = getenv("PLUMB_WITNESS_PID");
     const char *folder = getenv("PLUMB_WITNESS_DIR");
-    return pid != NULL && folder != NULL && folder[0] != '\0' && strtol(pid, NULL, 10) == (long)getpid();
+    root = pid == NULL ? 0 : (pid_t)strtol(pid, NULL, 10);
+    return root > 0 && folder != NULL && folder[0] != '\0';
 }
 
 /* Absolute, because the program may change its folder before it ends. */
@@ -82,17 +94,31 @@ static void remember_program(void) {
     program[length > 0 ? length : 0] = '\0';
 }
 
+/* In a child, from now on a process of its own. */
+static void after_fork(void) {
+    owner = getpid();
+    parent = getppid();
+    forked = true;
+    atomic_flag_clear(&written);
+    usage_start();
+    threads_forget();
+    freed_forget();
+}
+
 static __attribute__((constructor)) void start(void) {
     int saved = errno;
     if (is_chosen() && remember_directory()) {
         owner = getpid();
+        parent = getppid();
+        pthread_atfork(NULL, NULL, after_fork);
         remember_plan();
         remember_program();
         uname(&host);
         rank_start();
         threads_start();
         usage_start();
-        waiting_start(directory, host.nodename, owner);
+        if (owner == root)
+            waiting_start(directory, host.nodename, owner);
         if (hooks_resolve())
             freed_start();
     }
@@ -105,6 +131,9 @@ static int write_document(int fd) {
     json_int(&document, "schema", 1);
     json_text(&document, "host", host.nodename);
     json_int(&document, "pid", owner);
+    json_int(&document, "parent", parent);
+    json_int(&document, "root", root);
+    json_bool(&document, "forked", forked);
     rank_write(&document);
     json_text(&document, "program", program);
     json_raw(&document, "plan", plan);
@@ -112,6 +141,8 @@ static int write_document(int fd) {
     threads_write_start(&document);
     threads_write(&document);
     memory_write(&document);
+    json_bool(&document, "mpi", !forked && hooks_mpi_initialised());
+    objects_write(&document, program);
     json_close(&document, '}');
     return json_finish(&document);
 }

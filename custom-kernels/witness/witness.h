@@ -1,4 +1,5 @@
-/* libplumbwitness.so: what one measured process really did, written down at its exit.
+/* libplumbwitness.so: what a measured process really did, written down at its exit. Every process of a rank
+ * is one: that of the benchmark, and what it starts or what started it.
  *
  * The library lives inside programs that nobody adapted, so every module keeps to three rules: no malloc (the
  * program's allocator may be half torn down, and free() is hooked), no stdio, no thread of its own. */
@@ -32,6 +33,8 @@ size_t page_bytes(void);
 
 void freed_start(void);
 void freed_stop(void);
+/* What was counted so far was the parent's. */
+void freed_forget(void);
 /* True between freed_start and freed_stop: the hooks' quick way out. */
 bool freed_watching(void);
 /* [start, start + length) is anonymous memory about to be released. */
@@ -49,8 +52,11 @@ const char *freed_unavailable(void);
 /* Looks up the real functions now, while the process still has one thread. False: free() must stay uncounted.
  */
 bool hooks_resolve(void);
+/* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
+ * language and however it was loaded; false without one. */
+bool hooks_mpi_initialised(void);
 
-/* mapped_memory.c, usage.c, rank.c: one key of the document each. */
+/* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 
 void memory_write(struct json *out);
 void usage_start(void);
@@ -59,6 +65,8 @@ void rank_start(void);
 void rank_write(struct json *out);
 /* -1: no launcher told it. */
 long rank_number(void);
+/* The program and the libraries that are loaded now. */
+void objects_write(struct json *out, const char *program);
 
 /* threads.c */
 
@@ -66,6 +74,8 @@ void threads_start(void);
 void threads_write_start(struct json *out);
 /* Remembers the threads of this moment: MPI libraries end their helper threads in MPI_Finalize. */
 void threads_remember(void);
+/* What was remembered so far were the parent's threads. */
+void threads_forget(void);
 void threads_write(struct json *out);
 typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */
@@ -81,8 +91,11 @@ void waiting_start(const char *directory, const char *host, pid_t pid);
 
 /* witness.c */
 
-/* Is this the process that was to be witnessed, and not a fork of it? */
+/* Is this a process that is witnessed, and not one between vfork and exec, which shares its parent's memory?
+ */
 bool witness_is_mine(void);
+/* Is it the one that the binder became? */
+bool witness_is_root(void);
 /* Room that does not come from malloc and is never given back; NULL if there is none. */
 void *witness_room(size_t bytes);
 

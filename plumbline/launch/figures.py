@@ -9,7 +9,9 @@ from plumbline import limits
 from plumbline.errors import PlumbError
 from plumbline.records.model import Benchmark, Figure, Limit, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
+from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
+from plumbline.units import TIMES_AND_RATES
 
 
 def settle(record: Record, facts: dict[str, Any], host: Machine, expected: References) -> None:
@@ -17,7 +19,8 @@ def settle(record: Record, facts: dict[str, Any], host: Machine, expected: Refer
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
     launches are all verified has figures; one whose figure is not finite or above the physical limit is invalid and
-    says so. So is one that lacks a figure, unless that is optional and no launch has it. The verdict is the worst of
+    says so. So is one that lacks a figure, unless that is optional and no launch has it, and one whose launches all
+    printed the same. The verdict is the worst of
     its figures against their references in ``expected``.
     """
     reasons = [f"launch {launch.order}: {reason}" for launch in record.launches for reason in launch.reasons]
@@ -31,7 +34,7 @@ def settle(record: Record, facts: dict[str, Any], host: Machine, expected: Refer
     if not reasons:
         try:
             found = [_figure(wanted, record, facts, host) for wanted in _reported(record)]
-            reasons = _faults(found)
+            reasons = _faults(found) + _repetition(record)
             verdict = _judge(found, record, expected)
         except PlumbError as error:
             reasons = [str(error)]
@@ -81,6 +84,17 @@ def _faults(found: list[Figure]) -> list[str]:
                 f"{limit.value:.0f} {limit.unit} ({limit.method})"
             )
     return faults
+
+
+def _repetition(record: Record) -> list[str]:
+    """Launches that all printed the same: what no measurement does."""
+    tables = [
+        [item.value for item in launch.measurements if item.unit in TIMES_AND_RATES] for launch in record.counting()
+    ]
+    alike = len({len(table) for table in tables}) == 1
+    if not alike or not constant.repeats(zip(*tables, strict=True)):
+        return []
+    return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
 
 
 def packages_used(plan: dict[str, Any], host: Machine) -> float | None:

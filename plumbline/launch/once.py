@@ -10,11 +10,11 @@ import msgspec
 
 from plumbline import files, mpi, parsers, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import environment, figures, hosts, process
+from plumbline.launch import environment, figures, hosts, loaded, process, work
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
-from plumbline.witness import disturbance
+from plumbline.witness import disturbance, processes
 from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
@@ -41,11 +41,13 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     after = disturbance.snapshot(cpus)
     seen, reasons = witness.read(folder / "witness")
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)
-    reasons = [*_ending(job, ended, folder), *reasons, *_compare(job, seen)]
+    reasons = [*_ending(job, ended, folder), *reasons, *_compare(job, seen), *loaded.note(record, seen)]
     measurements: list[Measurement] = []
     if ended.status == "ok":
+        reasons += work.shortfalls(record.benchmark, seen)
         try:
             measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
+            reasons += work.claims(record.benchmark, measurements, seen)
         except PlumbError as error:
             reasons.append(str(error))
     found = Launch(
@@ -60,7 +62,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         disturbed=disturbed.disturbed,
         disturbance=disturbed,
         measurements=measurements,
-        ranks=[msgspec.convert(item, RankSeen) for item in sorted(seen, key=lambda item: item["rank"])],
+        ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,
         waiting=ended.waiting or None,
     )
@@ -68,6 +70,11 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         shutil.rmtree(folder)
     record.nodes = sorted({rank.host for rank in found.ranks}) or record.nodes
     return found
+
+
+def _seen(witness: dict[str, Any]) -> RankSeen:
+    others = [{"program": item["program"], "cpu_s": round(processes.cpu_s(item), 6)} for item in witness["others"]]
+    return msgspec.convert({**witness, "others": others}, RankSeen)
 
 
 def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:

@@ -100,9 +100,23 @@ class ThreadSeen(Struct, frozen=True, gc=False):
     last_cpu: int
 
 
-class RankSeen(Struct, frozen=True, gc=False, kw_only=True):
-    """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says."""
+class ProcessSeen(Struct, frozen=True, gc=False, kw_only=True):
+    """A process of a rank beside the one that did the work: its program and what CPU time it used."""
 
+    program: str
+    cpu_s: Number
+
+
+class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
+
+    All but ``others`` is of the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are None in
+    early records.
+    """
+
+    program: str | None = None
+    mpi: bool | None = None
+    others: list[ProcessSeen] = []
     host: str
     rank: int
     local_rank: int
@@ -326,6 +340,15 @@ class Row(_Common, kw_only=True):
     disturbed_count: int
 
 
+class LoadedFile(Struct, frozen=True, gc=False):
+    """A program or shared library as the ranks loaded it; ``build_id`` is empty if it has none."""
+
+    path: str
+    build_id: str
+    bytes: int
+    modified_ns: int
+
+
 class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about one test variant in one session.
 
@@ -333,6 +356,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     says. ``seed`` is that of the order of launches (early records have it in ``environment``, as ``PLUMB_SEED``).
     ``environment`` has the variables that the launches were given, without those that every launch keeps;
     ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
+    ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing. ``seal`` is that of its
     line (:mod:`plumbline.records.seal`), None in records of earlier versions.
     """
@@ -345,6 +369,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     seed: int | None = None
     environment: dict[str, str] = {}
     removed_variables: list[str] = []
+    loaded: list[LoadedFile] = []
     hosts: list[dict[str, Any]] | None = None
     seal: str | None = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from plumbline.witness import processes
 from plumbline.witness.text import cpu_list, numbered
 
 #: fewer pages than this say nothing about how evenly they are interleaved
@@ -98,7 +99,10 @@ def _compare_rank(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
     if rank["places"]:
         reasons += _compare_places(rank, witness, name)
         reasons += _compare_threads(rank, witness, name)
-    return reasons + _compare_memory(rank["mem"], witness["memory"], name)
+    reasons += processes.faults(rank, witness, name)
+    for process in processes.everyone(witness):
+        reasons += _compare_memory(rank["mem"], process["memory"], name)
+    return reasons
 
 
 def _compare_plan(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:

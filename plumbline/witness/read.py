@@ -8,21 +8,27 @@ from typing import Any
 
 from plumbline import schemas
 from plumbline.errors import PlumbError
+from plumbline.witness import processes
 
 
 def read(folder: Path | str) -> tuple[list[dict[str, Any]], list[str]]:
-    """The witnesses in ``folder`` (every ``*.json``), ordered by host and rank, and a reason for each damaged one."""
-    witnesses: list[dict[str, Any]] = []
+    """One witness for each rank, ordered by host and rank, from the documents in ``folder`` (every ``*.json``).
+
+    And a reason for each document that is damaged, and for each process that left children's documents only. See
+    :mod:`plumbline.witness.processes`.
+    """
+    documents: list[dict[str, Any]] = []
     reasons: list[str] = []
     if not Path(folder).is_dir():
         return [], [f"no witness folder {folder}"]
     for file in sorted(Path(folder).glob("*.json")):
         try:
-            witnesses.append(_load(file))
+            documents.append(_load(file))
         except PlumbError as error:
             reasons.append(str(error))
-    witnesses.sort(key=lambda item: (item["host"], item["rank"], item["local_rank"], item["pid"]))
-    return witnesses, reasons
+    documents.sort(key=lambda item: (item["host"], item["rank"], item["local_rank"], item["pid"]))
+    witnesses, orphans = processes.group(documents)
+    return witnesses, reasons + orphans
 
 
 def _load(file: Path) -> dict[str, Any]:

@@ -118,6 +118,39 @@ def test_what_is_no_rate_is_invalid(host, value):
     assert item["verdict"] == "invalid"
 
 
+def table(order, *values):
+    names = ("triad", "copy", "scale", "add")
+    rows = [
+        {"metric": name, "value": value, "unit": "MB/s", "better": "higher", "params": {}, "iterations": 10}
+        for name, value in zip(names, values, strict=False)
+    ]
+    return launch(order, 1.0, measurements=rows)
+
+
+def test_launches_that_print_the_same_are_invalid(host):
+    text = (20000.0, 20123.4, 24567.8, 24999.9)
+    item = settled(fresh(launches=[table(order, *text) for order in range(3)]), {}, host)
+    assert item["verdict"] == "invalid"
+    assert item["reasons"] == ["all 3 launches printed the same figures, digit by digit: nothing was measured"]
+    assert item["verified"] is True, "it ran where it should"
+
+
+def test_launches_that_agree_in_one_figure_are_no_fault(host):
+    tables = [table(order, 20000.0, 20123.4, 24567.8, 24999.9 + order) for order in range(3)]
+    assert settled(fresh(launches=tables), {}, host)["reasons"] == []
+    two = [table(order, 20000.0, 20123.4, 24567.8, 24999.9) for order in range(2)]
+    assert settled(fresh(launches=two), {}, host)["reasons"] == [], "two may agree"
+
+
+def test_values_of_few_digits_and_counts_may_repeat(host):
+    item = fresh(launches=[table(order, 0.21) for order in range(50)])
+    assert settled(item, {}, host)["reasons"] == []
+    counts = [table(order, 123456.789) for order in range(9)]
+    for one in counts:
+        one["measurements"][0]["unit"] = "bytes"
+    assert settled(fresh(launches=counts), {}, host)["reasons"] == []
+
+
 def test_above_the_physical_limit_is_invalid(host):
     item = fresh(launches=[launch(0, 60000.0)])
     item = settled(item, FACTS, host)

@@ -18,7 +18,7 @@ def ranks(hosts: list[str], plan: dict = PLAN) -> list[dict]:
     for number, host in enumerate(hosts):
         local = hosts[:number].count(host)
         item = seen(min(local, len(plan["ranks"]) - 1), host)
-        found.append({**item, "rank": number, "local_rank": local, "pid": number, "size": len(hosts)})
+        found.append({**item, "rank": number, "local_rank": local, "pid": number, "root": number, "size": len(hosts)})
     return found
 
 

@@ -33,6 +33,9 @@ def seen(rank, host="n1", first=0):
         "schema": 1,
         "host": host,
         "pid": 100 + rank,
+        "root": 100 + rank,
+        "mpi": True,
+        "others": [],
         "rank": first + rank,
         "local_rank": rank,
         "size": 2,
@@ -46,7 +49,7 @@ def seen(rank, host="n1", first=0):
             "nodes": {str(planned["mem"]["nodes"][0]): 5000},
             "freed_nodes": {},
         },
-        "usage": {},
+        "usage": {"user_s": 1.0, "system_s": 0.0, "before_s": 0.0, "children_s": 0.0},
     }
 
 
@@ -96,7 +99,7 @@ def test_a_killed_rank(pair):
 
 
 def test_a_rank_twice(pair):
-    assert "left 2 witnesses" in reason(PLAN, [*pair, {**seen(1), "pid": 999}])
+    assert "left 2 witnesses" in reason(PLAN, [*pair, {**seen(1), "pid": 999, "root": 999}])
 
 
 def test_more_ranks_than_started(pair):

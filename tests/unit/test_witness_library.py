@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -349,10 +350,25 @@ def test_exit_from_another_thread(tmp_path, programs, plan, way, status):
         assert sum(seen["memory"]["nodes"].values()) >= 4 * MIB_PAGES, "the main thread is a zombie by then"
 
 
-def test_children_and_helper_programs_stay_silent(tmp_path, programs, plan):
+def test_children_and_helper_programs_are_the_rank_s_others(tmp_path, programs, plan):
     assert run(tmp_path / "w", plan, [programs["ends"], "fork"])[0] == 0
-    assert len(list((tmp_path / "w").iterdir())) == 1
-    only(tmp_path / "w")
+    seen = only(tmp_path / "w")
+    assert seen["root"] == seen["pid"]
+    assert {(item["parent"], item["root"]) for item in seen["others"]} == {(seen["pid"], seen["pid"])}
+    kinds = {(Path(item["program"]).name, item["forked"]) for item in seen["others"]}
+    assert kinds == {("ends", True), ("true", False)}
+    assert witness.compare(node_plan(plan), [seen], 1) == []
+
+
+def test_the_files_that_are_loaded_are_named(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["ends"], "return"])
+    files = {Path(item["path"]).name: item for item in only(tmp_path / "w")["objects"]}
+    own = programs["ends"].stat()
+    assert (files["ends"]["bytes"], files["ends"]["modified_ns"]) == (own.st_size, own.st_mtime_ns)
+    assert files["libplumbwitness.so"]["bytes"] == library().stat().st_size
+    notes = subprocess.run(["readelf", "-n", programs["ends"]], capture_output=True, text=True, check=True).stdout
+    assert files["ends"]["build_id"] == re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    assert any(name.startswith("libc.so") for name in files)
 
 
 def test_a_program_that_replaces_itself_leaves_one_witness(tmp_path, programs, plan):
@@ -388,7 +404,7 @@ def test_any_thread_name_is_valid_json(tmp_path, programs, plan):
 
 
 def test_without_its_pid_the_library_is_silent(tmp_path, programs):
-    for pid in ("1", "", "0", "nonsense"):
+    for pid in ("", "0", "-7", "nonsense"):
         done = subprocess.run(
             [programs["ends"], "return"],
             env={"LD_PRELOAD": str(library()), "PLUMB_WITNESS_DIR": str(tmp_path), "PLUMB_WITNESS_PID": pid},

@@ -14,6 +14,11 @@ GOOD = {
     "schema": 1,
     "host": "n1",
     "pid": 10,
+    "parent": 1,
+    "root": 10,
+    "forked": False,
+    "mpi": True,
+    "objects": [],
     "rank": 1,
     "local_rank": 1,
     "size": 2,
@@ -27,6 +32,8 @@ GOOD = {
             "wall_s",
             "user_s",
             "system_s",
+            "before_s",
+            "children_s",
             "voluntary_switches",
             "involuntary_switches",
             "minor_faults",
@@ -43,7 +50,7 @@ def write(folder, name, document):
 
 def test_witnesses_come_in_the_order_of_their_ranks(tmp_path):
     write(tmp_path, "n1.10.json", GOOD)
-    write(tmp_path, "n1.11.json", {**GOOD, "pid": 11, "rank": 0, "local_rank": 0})
+    write(tmp_path, "n1.11.json", {**GOOD, "pid": 11, "root": 11, "rank": 0, "local_rank": 0})
     write(tmp_path, "n1.12.json.part", "half a file that is still being written")
     found, reasons = witness.read(tmp_path)
     assert [item["rank"] for item in found] == [0, 1]

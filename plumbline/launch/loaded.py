@@ -1,0 +1,32 @@
+"""The program and libraries that a record's ranks loaded: listed once in the record, and the same in every launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.records.model import LoadedFile, Record
+
+#: changed files that one reason names
+SHOWN = 3
+
+
+def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
+    """Add the files that the ranks of a launch loaded to ``record``; the reasons why it is not like those before it.
+
+    Files of one path are one file on all nodes, except for the time of their last change.
+    """
+    known = {file.path: file for file in record.loaded}
+    one_node = record.placement.nodes == 1
+    changed: dict[str, None] = {}
+    for witness in seen:
+        for item in witness["objects"]:
+            file = LoadedFile(**item)
+            first = known.setdefault(file.path, file)
+            same_time = file.modified_ns == first.modified_ns or not one_node
+            if (file.build_id, file.bytes) != (first.build_id, first.bytes) or not same_time:
+                changed[file.path] = None
+    record.loaded = list(known.values())
+    if not changed:
+        return []
+    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+    return [f"loaded other files than before: {', '.join(list(changed)[:SHOWN])}{more} changed since the first launch"]

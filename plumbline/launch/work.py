@@ -1,0 +1,118 @@
+"""What a benchmark must have done to have measured what it prints, held against what the witnesses saw of it.
+
+The limits are far below what an honest program does: they find a program that did not do the work at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.records.model import Benchmark, Measurement
+from plumbline.units import US
+from plumbline.witness.processes import cpu_s, everyone
+
+Witness = dict[str, Any]
+
+#: suites whose programs are MPI programs
+MPI_SUITES = ("imb", "osu", "kernels")
+#: bytes that each kernel of STREAM moves per element
+STREAM_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
+#: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
+ARRAYS_LEAST = 16 << 20
+#: part of a benchmark's arrays that must have been seen as large pages: those of freed blocks are estimates
+ARRAYS_SEEN = 0.9
+#: part of the time that the figures stand for which the program must have run. A median stands for half of its samples.
+TIME_RUN = 0.5
+#: part of the same time that STREAM, which never waits, must have had a CPU, on however crowded a machine
+TIME_ON_CPU = 0.05
+
+
+def shortfalls(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
+    """Why the witnessed processes cannot be those of ``benchmark``: what any run of it does and they did not."""
+    return [*_programs(seen), *_without_mpi(benchmark, seen), *_arrays(seen, _stream_bytes(benchmark))]
+
+
+def claims(benchmark: Benchmark, measurements: list[Measurement], seen: list[Witness]) -> list[str]:
+    """Why the witnessed processes cannot have measured ``measurements``: the figures stand for more than they did."""
+    if not seen:
+        return []
+    ran = max(float(witness["usage"]["wall_s"]) for witness in seen)
+    used = sum(cpu_s(process) for witness in seen for process in everyone(witness))
+    needed = _stream_time(measurements) if benchmark.suite == "stream" else _longest(measurements)
+    reasons = _arrays(seen, max((_working_set(item) for item in measurements), default=0) / len(seen))
+    if ran < TIME_RUN * needed:
+        reasons.append(f"the figures stand for {needed:.2f} s of work, but no rank ran longer than {ran:.2f} s")
+    if benchmark.suite == "stream" and used < TIME_ON_CPU * needed:
+        reasons.append(f"the figures stand for {needed:.2f} s of work, but the ranks used {used:.2f} s of CPU time")
+    return reasons
+
+
+def _programs(seen: list[Witness]) -> list[str]:
+    programs = sorted({witness["program"] for witness in seen})
+    return [f"the ranks ran different programs: {', '.join(programs)}"] if len(programs) > 1 else []
+
+
+def _without_mpi(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
+    if benchmark.suite not in MPI_SUITES:
+        return []
+    silent = [witness for witness in seen if not any(process["mpi"] for process in everyone(witness))]
+    if not silent:
+        return []
+    return [
+        f"{len(silent)} of {len(seen)} ranks never called MPI_Init, or their MPI library is linked statically: "
+        f"{silent[0]['program']}"
+    ]
+
+
+def _stream_bytes(benchmark: Benchmark) -> int:
+    return 3 * 8 * int(benchmark.facts.get("array_elements", 0)) if benchmark.suite == "stream" else 0
+
+
+def _working_set(measurement: Measurement) -> int:
+    """Bytes of the arrays of one of our kernels, where it says them."""
+    return int(measurement.params.get("working_set", 0))
+
+
+def _arrays(seen: list[Witness], needed: float) -> list[str]:
+    """Each rank's share of the arrays, where the witness can tell."""
+    held = [count for witness in seen if (count := _held(witness)) is not None]
+    if needed < ARRAYS_LEAST or not held or min(held) >= ARRAYS_SEEN * needed:
+        return []
+    return [
+        f"a rank held {min(held) / 1e6:.0f} MB in large pages, the benchmark's arrays are {needed / 1e6:.0f} MB a rank"
+    ]
+
+
+def _held(witness: Witness) -> int | None:
+    """Bytes of the large pages of a rank; None if not all of them were counted."""
+    parts = [process["memory"] for process in everyone(witness)]
+    if any("unavailable" in part or part["freed_blocks_skipped"] or part["untracked_mappings"] for part in parts):
+        return None
+    return sum(
+        int(part["page_bytes"]) * sum((*part["nodes"].values(), *part["freed_nodes"].values())) for part in parts
+    )
+
+
+def _stream_time(measurements: list[Measurement]) -> float:
+    """Seconds of all executions of the kernels at the best rate that was printed."""
+    return sum(
+        (item.iterations or 0)
+        * STREAM_BYTES[item.metric]
+        * int(item.params["array_elements"])
+        * int(item.params.get("ranks", 1))
+        / (item.value * 1e6)
+        for item in measurements
+        if item.value > 0
+    )
+
+
+def _longest(measurements: list[Measurement]) -> float:
+    """Seconds of the longest row of a table: its least time, for all of its repetitions.
+
+    Rows are not added up: several may tell of the same repetitions.
+    """
+    rows: dict[str, list[float]] = {}
+    for item in measurements:
+        if item.unit == US and item.iterations:
+            rows.setdefault(repr(sorted(item.params.items())), []).append(item.value * item.iterations / 1e6)
+    return max((min(times) for times in rows.values()), default=0.0)

@@ -1,0 +1,124 @@
+"""The processes of one rank: the one that did the work, and what the others did meanwhile.
+
+A rank is what ``plumb-bind`` became, the *root*, with everything that it started. Each process that ends in the
+ordinary way leaves a document. What the root's ended children used beyond their documents is the time of processes that
+nobody saw: the preloaded library was taken from them, they were linked statically, or ended by ``_exit`` or a signal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plumbline.witness.text import cpu_list
+
+Witness = dict[str, Any]
+
+#: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
+#: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
+ELSEWHERE = (0.01, 0.01)
+#: the same for processes that nobody saw. A document ends before its process does: what giving back memory and writing
+#: the document takes is part of it.
+UNSEEN = (0.05, 0.1)
+#: the same for what the process did before it became the program: the binder, a wrapper that loads modules
+BEFORE = (0.05, 1.0)
+
+
+def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
+    """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
+
+    It is the one that called MPI_Init, else the one that used most CPU time. A rank whose root left no document has no
+    witness; the reason is returned if one of its children did.
+    """
+    trees: dict[tuple[str, int], list[Witness]] = {}
+    for document in documents:
+        trees.setdefault((document["host"], document["root"]), []).append(document)
+    witnesses, reasons = [], []
+    for (host, root), tree in trees.items():
+        if any(document["pid"] == root for document in tree):
+            worker = max(tree, key=lambda document: (document["mpi"], cpu_s(document)))
+            witnesses.append({**worker, "others": [document for document in tree if document is not worker]})
+        else:
+            started = ", ".join(sorted({document["program"] for document in tree}))
+            reasons.append(
+                f"process {root} on {host} started {started} and ended without a witness of its own: it crashed, or "
+                "is a shell that must end in 'exec PROGRAM'"
+            )
+    return witnesses, reasons
+
+
+def everyone(witness: Witness) -> list[Witness]:
+    """All processes of the rank of ``witness``, the working one first."""
+    return [witness, *witness["others"]]
+
+
+def cpu_s(witness: Witness) -> float:
+    """CPU seconds of one process since its program began."""
+    usage = witness["usage"]
+    return float(usage["user_s"] + usage["system_s"])
+
+
+def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
+    """CPU seconds that ``limit``, a fraction of the working process's and a constant, allows."""
+    fraction, seconds = limit
+    return fraction * cpu_s(witness) + seconds
+
+
+def faults(rank: dict[str, Any], witness: Witness, name: str) -> list[str]:
+    """Why the other processes of the ``rank`` called ``name`` leave doubt that the witnessed one did its work there."""
+    reasons = _twice(witness, name)
+    if rank["places"]:
+        reasons += _elsewhere(set(rank["cpus"]), witness, name)
+        reasons += _unseen(witness, name)
+        reasons += _before(witness, name)
+    return reasons
+
+
+def _twice(witness: Witness, name: str) -> list[str]:
+    callers = [document for document in everyone(witness) if document["mpi"]]
+    if len(callers) < 2:
+        return []
+    return [f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"]
+
+
+def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
+    """The working process itself is compared with its places; here it is about the others."""
+    away = {}
+    for document in everyone(witness)[1:]:
+        seen = {cpu for thread in document["threads"] for cpu in thread["affinity"]} | set(
+            document["start"]["affinity"]
+        )
+        if seen - cpus:
+            away[document["pid"]] = (document, seen)
+    used = sum(cpu_s(document) for document, _ in away.values())
+    if used <= allowed_s(ELSEWHERE, witness):
+        return []
+    where = "; ".join(f"{_label(document)} on {cpu_list(seen)}" for document, seen in away.values())
+    return [f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"]
+
+
+def _unseen(witness: Witness, name: str) -> list[str]:
+    """The root's account of its ended children against what those say of themselves."""
+    root = next(document for document in everyone(witness) if document["pid"] == document["root"])
+    told = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
+    unseen = float(root["usage"]["children_s"]) - told
+    if unseen <= allowed_s(UNSEEN, witness):
+        return []
+    return [
+        f"processes that {_label(root)} of {name} started used {unseen:.2f} s of CPU time and left no witness: "
+        "nobody knows where they ran"
+    ]
+
+
+def _before_s(document: Witness) -> float:
+    return float(document["usage"]["before_s"])
+
+
+def _before(witness: Witness, name: str) -> list[str]:
+    before = sum(map(_before_s, everyone(witness)))
+    if before <= allowed_s(BEFORE, witness):
+        return []
+    return [f"{name} used {before:.2f} s of CPU time before it became {_label(witness)}: nobody knows where"]
+
+
+def _label(document: Witness) -> str:
+    return f"{str(document['program']).rpartition('/')[2]} (process {document['pid']})"

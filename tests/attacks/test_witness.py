@@ -1,0 +1,196 @@
+"""The witnessed process is not the one that works: each way must come out unverified, with a reason for a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from witness_helper import compile_c, cpus, node_plan, rank_plan, run
+
+from plumbline import witness
+
+#: an MPI library of which the program needs no more than that it can be asked
+MPI = """
+static int initialised;
+int MPI_Init(int *argc, char ***argv) { (void)argc; (void)argv; initialised = 1; return 0; }
+int MPI_Initialized(int *flag) { *flag = initialised; return 0; }
+int MPI_Finalize(void) { return 0; }
+"""
+#: works for the given hundredths of a second of CPU time; with a second argument it is an MPI program
+WORK = """
+#include <stdlib.h>
+#include <time.h>
+int MPI_Init(int *, char ***), MPI_Finalize(void);
+int main(int argc, char **argv) {
+    if (argc > 2) MPI_Init(NULL, NULL);
+    while (clock() < atoi(argv[1]) * (CLOCKS_PER_SEC / 100)) { }
+    return argc > 2 ? MPI_Finalize() : 0;
+}
+"""
+#: starts what it is given as a child and waits for it
+PARENT = """
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int status = 1;
+    (void)argc;
+    if (fork() == 0) { execvp(argv[1], argv + 1); _exit(127); }
+    wait(&status);
+    return WEXITSTATUS(status);
+}
+"""
+#: forks, and child and parent each work on the CPU given for it: hundredths of a second for both
+FORKED = """
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void work(int hundredths) { while (clock() < hundredths * (CLOCKS_PER_SEC / 100)) { } }
+int main(int argc, char **argv) {
+    cpu_set_t set;
+    if (fork() == 0) {
+        CPU_ZERO(&set);
+        CPU_SET(atoi(argv[2]), &set);
+        sched_setaffinity(0, sizeof set, &set);
+        work(atoi(argv[3]));
+        if (argc > 4) _exit(0);
+        exit(0);
+    }
+    wait(NULL);
+    work(atoi(argv[1]));
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs ``work``, ``parent``, ``forked`` and ``static``."""
+    folder = tmp_path_factory.mktemp("programs")
+    compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
+    compile_c(folder, WORK, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="work")
+    compile_c(
+        folder,
+        WORK.replace("MPI_Init(NULL, NULL)", "return 9").replace("MPI_Finalize()", "9"),
+        "-static",
+        name="static",
+    )
+    compile_c(folder, PARENT, name="parent")
+    compile_c(folder, FORKED, name="forked")
+    return folder
+
+
+class Rank:
+    """One rank, planned for the second CPU; what moves it moves it to the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.other, self.own = cpus(2)
+        self.plan = rank_plan([[self.own]])
+
+    def reasons(self, *command: object) -> list[str]:
+        """Why a run of ``command`` is not verified."""
+        status, stderr = run(self.folder / "w", self.plan, list(command))
+        assert (status, stderr) == (0, "")
+        self.seen, faults = witness.read(self.folder / "w")
+        return faults + witness.compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
+
+    def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:
+        """A script that runs ``words`` as a child, or is replaced by them."""
+        script = self.folder / f"wrapper-{kind}"
+        line = " ".join(map(str, words))
+        if kind == "bash":
+            text = f"#!/bin/bash\nexport LC_ALL=C\n{'exec ' if replace else ''}{line}\nexit $?\n"
+        elif replace:
+            text = f"#!{sys.executable}\nimport os\nos.execvp({str(words[0])!r}, {line.split()!r})\n"
+        else:
+            text = f"#!{sys.executable}\nimport subprocess, sys\nsys.exit(subprocess.call({line.split()!r}))\n"
+        script.write_text(text)
+        script.chmod(0o755)
+        return script
+
+
+@pytest.fixture
+def rank(tmp_path: Path) -> Rank:
+    return Rank(tmp_path)
+
+
+@pytest.mark.parametrize("mpi", [(), ("mpi",)], ids=["serial", "mpi"])
+@pytest.mark.parametrize("kind", ["bash", "python", "c"])
+def test_a_wrapper_that_moves_the_program_is_not_verified(rank, programs, kind, mpi):
+    words = ["taskset", "-c", rank.other, programs / "work", 20, *mpi]
+    command = [programs / "parent", *words] if kind == "c" else [rank.wrapper(kind, words, replace=False)]
+    reasons = rank.reasons(*command)
+    assert f"should be on CPU {rank.own}, but no thread is bound there; threads are on: {rank.other}" in reasons[0]
+    assert rank.seen[0]["program"] == str(programs / "work")
+
+
+@pytest.mark.parametrize("kind", ["bash", "python"])
+def test_a_wrapper_that_is_replaced_by_the_program_is_verified(rank, programs, kind):
+    assert rank.reasons(rank.wrapper(kind, [programs / "work", 20, "mpi"], replace=True)) == []
+    assert (rank.seen[0]["program"], rank.seen[0]["mpi"]) == (str(programs / "work"), True)
+
+
+@pytest.mark.parametrize("kind", ["bash", "python"])
+def test_a_wrapper_that_waits_for_the_program_is_verified_where_it_was_planned(rank, programs, kind):
+    assert rank.reasons(rank.wrapper(kind, [programs / "work", 20, "mpi"], replace=False)) == []
+    assert rank.seen[0]["program"] == str(programs / "work")
+    assert len(rank.seen[0]["others"]) == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_a_shell_that_leaves_no_witness_is_told_what_to_do(rank, programs, shell):
+    """A killed one, and one that always ends by _exit."""
+    end = "kill -9 $$" if shell == "bash" else "exit 0"
+    run(rank.folder / "w", rank.plan, [shell, "-c", f"{programs}/work 5; {end}"])
+    seen, (fault,) = witness.read(rank.folder / "w")
+    assert seen == []
+    assert f"started {programs}/work and ended without a witness of its own" in fault
+    assert "must end in 'exec PROGRAM'" in fault
+
+
+@pytest.mark.parametrize("way", ["cleared", "static"])
+def test_a_child_without_the_library_is_missed_by_its_cpu_time(rank, programs, way):
+    words = ["env", "-u", "LD_PRELOAD", programs / "work", 50] if way == "cleared" else [programs / "static", 50]
+    (reason,) = rank.reasons(programs / "parent", *words)
+    assert "started used 0.5" in reason
+    assert reason.endswith("s of CPU time and left no witness: nobody knows where they ran")
+
+
+def test_a_program_without_the_library_is_missed(rank, programs):
+    reasons = rank.reasons("env", "-u", "LD_PRELOAD", programs / "work", 1)
+    assert reasons == [
+        f"local rank 0 on {os.uname().nodename} left no witness: it was killed or crashed before its exit"
+    ]
+
+
+@pytest.mark.parametrize("ending", [(), ("_exit",)], ids=["exit", "_exit"])
+def test_a_forked_child_that_works_elsewhere_is_found(rank, programs, ending):
+    (reason,) = rank.reasons(programs / "forked", 60, rank.other, 40, *ending)
+    if ending:
+        assert "left no witness" in reason
+    else:
+        assert f"s of CPU time outside its CPUs {rank.own}: forked (process" in reason
+
+
+def test_a_forked_child_that_stays_is_verified(rank, programs):
+    assert rank.reasons(programs / "forked", 30, rank.own, 40) == []
+
+
+def test_a_helper_elsewhere_that_uses_next_to_nothing_is_verified(rank, programs):
+    assert rank.reasons(programs / "forked", 20, rank.other, 0) == []
+
+
+def test_two_mpi_programs_are_no_rank(rank, programs):
+    (reason,) = rank.reasons("bash", "-c", f"{programs}/work 2 mpi; {programs}/work 3 mpi; exit 0")
+    assert reason.startswith(f"2 processes of rank 0 on {os.uname().nodename} called MPI_Init: work (process")
+
+
+def test_work_before_the_program_is_found(rank, programs):
+    code = f"import os, time\nwhile time.process_time() < 1.3: pass\nos.execv('{programs}/work', ['work', '1'])"
+    (reason,) = rank.reasons(sys.executable, "-c", code)
+    assert "s of CPU time before it became work (process" in reason

@@ -1,0 +1,136 @@
+"""What a benchmark must have done for its figures: a program that only prints them is found out."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+from samples import record
+
+from plumbline.launch import loaded, work
+from plumbline.records.model import Measurement, convert
+
+MIB = 1 << 20
+PAGES = 20_000_000 * 24 // 4096
+
+
+def benchmark(suite="stream", **facts):
+    return structs.replace(convert(record()).benchmark, suite=suite, facts=facts or {"array_elements": 20_000_000})
+
+
+def process(**changes):
+    """A rank that did what STREAM with 20 million elements does."""
+    memory = {"page_bytes": 4096, "nodes": {"0": PAGES}, "freed_nodes": {}}
+    return {
+        "program": "/opt/stream",
+        "mpi": False,
+        "others": [],
+        "objects": [],
+        "memory": {**memory, "freed_blocks_skipped": 0, "untracked_mappings": 0, **changes.pop("memory", {})},
+        "usage": {"wall_s": 3.0, "user_s": 2.5, "system_s": 0.2, **changes.pop("usage", {})},
+        **changes,
+    }
+
+
+def stream(rate=10000.0, iterations=10, ranks=1):
+    """The table of STREAM, each of its kernels at ``rate``: 1.6 s at 10 GB/s."""
+    params = {"array_elements": 20_000_000, "ranks": ranks}
+    return [Measurement(name, rate, "MB/s", "higher", params, iterations) for name in ("copy", "scale", "add", "triad")]
+
+
+def test_an_honest_stream_has_no_fault():
+    seen = [process(), process()]
+    assert work.shortfalls(benchmark(), seen) == []
+    assert work.claims(benchmark(), stream(20000.0, ranks=2), seen) == []
+
+
+def test_arrays_that_no_page_was_seen_of():
+    (reason,) = work.shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
+    assert reason == "a rank held 0 MB in large pages, the benchmark's arrays are 480 MB a rank"
+
+
+def test_arrays_given_back_count_and_those_of_another_process_of_the_rank():
+    halves = {"nodes": {"0": PAGES // 2}, "freed_nodes": {"1": PAGES // 2}}
+    assert work.shortfalls(benchmark(), [process(memory=halves)]) == []
+    child = process(memory={"nodes": {}}, others=[process()])
+    assert work.shortfalls(benchmark(), [child]) == []
+
+
+@pytest.mark.parametrize(
+    "gap", [{"unavailable": "numa_maps: gone"}, {"freed_blocks_skipped": 3}, {"untracked_mappings": 1}]
+)
+def test_memory_that_was_not_counted_whole_proves_nothing(gap):
+    assert work.shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
+
+
+def test_figures_of_a_program_that_ended_at_once():
+    (reason,) = work.claims(benchmark(), stream(), [process(usage={"wall_s": 0.02})])
+    assert reason == "the figures stand for 1.60 s of work, but no rank ran longer than 0.02 s"
+
+
+def test_figures_of_a_program_that_slept():
+    (reason,) = work.claims(benchmark(), stream(), [process(usage={"user_s": 0.01, "system_s": 0.0})])
+    assert reason == "the figures stand for 1.60 s of work, but the ranks used 0.01 s of CPU time"
+
+
+def test_an_mpi_benchmark_whose_ranks_never_called_mpi():
+    seen = [process(mpi=True), process(program="/opt/stream")]
+    (reason,) = work.shortfalls(benchmark("osu"), seen)
+    assert reason.startswith("1 of 2 ranks never called MPI_Init")
+    assert work.shortfalls(benchmark("imb"), [process(mpi=True)]) == []
+
+
+def test_ranks_of_different_programs():
+    (reason,) = work.shortfalls(benchmark(), [process(), process(program="/opt/other")])
+    assert reason == "the ranks ran different programs: /opt/other, /opt/stream"
+
+
+def latency(value, iterations, metric="latency", **params):
+    return Measurement(metric, value, "us", "lower", params, iterations)
+
+
+def test_the_longest_row_of_a_table_must_fit_into_the_run():
+    rows = [
+        latency(2.0, 1000, bytes=8),
+        latency(800.0, 10_000, bytes=1 << 20),
+        latency(900.0, 10_000, "p99", bytes=1 << 20),
+    ]
+    (reason,) = work.claims(benchmark("imb"), rows, [process(usage={"wall_s": 3.9})])
+    assert reason.startswith("the figures stand for 8.00 s of work")
+    assert work.claims(benchmark("imb"), rows, [process(usage={"wall_s": 4.1})]) == []
+    assert work.claims(benchmark("osu"), [latency(800.0, None)], [process(usage={"wall_s": 0.1})]) == []
+
+
+def test_the_working_set_of_a_kernel_must_have_been_there():
+    row = Measurement("bandwidth", 9000.0, "MB/s", "higher", {"working_set": 512 * MIB}, 5)
+    (reason,) = work.claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
+    assert reason.startswith("a rank held 4 MB in large pages, the benchmark's arrays are 268 MB a rank")
+    small = structs.replace(row, params={"working_set": 8 * MIB})
+    assert work.claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
+
+
+class TestLoaded:
+    """The files that ranks loaded."""
+
+    @staticmethod
+    def rank(**changes):
+        mpi = {"path": "/opt/libmpi.so", "build_id": "", "bytes": 900, "modified_ns": 5, **changes}
+        return process(objects=[{"path": "/opt/stream", "build_id": "ab", "bytes": 10, "modified_ns": 1}, mpi])
+
+    def test_files_are_listed_once(self):
+        item = convert(record())
+        assert loaded.note(item, [self.rank(), self.rank()]) == []
+        assert loaded.note(item, [self.rank()]) == []
+        assert [(file.path, file.bytes) for file in item.loaded] == [("/opt/stream", 10), ("/opt/libmpi.so", 900)]
+
+    @pytest.mark.parametrize("change", [{"bytes": 901}, {"build_id": "cd"}, {"modified_ns": 6}])
+    def test_a_library_that_changes_between_launches_is_named(self, change):
+        item = convert(record())
+        loaded.note(item, [self.rank()])
+        (reason,) = loaded.note(item, [self.rank(**change)])
+        assert reason == "loaded other files than before: /opt/libmpi.so changed since the first launch"
+
+    def test_nodes_may_have_copies_made_at_different_times(self):
+        item = convert(record())
+        item.placement = structs.replace(item.placement, nodes=2)
+        assert loaded.note(item, [self.rank(), self.rank(modified_ns=6)]) == []
+        assert len(loaded.note(item, [self.rank(bytes=901)])) == 1
