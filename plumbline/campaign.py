@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline import paths, site, units
+from plumbline import files, paths, site, units
 from plumbline.errors import PlumbError
+from plumbline.launch import process
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.views import summary
@@ -30,6 +32,8 @@ _FAILURE = re.compile(
 )
 #: exit status of a shell command that Ctrl-C ended
 INTERRUPTED = 130
+#: how many campaigns keep the stage folders of their failed cases
+STAGES_KEPT = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +53,14 @@ def run(args: argparse.Namespace) -> int:
     Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
     interrupted.
     """
+    with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
+        return _campaign(args)
+
+
+def _campaign(args: argparse.Namespace) -> int:
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(args.node, args.turn)}
+    environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
     command += [*_nodes_now(args.reframe), *args.reframe]
@@ -62,6 +72,22 @@ def run(args: argparse.Namespace) -> int:
     code, ended = _follow(command, environment)
     print()
     return _report(campaign, args.profile, code, ended, time.monotonic() - begin)
+
+
+def _folder() -> Path:
+    """Where ReFrame works, and its output is kept."""
+    return paths.build() / "reframe"
+
+
+def _make_stage(campaign: str) -> Path:
+    """A stage folder that no other campaign's jobs can be in; those of old campaigns are removed."""
+    place = _folder() / "stage"
+    with files.writing("the stage folder", place):
+        made = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
+        for old in made[: 1 - STAGES_KEPT]:
+            shutil.rmtree(old)
+        files.make_anew(place / campaign)
+    return place / campaign
 
 
 def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
@@ -101,15 +127,14 @@ def environment_of_reframe() -> dict[str, str]:
     return {
         **paths.variables(),
         "RFM_CONFIG_FILES": str(paths.sites() / "settings.py"),
-        "RFM_PREFIX": str(paths.build() / "reframe"),
+        "RFM_PREFIX": str(_folder()),
     }
 
 
 def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[tuple[str, str]]]:
     """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
     ended: list[tuple[str, str]] = []
-    log = paths.build() / "reframe" / "campaign.out"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = _folder() / "campaign.out"
     begin = time.monotonic()
     with (
         log.open("w", encoding="utf-8") as stream,
@@ -121,6 +146,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=process.die_with_parent,
         ) as child,
     ):
         try:
@@ -161,7 +187,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
     skips = _skip_reasons(ended)
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
-    log = paths.build() / "reframe" / "campaign.out"
+    log = _folder() / "campaign.out"
     for case in _FAILURE.finditer(log.read_text(encoding="utf-8", errors="replace")):
         print("failed {} @{}+{}: {}".format(*case.groups()))
     if not ended and code == INTERRUPTED:

@@ -66,12 +66,12 @@ def _append(found: dict[str, Series], row: dict[str, str], better: str, where: s
 
 def _number(text: str, column: str, where: str) -> Index:
     try:
-        number: Index = int(text) if text.isdecimal() else float(text)
+        exact = float(text)
     except ValueError:
-        raise PlumbError(f"{column} '{text}' is not a number", where, "correct that line") from None
-    if not math.isfinite(number):
-        raise PlumbError(f"{column} '{text}' is not finite", where, "leave out what is no measurement")
-    return number
+        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, "correct that line") from None
+    if not math.isfinite(exact):
+        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, "leave out what is no measurement")
+    return int(text) if text.isdecimal() else exact
 
 
 def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:

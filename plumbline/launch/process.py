@@ -58,7 +58,7 @@ def run(
             stdout=out,
             stderr=err,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         processes: list[str] = []
         try:
@@ -73,8 +73,8 @@ def run(
     return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall)
 
 
-def _die_with_parent() -> None:
-    """If the driver is killed outright, the launcher gets SIGTERM and ends its ranks."""
+def die_with_parent() -> None:
+    """In a new process: have it sent SIGTERM if its parent is killed outright, so that it ends what it started."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

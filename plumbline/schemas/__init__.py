@@ -36,7 +36,10 @@ MOST_VALUES = 1_000_000
 
 
 def _is_number(_: Any, value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float holds
+        return False
 
 
 def _is_integer(_: Any, value: Any) -> bool:

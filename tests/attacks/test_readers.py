@@ -226,3 +226,20 @@ def test_an_impossible_variant_is_refused(key: str) -> None:
     for value in ODD_VARIANT[key]:
         with pytest.raises(PlumbError):
             schemas.check("variant", samples.variant(**{key: value}), "variant.json")
+
+
+def test_a_number_that_no_float_holds_is_one_error(place: Path) -> None:
+    digits = b"1" * 400
+    for name, text in (
+        ("gate.yaml", GATE.replace(b"0.05", digits)),
+        ("numbers", NUMBERS.replace(b"101.5", digits)),
+        ("pairs", PAIRS.replace(b"11.5", digits)),
+        ("nodes", NODES.replace(b"101.5", digits)),
+    ):
+        file, read, _ = TEXTS[name]
+        (place / file).write_bytes(text)
+        if name == "pairs":  # the series is INVALID, the others are judged
+            assert gate_csv.read(place / file, "lower")[0].faults
+        else:
+            with pytest.raises(PlumbError):
+                read(place / file)

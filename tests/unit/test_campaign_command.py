@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from plumbline import campaign
+
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
 PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.cli import main; sys.exit(main(sys.argv[1:]))"
 #: ReFrame while it loads the tests; an interrupt ends it as it ends Python
-LOADING = '#!/bin/sh\ntouch "$0.started"\nexec sleep 60\n'
+LOADING = '#!/bin/sh\necho yes >"$0.started"\nexec sleep 60\n'
 
 
 @pytest.fixture
@@ -25,6 +28,16 @@ def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bin" / "reframe"
 
 
+#: ReFrame while a case runs: it ends its jobs when it is told to end
+RUNNING = """#!/bin/sh
+echo "$RFM_STAGE_DIR" >"$0.started"
+trap 'echo ended >"$0.ended"; kill $!; exit 1' TERM
+sleep 60 &
+echo $! >"$0.job"
+wait
+"""
+
+
 def start(reframe: Path, text: str) -> subprocess.Popen[str]:
     reframe.write_text(text, encoding="utf-8")
     reframe.chmod(0o755)
@@ -32,15 +45,24 @@ def start(reframe: Path, text: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def wait_until(fulfilled: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not fulfilled():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def wait_for(file: Path) -> str:
+    wait_until(lambda: file.exists() and file.read_text() != "")
+    return file.read_text()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_before_the_first_case_is_an_interrupt(reframe: Path, number: signal.Signals) -> None:
     with start(reframe, LOADING) as child:
         assert child.stdout is not None
         assert child.stdout.readline().startswith("campaign ")
-        started = reframe.with_name("reframe.started")
-        deadline = time.monotonic() + 30
-        while not started.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_for(reframe.with_name("reframe.started"))
         child.send_signal(number)
         output, errors = child.communicate(timeout=60)
     assert child.returncode == 130, output + errors
@@ -53,3 +75,38 @@ def test_a_reframe_that_runs_nothing_is_an_error_with_its_last_words(reframe: Pa
         _, errors = child.communicate(timeout=60)
     assert child.returncode == 2
     assert errors.startswith("plumb: no test ran: reframe: error: no such tag")
+
+
+def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> None:
+    with start(reframe, RUNNING) as child:
+        job = int(wait_for(reframe.with_name("reframe.job")))
+        child.kill()
+        assert wait_for(reframe.with_name("reframe.ended")) == "ended\n"
+        child.communicate(timeout=60)
+    wait_until(lambda: not Path(f"/proc/{job}").exists())
+
+
+def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
+    with start(reframe, RUNNING) as first:
+        wait_for(reframe.with_name("reframe.job"))
+        with start(reframe, RUNNING) as second:
+            output, errors = second.communicate(timeout=60)
+        first.terminate()
+        first.communicate(timeout=60)
+    assert second.returncode == 2
+    assert errors.startswith("plumb: another campaign runs in this checkout (")
+    assert "campaign " not in output
+
+
+def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe: Path) -> None:
+    stages = []
+    mine = reframe.parents[1] / "build" / "reframe" / "stage" / "local"
+    mine.mkdir(parents=True)
+    for _ in range(campaign.STAGES_KEPT + 2):
+        with start(reframe, '#!/bin/sh\necho "$RFM_STAGE_DIR" >"$0.stage"\n') as child:
+            child.communicate(timeout=60)
+        stages.append(reframe.with_name("reframe.stage").read_text().strip())
+    assert len(set(stages)) == len(stages)
+    assert len(list(mine.parent.iterdir())) == campaign.STAGES_KEPT + 1
+    assert mine.is_dir()
+    assert Path(stages[-1]).is_dir()
