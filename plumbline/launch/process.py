@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plumbline.launch import waiting
+from plumbline.launch import shared_memory, waiting
 from plumbline.launch.signals import Interrupted, handled
 
 PR_SET_PDEATHSIG = 1
@@ -43,11 +43,14 @@ def run(
 ) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
+    Nor does a launch that did not end well leave files of shared memory behind.
+
     Raises :class:`Interrupted` after ending the tree when this process gets SIGINT, SIGTERM or SIGHUP, and OSError when
     the program cannot be started or the output files cannot be written.
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = shared_memory.present()
     begin = time.monotonic()
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err, _signals() as wakeup:
         child = subprocess.Popen(
@@ -61,12 +64,16 @@ def run(
             preexec_fn=die_with_parent,
         )
         processes: list[str] = []
+        status = "interrupted"
         try:
             status = _wait(child, time_limit_s, wakeup)
             if status == "timeout":
                 processes = waiting.ask(_descendants(os.getpid()), folder)
         finally:
+            mine = set() if status == "exited" else shared_memory.mapped(_descendants(os.getpid()))
             _end_tree(child)
+            if child.returncode != 0:
+                shared_memory.remove(mine | (shared_memory.present() - before))
     wall = time.monotonic() - begin
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes)

@@ -19,6 +19,7 @@ __all__ = [
     "ERRORS",
     "KINDS",
     "RANK_VARIABLES",
+    "SHARED_FILES",
     "TABLE",
     "VARIABLES",
     "Command",
@@ -31,6 +32,8 @@ __all__ = [
 
 #: name in stack manifests -> family
 TABLE: dict[str, Family] = {family.name: family for family in (OpenMpi(), Mvapich(), Mpich(), IntelMpi())}
+#: names, as patterns, of the files in /dev/shm that MPI libraries make
+SHARED_FILES = tuple(name for family in TABLE.values() for name in family.shared_files)
 #: how the variables begin that change what an MPI library, or what it is made of, does
 VARIABLES = tuple(dict.fromkeys((*(name for family in TABLE.values() for name in family.variables), *TRANSPORTS)))
 #: launcher kind -> what makes its command

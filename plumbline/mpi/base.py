@@ -96,6 +96,8 @@ class Family(ABC):
     rank_variables: tuple[RankVariables, ...]
     #: patterns of the lines in which its launchers and the library report that a run failed
     failures: tuple[str, ...] = ()
+    #: names, as patterns, of the files in /dev/shm by which ranks of one node exchange data
+    shared_files: tuple[str, ...] = ()
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
     pmi: str
     #: what comes before the name of a setting in the environment

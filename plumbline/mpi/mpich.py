@@ -63,6 +63,7 @@ class Mpich(Family):
         r"^.*Abort\([0-9]+\) on node [0-9]+",
         r"^.*\bexecvp error on file ",
     )
+    shared_files = ("mpich_shm_*",)
     pmi = "pmi2"
     setting_prefix = "MPIR_CVAR_"
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")

@@ -77,6 +77,7 @@ class OpenMpi(Family):
         r"^MPI_ABORT was invoked on rank",
         r"^.*\*\*\* Process received signal \*\*\*",
     )
+    shared_files = ("vader_segment.*", "sm_segment.*")
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
     variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")

@@ -1,0 +1,98 @@
+"""What a launch leaves in /dev/shm when it does not end by itself is removed; what is somebody else's stays."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plumbline.launch import process, shared_memory
+
+#: makes a file in shared memory, maps it, and goes on as the second argument says
+RANK = """
+import mmap, os, signal, sys, time
+with open(sys.argv[1], "w+b") as file:
+    file.truncate(4096)
+    held = mmap.mmap(file.fileno(), 4096)
+print("mapped", flush=True)
+if sys.argv[2] == "crash":
+    os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] != "end":
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def name() -> Iterator[Path]:
+    """A file as MPICH names them."""
+    file = shared_memory.FOLDER / f"mpich_shm_test{secrets.token_hex(4)}_0"
+    yield file
+    file.unlink(missing_ok=True)
+
+
+def command(file: Path, how: str) -> list[str]:
+    return [sys.executable, "-c", RANK, str(file), how]
+
+
+def test_a_launch_ended_by_its_time_limit_leaves_nothing(name: Path, tmp_path: Path) -> None:
+    assert process.run(command(name, "wait"), os.environ, tmp_path, 2.0).status == "timeout"
+    assert (tmp_path / "stdout").read_text() == "mapped\n"
+    assert not name.exists()
+
+
+def test_a_launch_whose_rank_crashed_leaves_nothing(name: Path, tmp_path: Path) -> None:
+    assert process.run(command(name, "crash"), os.environ, tmp_path, 30).status == "failed"
+    assert not name.exists()
+
+
+def test_an_interrupted_launch_leaves_nothing(name: Path, tmp_path: Path) -> None:
+    code = "import os, sys; from pathlib import Path; from plumbline.launch import process\n"
+    code += f"process.run({command(name, 'wait')!r}, os.environ, Path({str(tmp_path)!r}), 60)"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as driver:
+        deadline = time.monotonic() + 30
+        while not name.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        driver.send_signal(signal.SIGTERM)
+        driver.wait(30)
+    assert not name.exists()
+
+
+def test_a_file_that_was_there_before_stays(name: Path, tmp_path: Path) -> None:
+    name.write_bytes(b"mine")
+    process.run(["false"], os.environ, tmp_path, 30)
+    assert name.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("stem", ["psm_", "sem.", "mine_", "mpich_shmish_"])
+def test_a_file_of_another_name_stays(stem: str, tmp_path: Path) -> None:
+    file = shared_memory.FOLDER / f"{stem}{secrets.token_hex(4)}"
+    try:
+        process.run(["sh", "-c", f"echo mine >{file}; exit 1"], os.environ, tmp_path, 30)
+        assert file.read_text() == "mine\n"
+    finally:
+        file.unlink()
+
+
+def test_a_file_that_another_process_has_mapped_stays(name: Path, tmp_path: Path) -> None:
+    other = name.with_name(f"{name.name}1")
+    with subprocess.Popen(command(other, "wait"), stdout=subprocess.PIPE, text=True) as neighbour:
+        try:
+            assert neighbour.stdout is not None
+            assert neighbour.stdout.readline() == "mapped\n"
+            shared_memory.remove({other, name})
+            assert other.exists()
+        finally:
+            neighbour.kill()
+            other.unlink()
+
+
+def test_a_launch_that_ended_well_is_not_looked_at(name: Path, tmp_path: Path) -> None:
+    assert process.run(command(name, "end"), os.environ, tmp_path, 30).status == "ok"
+    assert name.exists()
