@@ -52,6 +52,14 @@ def wait_until(fulfilled: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def ended(pid: int) -> bool:
+    """Whether a process is gone, or waits for nothing but its parent."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 def wait_for(file: Path) -> str:
     wait_until(lambda: file.exists() and file.read_text() != "")
     return file.read_text()
@@ -83,7 +91,7 @@ def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> N
         child.kill()
         assert wait_for(reframe.with_name("reframe.ended")) == "ended\n"
         child.communicate(timeout=60)
-    wait_until(lambda: not Path(f"/proc/{job}").exists())
+    wait_until(lambda: ended(job))
 
 
 def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
