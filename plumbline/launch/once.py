@@ -35,13 +35,15 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         about = folder.with_name(f"{folder.name}-hosts")
         record.hosts = hosts.collect(job.launcher, job.layout, job.exported, job.environment, about)
     cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
+    changed = job.files.changes()
     start = store.now()
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
     seen, reasons = witness.read(folder / "witness")
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)
-    reasons = [*_ending(job, ended, folder), *reasons, *_compare(job, seen), *loaded.note(record, seen)]
+    changed = changed or job.files.changes()
+    reasons = [*changed, *_ending(job, ended, folder), *reasons, *_compare(job, seen), *loaded.note(record, seen)]
     measurements: list[Measurement] = []
     if ended.status == "ok":
         reasons += work.shortfalls(record.benchmark, seen)

@@ -14,6 +14,7 @@ import msgspec
 from plumbline import mpi, paths, provenance, schedulers, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.launch import environment, hosts
+from plumbline.launch.unchanged import Files
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
 from plumbline.stacks import manifest as manifests
@@ -24,7 +25,8 @@ from plumbline.topology import machine, plan
 class Prepared:
     """One variant, ready to be launched here.
 
-    ``facts`` are the partition's; ``exported`` names the variables that ranks on other nodes must get too.
+    ``facts`` are the partition's; ``exported`` names the variables that ranks on other nodes must get too; ``files``
+    are those that each launch runs.
     """
 
     facts: dict[str, Any]
@@ -34,6 +36,7 @@ class Prepared:
     exported: tuple[str, ...]
     command: list[str]
     environment: dict[str, str]
+    files: Files
     record: Record
 
     @property
@@ -55,11 +58,13 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     schemas.check("variant", description, "variant description")
     variant = msgspec.convert(description, Variant)
     manifest = manifests.load(variant.stack)
-    manifests.check(manifest)
     if variant.benchmark not in manifest["benchmarks"]:
         offered = ", ".join(sorted(manifest["benchmarks"]))
         what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
         raise PlumbError(what, "its manifest", f"it has {offered}")
+    entry = manifest["benchmarks"][variant.benchmark]
+    unchanged = Files.of([paths.binder(), paths.witness_library()], manifests.recorded(manifest, entry))
+    manifests.check(manifest)
     resolved = plan.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
     )
@@ -81,10 +86,9 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
     binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]
     binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
-    program = manifest["benchmarks"][variant.benchmark]["command"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, resolved, layout)
-    record.command = [*start.arguments, *binder, *program, *variant.arguments]
+    record.command = [*start.arguments, *binder, *entry["command"], *variant.arguments]
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
@@ -96,6 +100,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         exported,
         record.command,
         {**kept, **changes},
+        unchanged,
         record,
     )
 

@@ -102,6 +102,10 @@ class Family(ABC):
     pmi: str
     #: what comes before the name of a setting in the environment
     setting_prefix: str
+    #: what it loads by itself: patterns below the folder of the library
+    parts: tuple[str, ...]
+    #: what it reads by itself: patterns below the prefix of an installation
+    settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
 

@@ -45,6 +45,8 @@ class IntelMpi(Family):
     failures = Mpich.failures
     pmi = "pmi2"
     setting_prefix = "I_MPI_"
+    parts = ("*-fi.so", "*heap_proxy.so", "mpi/**/*.so*", "prov/*.so", "../libfabric/lib/**/*.so*")
+    settings = ("etc/*", "opt/mpi/etc/*", "mpi/*/etc/*", "mpi/*/opt/mpi/etc/*")
     variables = ("I_MPI_", *Mpich.variables)
 
     def home_variables(self, prefix: Path) -> dict[str, str]:

@@ -66,4 +66,6 @@ class Mpich(Family):
     shared_files = ("mpich_shm_*",)
     pmi = "pmi2"
     setting_prefix = "MPIR_CVAR_"
+    parts: tuple[str, ...] = ("mpich/**/*.so*", "ucx/**/*.so*", "libfabric/**/*.so*")
+    settings: tuple[str, ...] = ("etc/mpiexec*.conf", "etc/mpich.conf")
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")

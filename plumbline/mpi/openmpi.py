@@ -80,6 +80,8 @@ class OpenMpi(Family):
     shared_files = ("vader_segment.*", "sm_segment.*")
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
+    parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
+    settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")
     variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")
 
     def launcher_kind(self, version: str) -> str:

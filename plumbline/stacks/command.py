@@ -146,7 +146,8 @@ def _check(args: argparse.Namespace) -> int:
     for name in names:
         document = manifest.load(name)
         manifest.check(document)
-        print(f"{name}: {len(document['benchmarks'])} benchmarks, each is the recorded program")
+        count, loaded = len(document["benchmarks"]), len(document["loads"]["files"])
+        print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
     return 0
 
 

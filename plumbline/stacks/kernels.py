@@ -41,6 +41,9 @@ def refresh(name: str) -> bool:
     others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
         document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
+        loads = document.get("loads", {"library": None, "files": {}})
+        document["loads"] = libraries.loads(document, loads["library"] and Path(loads["library"]))
+        document["loads"]["files"] |= loads["files"]  # what was recorded before stays so, whatever has become of it
         manifest.save(document)
         _prune()
     files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")

@@ -1,15 +1,21 @@
-"""The shared libraries that a program gets, as ``ldd`` says."""
+"""The shared libraries that programs get, as ``ldd`` says."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+from plumbline import mpi
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch
+from plumbline.stacks import fetch, manifest
 
 _LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
+#: The folders of the system's own libraries, which are no part of a stack: they may differ between a cluster's nodes.
+_SYSTEM = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?(?:/[^/]*-linux-gnu[^/]*)?")
 
 
 def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) -> dict[str, Path]:
@@ -18,8 +24,40 @@ def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) ->
     ``owner`` is the stack that the program is of, ``environment`` the variables that it is run with.
     """
     text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", owner, environment)
-    files = {name: file.strip() for name, file in _LINE.findall(text)}
-    missing = [name for name, file in files.items() if file == "not found"]
+    files = _files(text)
+    missing = [name for name, file in files.items() if file is None]
     if missing:
         raise PlumbError(f"{ident} lacks {', '.join(missing)}", str(program), "install the package that has it")
-    return {name: Path(file).resolve() for name, file in files.items()}
+    return {name: file for name, file in files.items() if file is not None}
+
+
+def _files(text: str) -> dict[str, Path | None]:
+    """Library name to its file, links resolved, or None where there is none; ``text`` is what ``ldd`` printed."""
+    found = {name: file.strip() for name, file in _LINE.findall(text)}
+    return {name: None if file == "not found" else Path(file).resolve() for name, file in found.items()}
+
+
+def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[Path] = ()) -> dict[str, Any]:
+    """The member ``loads`` of a stack's manifest: what its programs load and read beside themselves.
+
+    ``library`` is the MPI library where no program is linked with it, ``more`` are files that no ``ldd`` tells of.
+    Libraries in the system's own folders are left out, but for the MPI library and its parts.
+    """
+    family = mpi.TABLE[document["mpi"]["family"]]
+    environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(document, {})}
+    linked = _linked((Path(entry["command"][0]) for entry in document["benchmarks"].values()), environment)
+    library = linked.get(family.library) or (library and library.resolve())
+    parts = manifest.parts(document, str(library) if library else None) | ({library} if library else set())
+    linked |= _linked((file for file in parts if ".so" in file.name), environment)
+    own = {file for file in linked.values() if not _SYSTEM.fullmatch(str(file.parent))}
+    files = sorted({*own, *parts, *(file.resolve() for file in more)})
+    return {"library": str(library) if library else None, "files": {str(file): manifest.sha256(file) for file in files}}
+
+
+def _linked(programs: Iterable[Path], environment: Mapping[str, str]) -> dict[str, Path]:
+    """All libraries that ``programs`` are linked with and get; scripts and programs without libraries have none."""
+    found: dict[str, Path] = {}
+    for program in sorted(set(programs)):
+        done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False, env=dict(environment))
+        found |= {name: file for name, file in _files(done.stdout).items() if file is not None}
+    return found

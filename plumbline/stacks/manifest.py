@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, schemas
+from plumbline import files, mpi, paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.files import sha256
 
@@ -88,8 +88,9 @@ def benchmark(
 
 
 def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str]:
-    """What is wrong with an installed stack, one line each; empty when every program is there and unchanged.
+    """What is wrong with an installed stack, one line each; empty when all is there and unchanged.
 
+    That is every program, and what the programs load.
     Programs of the suite ``leave_out`` are not looked at.
     """
     name = document["name"]
@@ -107,7 +108,39 @@ def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str
             found.append(f"stack {name}: file of {ident} is missing: {file}")
         elif sha256(file) != benchmark["sha256"]:
             found.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
-    return found
+    return found + _changes(document)
+
+
+def _changes(document: dict[str, Any]) -> list[str]:
+    """Which of the files that the programs load are not those that were recorded."""
+    name, loads = document["name"], document.get("loads")
+    if loads is None:
+        return [f"stack {name}: it is not recorded what its programs load (made by an earlier version)"]
+    found = []
+    for entry, recorded in loads["files"].items():
+        file = Path(entry)
+        if not file.is_file():
+            found.append(f"stack {name}: a file that its programs load is missing: {file}")
+        elif sha256(file) != recorded:
+            found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {file}")
+    added = sorted(str(file) for file in parts(document, loads["library"]) if str(file) not in loads["files"])
+    return found + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
+
+
+def recorded(document: dict[str, Any], benchmark: dict[str, Any]) -> dict[Path, str | None]:
+    """The files that a launch of ``benchmark`` runs and loads, with their SHA-256; None where none is recorded."""
+    started = dict.fromkeys((document["launcher"]["command"], benchmark["command"][0]))
+    known = {benchmark["file"]: benchmark["sha256"], **document.get("loads", {"files": {}})["files"]}
+    return {Path(file): digest for file, digest in {**started, **known}.items()}
+
+
+def parts(document: dict[str, Any], library: str | None) -> set[Path]:
+    """What the MPI ``library`` of a stack loads and reads by itself, as it is now; links are resolved."""
+    family = mpi.TABLE[document["mpi"]["family"]]
+    found = [file for pattern in family.settings for file in Path(document["prefix"]).glob(pattern)]
+    if library is not None:
+        found += [file for pattern in family.parts for file in Path(library).parent.glob(pattern)]
+    return {file.resolve() for file in found if file.is_file()}
 
 
 def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> str | None:
@@ -129,7 +162,7 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
 
 
 def check(document: dict[str, Any]) -> None:
-    """Raise :class:`PlumbError` unless every program of the stack exists and has its recorded SHA-256."""
+    """Raise :class:`PlumbError` unless all programs of the stack, and what they load, have their recorded SHA-256."""
     found = problems(document)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from plumbline import mpi, paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.stacks import manifest
+from plumbline.stacks import libraries, manifest
 from plumbline.stacks.lock import locked
 
 FILE = "stacks.yaml"
@@ -71,7 +71,7 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
     loaded = _loaded(name, modules)
     search, given = loaded.pop("PATH"), entry.get("environment", {})
     command = _find(entry["launcher"]["command"], search, file)
-    return {
+    document = {
         "schema": 1,
         "name": name,
         "provider": "module",
@@ -86,6 +86,7 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
         },
         "sources": [],
     }
+    return {**document, "loads": libraries.loads(document)}
 
 
 def _benchmark(one: dict[str, Any], search: str, file: Path, modules: list[str]) -> dict[str, Any]:

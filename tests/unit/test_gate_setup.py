@@ -47,6 +47,7 @@ def manifest(name, folder, **benchmarks):
         "environment": {},
         "modules": [],
         "benchmarks": made,
+        "loads": {"library": None, "files": {}},
         "sources": [],
     }
 

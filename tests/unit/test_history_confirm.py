@@ -64,6 +64,7 @@ def install(name, record):
         "environment": {},
         "modules": [],
         "benchmarks": {"stream": benchmark},
+        "loads": {"library": None, "files": {}},
         "sources": document["stack"]["sources"],
     }
     manifests.save(made)

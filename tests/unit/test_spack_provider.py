@@ -330,6 +330,7 @@ def wheel(root, name="mpich", family="mpich"):
             "environment": {},
             "modules": [],
             "benchmarks": {"osu_latency": {**entry, "sha256": manifest.sha256(file)}},
+            "loads": {"library": None, "files": {}},
             "sources": [],
         }
     )

@@ -67,6 +67,7 @@ def make_stack(folder, name):
             "imb-mpi1": benchmark("imb", [prefix / "bin" / "bench"], prefix / "bin" / "bench"),
             "osu_latency": benchmark("osu", [prefix / "bin" / "python", script], script),
         },
+        "loads": {"library": None, "files": {}},
         "sources": [],
     }
     manifest.save(document)
@@ -84,6 +85,14 @@ def test_a_manifest_is_saved_under_a_name_of_its_own_and_its_folder_is_on_the_di
     manifest.save(stack)
     assert other.read_text() == "what another process is writing"
     assert str(manifest.path("fake").parent) in synced
+
+
+def test_a_stack_that_does_not_say_what_it_loads_is_made_again(stack):
+    manifest.path("fake").with_name("lock").write_text("mark")
+    assert manifest.stale("fake", "mark", "changed") is None
+    del stack["loads"]
+    manifest.save(stack)
+    assert "made by an earlier version" in manifest.stale("fake", "mark", "changed")
 
 
 def test_saved_is_loaded(stack):

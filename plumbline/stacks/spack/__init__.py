@@ -18,14 +18,14 @@ from typing import Any
 from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
-from plumbline.stacks import kernels, manifest, stream
+from plumbline.stacks import kernels, libraries, manifest, stream
 from plumbline.stacks.lock import locked
 from plumbline.stacks.spack import bootstrap, buildcache, environment, programs, settings, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
-RECIPE = 2
+RECIPE = 3
 _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 
@@ -169,7 +169,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
     for entry in benchmarks.values():
         if entry["suite"] == "kernels":
             entry["version"] = _kernel_sources()[:12]  # the recipe's version does not say which sources
-    return {
+    document = {
         "schema": 1,
         "name": label,
         "provider": "spack",
@@ -184,6 +184,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
             {"name": item.name, "version": item.version, "hash": f"spack:{item.hash}"} for item in packages.values()
         ],
     }
+    return {**document, "loads": libraries.loads(document)}
 
 
 def _external_stack(mpi: Package) -> dict[str, Any] | None:

@@ -1,0 +1,159 @@
+"""Programs and libraries that are not those of the stack, or change while a session runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+
+from plumbline.errors import PlumbError
+from plumbline.gate import from_records
+from plumbline.gate.bench import DriverBench
+from plumbline.gate.decide import decide
+from plumbline.launch import driver
+from plumbline.launch.unchanged import Files
+from plumbline.records import store
+from plumbline.stacks import libraries, manifest
+from plumbline.statistics.sequential import Rule
+
+
+def append(file: Path, text: str = "\n# changed\n") -> None:
+    with file.open("a") as stream:
+        stream.write(text)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    file = tmp_path / "program"
+    file.write_text("#!/bin/sh\n")
+    return file
+
+
+def replaced(file: Path) -> None:
+    other = file.with_name("other")
+    other.write_text("#!/bin/sh\nexit\n")
+    other.replace(file)
+
+
+def edited_with_the_old_times(file: Path) -> None:
+    before = file.stat()
+    file.write_text("#!/bin/zs\n")  # as long as it was
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [append, replaced, edited_with_the_old_times, Path.unlink])
+def test_each_change_of_a_file_is_seen_until_it_is_undone(program, change):
+    watched = Files.of([program], {})
+    assert watched.changes() == []
+    change(program)
+    assert [str(program) in line for line in watched.changes()] == [True]
+    assert len(watched.changes()) == 1
+    program.write_text("#!/bin/sh\n")
+    assert watched.changes() == []
+
+
+def test_a_file_that_only_looks_changed_is_none(program):
+    watched = Files.of([], {program: manifest.sha256(program)})
+    program.touch()
+    program.chmod(0o755)
+    assert watched.changes() == []
+
+
+@pytest.mark.e2e
+def test_a_program_that_changes_in_the_middle_is_not_measured(bench):  # noqa: F811
+    """The second launch changes the program for the third: so that is invalid, and the second too."""
+    more = "\nimport os\nif os.getcwd().endswith('launch-1'): open(__file__, 'a').write('# changed')\n"
+    bench.stack(STREAM_OUTPUT + more)
+    _, records = driver.run([bench.variant(launches=3)], bench.folder / "work")
+    launches = records[0].launches
+    assert [launch.verified for launch in launches] == [True, False, False]
+    assert launches[2].reasons == [f"{bench.folder}/odd.py was changed since the session began"]
+    assert (records[0].verdict, records[0].figures) == ("invalid", [])
+
+
+@pytest.mark.e2e
+def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # noqa: F811
+    for name in ("old", "new"):
+        bench.stack(STREAM_OUTPUT, name=name)
+    couple = [bench.variant(stack=name, name="twin") for name in ("old", "new")]
+    sides = DriverBench([couple], store.new_session(), 1, "local", bench.folder / "work")
+    records = sides.records(0, None)
+    for pair in range(4):
+        if pair == 2:
+            append(bench.folder / "new.py")
+        for side in (0, 1):
+            records[side].launches.append(sides.launch(0, side, pair, 2 * pair + side))
+    sides.settle(0)
+    for record in records:
+        record.state = "complete"
+    store.write(file := store.session_file("local", records[0].session), records)
+    (verdict,) = decide(from_records.read(file), Rule())
+    assert verdict.verdict == "INVALID"
+    assert "new.py was changed since the session began" in verdict.reason
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> tuple[dict, Path]:
+    """The manifest of a stack whose program is linked with its MPI library, that with another, and its folder."""
+    lib, odd = tmp_path / "mpi" / "lib", tmp_path / "odd.c"
+    (lib / "openmpi").mkdir(parents=True)
+    odd.write_text("int odd;")
+    for name, more in (("libopen-pal.so.80", []), ("libmpi.so.40", [f"-L{lib}", "-l:libopen-pal.so.80"])):
+        options = ["-shared", "-fPIC", "-Wl,--no-as-needed", f"-Wl,-soname,{name}", *more]
+        subprocess.run(["gcc", *options, "-o", lib / name, odd], check=True)
+    shutil.copy(lib / "libopen-pal.so.80", lib / "openmpi" / "mca_btl_sm.so")
+    odd.write_text("int main(void) { return 0; }")
+    program = tmp_path / "mpi" / "bin" / "program"
+    program.parent.mkdir()
+    options = ["-Wl,--no-as-needed", f"-Wl,-rpath-link,{lib}", f"-L{lib}", "-l:libmpi.so.40"]
+    subprocess.run(["gcc", "-o", program, odd, *options], check=True)
+    document = {
+        "name": "fake",
+        "provider": "module",
+        "prefix": str(tmp_path / "mpi"),
+        "mpi": {"family": "openmpi", "version": "5.0.1", "abi": "openmpi"},
+        "launcher": {"family": "prrte", "command": "/bin/true"},
+        "environment": {"LD_LIBRARY_PATH": str(lib)},
+        "benchmarks": {"x": manifest.benchmark("osu", "7", program, "by hand")},
+    }
+    return {**document, "loads": libraries.loads(document)}, lib
+
+
+def test_what_a_stack_loads_is_recorded_without_the_systems_own(linked):
+    document, lib = linked
+    assert document["loads"]["library"] == str(lib / "libmpi.so.40")
+    names = [str(Path(file).relative_to(lib)) for file in document["loads"]["files"]]
+    assert names == ["libmpi.so.40", "libopen-pal.so.80", "openmpi/mca_btl_sm.so"]
+    manifest.check(document)
+
+
+@pytest.mark.parametrize("name", ["libmpi.so.40", "libopen-pal.so.80", "openmpi/mca_btl_sm.so"])
+def test_one_byte_more_in_a_library_is_another_stack(linked, name):
+    document, lib = linked
+    append(lib / name, "x")
+    with pytest.raises(PlumbError, match=rf"what its programs load was changed .*{name}"):
+        manifest.check(document)
+
+
+@pytest.mark.parametrize("name", ["lib/openmpi/mca_btl_fast.so", "etc/openmpi-mca-params.conf"])
+def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, name):
+    document, lib = linked
+    file = lib.parent / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("btl = tcp\n")
+    with pytest.raises(PlumbError, match=rf"would load what was not there before: .*{name}"):
+        manifest.check(document)
+
+
+def test_a_library_that_is_gone_and_a_stack_of_an_earlier_version_are_refused(linked):
+    document, lib = linked
+    (lib / "libopen-pal.so.80").unlink()
+    with pytest.raises(PlumbError, match=r"a file that its programs load is missing: .*libopen-pal"):
+        manifest.check(document)
+    del document["loads"]
+    with pytest.raises(PlumbError, match="made by an earlier version"):
+        manifest.check(document)
