@@ -43,12 +43,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
-    """(dotted key, value in ``first``, value in ``second``) of everything that is not equal."""
+    """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
+
+    Of the files that were loaded, the build id counts, and the size of one without; records that do not name them are
+    compared without.
+    """
     left: dict[str, str] = {}
     right: dict[str, str] = {}
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
             _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
+        if first.loaded and second.loaded:
+            flat |= {f"loaded.{file.path}": file.build_id or f"{file.bytes} bytes" for file in record.loaded}
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
 

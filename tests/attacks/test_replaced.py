@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+from samples import record
 
 from plumbline.errors import PlumbError
 from plumbline.gate import from_records
@@ -17,8 +18,10 @@ from plumbline.gate.decide import decide
 from plumbline.launch import driver
 from plumbline.launch.unchanged import Files
 from plumbline.records import store
+from plumbline.records.model import convert
 from plumbline.stacks import libraries, manifest
 from plumbline.statistics.sequential import Rule
+from plumbline.views import diff
 
 
 def append(file: Path, text: str = "\n# changed\n") -> None:
@@ -88,8 +91,8 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
         for side in (0, 1):
             records[side].launches.append(sides.launch(0, side, pair, 2 * pair + side))
     sides.settle(0)
-    for record in records:
-        record.state = "complete"
+    for one in records:
+        one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
     (verdict,) = decide(from_records.read(file), Rule())
     assert verdict.verdict == "INVALID"
@@ -147,6 +150,18 @@ def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, nam
     file.write_text("btl = tcp\n")
     with pytest.raises(PlumbError, match=rf"would load what was not there before: .*{name}"):
         manifest.check(document)
+
+
+def test_an_updated_library_of_the_system_is_another_circumstance():
+    libc = {"path": "/lib/libc.so.6", "build_id": "aa", "bytes": 5, "modified_ns": 1}
+    plain = {"path": "/opt/tool", "build_id": "", "bytes": 7, "modified_ns": 1}
+    first, same, other = (
+        convert(record(loaded=[{**libc, "build_id": build}, {**plain, "modified_ns": when}]))
+        for build, when in (("aa", 1), ("aa", 2), ("bb", 1))
+    )
+    assert diff.differences(first, same) == []
+    assert diff.differences(first, other) == [("loaded./lib/libc.so.6", "aa", "bb")]
+    assert diff.differences(first, convert(record())) == []  # of an earlier version
 
 
 def test_a_library_that_is_gone_and_a_stack_of_an_earlier_version_are_refused(linked):
