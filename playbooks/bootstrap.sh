@@ -30,7 +30,7 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 
 # Where an archive is unpacked, now or earlier, the folder with its packages is printed, and no registry is asked.
 given=()
-[ -z "$archive" ] || given=("$archive" ${PLUMB_ARCHIVE_SHA256:+"$PLUMB_ARCHIVE_SHA256"})
+[ -z "$archive" ] || given=("$archive" ${PLUMB_ARCHIVE_SHA256+"$PLUMB_ARCHIVE_SHA256"})
 wheels=$("$python" -m plumbline.stacks.archive "$lock" "${given[@]}")
 source=()
 if [ -n "$wheels" ]; then

@@ -32,6 +32,17 @@ INDEX = "index.json"
 WHEELS = "wheels"
 SPACK = "spack"
 SCHEMA = 2
+#: members of the index that are read again, and their types
+KEYS: dict[str, tuple[type, ...]] = {
+    "commit": (str, type(None)),
+    "machine": (str,),
+    "python": (str,),
+    "glibc": (str, type(None)),
+    "locks": (dict,),
+    "files": (list,),
+}
+#: bytes of a list of files, and of an index, which are read as a whole
+MOST_TEXT = 64 << 20
 
 
 def place() -> Path:
@@ -76,8 +87,12 @@ def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
         shutil.rmtree(fresh, ignore_errors=True)
         try:
             document = _read(source, digest, fresh)
-            shutil.rmtree(place(), ignore_errors=True)
+            old = place().with_name(f".{OWNER}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            if place().exists():
+                place().rename(old)
             fresh.rename(place())
+            shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return document
@@ -121,24 +136,29 @@ def _mode(member: tarfile.TarInfo) -> int:
 
 
 def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, Any]:
-    """The index of the archive, every member of which was checked and, with ``target``, written below it."""
+    """The index of the archive, every member of which was checked and, with ``target``, written below it.
+
+    What an archive unpacks to is no more than its own size: it is not compressed, and no member has holes.
+    """
+    if digest is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
+        raise PlumbError(f"'{digest}' is no SHA-256", "--sha256", "give its 64 hexadecimal digits, or leave it out")
     try:
         whole = files.sha256(source)
     except OSError as error:
         what, cure = f"cannot read the archive: {error.strerror}", "plumb stack pack makes one"
         raise PlumbError(what, str(source), cure) from None
-    if digest and whole != digest.lower():
+    if digest is not None and whole != digest.lower():
         cure = "fetch it again; do not use this one"
         raise PlumbError(f"the archive's SHA-256 is {whole}, not {digest}", str(source), cure)
     found: dict[str, str] = {}
     texts: dict[str, str] = {}
     try:
-        with tarfile.open(source) as tar:
+        with tarfile.open(source, "r:") as tar:
             for member in tar:
                 found[member.name] = _member(tar, member, source, target)
                 if member.name in (SUMS, INDEX) and (content := tar.extractfile(member)):
-                    texts[member.name] = content.read().decode(errors="replace")
-    except (tarfile.TarError, EOFError) as error:
+                    texts[member.name] = content.read(MOST_TEXT).decode(errors="replace")
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise PlumbError(f"the archive is damaged: {error}", str(source), "copy it again") from None
     if SUMS not in texts:
         raise PlumbError(f"no {SUMS} in the archive", str(source), "plumb stack pack makes a complete one")
@@ -155,7 +175,7 @@ def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, An
 def _member(tar: tarfile.TarFile, member: tarfile.TarInfo, source: Path, target: Path | None) -> str:
     """SHA-256 of a regular file whose name stays inside the target folder; with ``target`` it is written there."""
     name = Path(member.name)
-    content = tar.extractfile(member) if member.isreg() else None
+    content = tar.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None or name.is_absolute() or ".." in name.parts:
         raise PlumbError(f"the archive was tampered with: member '{name}'", str(source), "do not use it")
     if target is None:
@@ -176,6 +196,10 @@ def _parse(text: str, source: Path) -> dict[str, Any]:
         raise PlumbError(f"no {INDEX} in the archive", str(source), "plumb stack pack makes a complete one") from None
     if found != SCHEMA:
         raise PlumbError(f"the archive has schema {found}, not {SCHEMA}", str(source), "pack it with this Plumbline")
+    wrong = next((key for key, types in KEYS.items() if not isinstance(document.get(key, ...), types)), None)
+    if wrong is not None:
+        what = f"{INDEX}: '{wrong}' is missing or of no use"
+        raise PlumbError(what, str(source), "plumb stack pack makes a complete one")
     return dict(document)
 
 

@@ -71,6 +71,8 @@ def _install(args: argparse.Namespace) -> int:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     for kind, _ in wanted:
         stacks.provider(kind)
+    if args.sha256 is not None and args.archive is None:
+        raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:
         take, done = (archive.check, "would be") if args.dry_run else (archive.unpack, "was")
         count = len(take(args.archive, args.sha256)["files"])
