@@ -12,6 +12,7 @@ from typing import Any
 
 from plumbline import paths, provenance
 from plumbline.nodes import compare, read
+from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.views.table import table
 
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.nodes is not None:
         return run_nodes(args.nodes)
-    findings = examine(provenance.collect())
+    findings = by_badness([*examine(provenance.collect()), *own_checkout()])
     print(report(findings))
     return 1 if any(finding.bad for finding in findings) else 0
 
@@ -61,7 +62,20 @@ def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.wh
     findings = _settings(host)
     findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
     findings += [_own(paths.binder()), _own(paths.witness_library())]
+    return by_badness(findings)
+
+
+def by_badness(findings: list[Finding]) -> list[Finding]:
+    """``findings``, worst first."""
     return sorted(findings, key=lambda finding: ORDER[finding.bad])
+
+
+def own_checkout() -> list[Finding]:
+    """Whether records can name the commit that made them; nothing outside of a git checkout."""
+    found = suite.describe()
+    if "unknown" in found:
+        return [Finding("commit", "unknown", True, "records do not name what made them", found["unknown"])]
+    return [Finding("commit", found["commit"][:12], False)] if found["commit"] else []
 
 
 def _settings(host: dict[str, Any]) -> list[Finding]:

@@ -65,6 +65,8 @@ def _run(
     for one in folders:
         files.refuse_foreign(one)
     store.write(file, records)
+    if unknown := records[0].suite.unknown:
+        say(f"the records do not name this checkout's commit: {unknown}")
     if removed := jobs[0].record.removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
     try:

@@ -228,12 +228,16 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True):
         )
 
 
-class Suite(Struct, frozen=True, gc=False, kw_only=True):
-    """Which state of the suite made a record; ``commit`` and ``dirty`` are None outside a git checkout."""
+class Suite(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """Which state of the suite made a record; ``commit`` and ``dirty`` are None outside a git checkout.
+
+    They are None too where git did not answer, and then ``unknown`` says why.
+    """
 
     version: str
     commit: str | None
     dirty: bool | None
+    unknown: str | None = None
 
 
 class Mpi(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -45,6 +45,7 @@ def _head(record: Record) -> str:
         ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, provider {stack.provider}"),
         ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
         ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
+        *([("", suite.unknown)] if suite.unknown else []),
         ("placement", summary.placement(record.placement)),
         ("seal", record.seal[:12] if record.seal else "none: written before records had one, a change would not show"),
     ]

@@ -1,0 +1,54 @@
+"""The state of the suite that a record names, and why it is not known."""
+
+import subprocess
+
+import pytest
+from samples import record
+
+from plumbline import doctor, paths
+from plumbline.records import suite
+from plumbline.records.model import convert
+from plumbline.views import show
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A repository with one commit in place of this checkout."""
+    monkeypatch.setattr(paths, "root", lambda: tmp_path)
+    (tmp_path / "file").write_text("1")
+    who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "file"], [*who, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    return tmp_path
+
+
+def test_the_commit_and_changes_are_named(checkout):
+    found = suite.describe()
+    assert (len(found["commit"]), found["dirty"], "unknown" in found) == (40, False, False)
+    (checkout / "file").write_text("2")
+    assert suite.describe()["dirty"] is True
+
+
+def test_a_checkout_of_another_owner_is_said_with_the_cure(checkout, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # what git's own tests use
+    found = suite.describe()
+    assert (found["commit"], found["dirty"]) == (None, None)
+    assert "dubious ownership" in found["unknown"]
+    cure = f"git config --global --add safe.directory {checkout}"
+    assert found["unknown"].endswith(cure)
+    assert cure in show.text(convert(record(suite=found)))
+    (finding,) = [item for item in doctor.own_checkout() if item.bad]
+    assert finding.cure.endswith(cure)
+
+
+def test_a_repository_around_the_checkout_is_not_taken_for_it(checkout, monkeypatch):
+    below = checkout / "plumbline"
+    below.mkdir()
+    monkeypatch.setattr(paths, "root", lambda: below)
+    assert suite.describe()["commit"] is None
+    assert "unknown" not in suite.describe()
+
+
+def test_a_host_without_git_is_said(checkout, monkeypatch):
+    monkeypatch.setenv("PATH", str(checkout))
+    assert "is git installed?" in suite.describe()["unknown"]
