@@ -12,6 +12,7 @@ from plumbline import files, jobs
 from plumbline.errors import PlumbError
 from plumbline.gate import decide, documents, from_csv, from_records, page
 from plumbline.gate.decide import Verdict
+from plumbline.gate.disturbed import OPTION
 from plumbline.gate.pairs import Pairs
 from plumbline.gate.rules import MARGINS
 from plumbline.pages.page import render
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
     parser.add_argument("--tolerance", type=float, help="slowdown that may pass (default 0.01: 1 %%)")
     parser.add_argument("--must-detect", type=float, help="slowdown that must not (default 0.05: 5 %%)")
+    parser.add_argument(
+        OPTION, action="store_true", help="the candidate's own threads disturb it: judge it whatever that does"
+    )
     parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
     parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
@@ -79,7 +83,10 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
     if args.pairs and args.baseline:
         raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
+    if args.pairs and args.disturbed_by_itself:
+        raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not tell what was disturbed")
     begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
+    begun += ["disturbed_by_itself"] if args.disturbed_by_itself else []
     if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
         cure = "leave out all but --minutes, --first-fail and files"
         raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
@@ -90,12 +97,16 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs = from_csv.read(args.pairs, args.better) if args.pairs else from_records.read(args.records, args.baseline)
+    pairs = from_csv.read(args.pairs, args.better) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     _write_all(args, pairs, verdicts, rule, [])
     print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
     print(documents.closing(verdicts), file=sys.stderr)
     return EXIT[worst(documents.states(verdicts))]
+
+
+def _recorded(args: argparse.Namespace) -> list[Pairs]:
+    return from_records.read(args.records, args.baseline, args.disturbed_by_itself)
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
@@ -119,6 +130,7 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
             args.seed,
             args.work,
             _repeat(args),
+            args.disturbed_by_itself,
         )
         folder = setup.prepare(request, say)
     if jobs.needed(setup.partition_of(session.peek(folder))):
@@ -146,7 +158,9 @@ def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
         value = getattr(args, name)
         if value is not None:
             found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-    flags = [f"--{name.replace('_', '-')}" for name in ("common", "first_fail") if getattr(args, name)]
+    flags = [
+        f"--{name.replace('_', '-')}" for name in ("common", "first_fail", "disturbed_by_itself") if getattr(args, name)
+    ]
     return (*found, *flags)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from plumbline.errors import PlumbError
 from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
-from plumbline.statistics import sequential
+from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, LOOKS, Rule
@@ -27,7 +27,7 @@ class Verdict:
 
     ``ratio`` is candidate / baseline as measured (above 1 is slower for times, faster for rates) with its ``interval``;
     ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used; ``rule`` is
-    the series' own, if it has one.
+    the series' own, if it has one; ``disturbed`` how many launches of baseline and candidate were, None if unknown.
     """
 
     series: str
@@ -38,6 +38,7 @@ class Verdict:
     detectable: float | None = None
     reason: str | None = None
     rule: Rule | None = None
+    disturbed: tuple[int, int] | None = None
 
     @property
     def ruled_out(self) -> str | None:
@@ -54,7 +55,10 @@ class Verdict:
             "interval": None if self.interval is None else [_six_digits(end) for end in self.interval],
             "detectable": _six_digits(self.detectable),
         }
-        return found | ({"reason": self.reason} if self.reason else {}) | (asdict(self.rule) if self.rule else {})
+        found |= {"reason": self.reason} if self.reason else {}
+        if self.disturbed and any(self.disturbed):
+            found["disturbed"] = dict(zip(("baseline", "candidate"), self.disturbed, strict=True))
+        return found | (asdict(self.rule) if self.rule else {})
 
 
 def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
@@ -88,22 +92,41 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
 def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
     """How ``series``, none of which has a fault but too few pairs, stand; each by its own rule if it has one."""
     rules = [item.judged_by(rule) for item in series]
-    counts = np.array([min(len(item.baseline), CAP) for item in series], dtype=np.int64)
-    logs = np.zeros((len(series), CAP), dtype=np.int64)
-    for row, item in enumerate(series):
-        baseline = np.asarray(item.baseline[:CAP], dtype=np.float64)
-        candidate = np.asarray(item.candidate[:CAP], dtype=np.float64)
-        logs[row, : counts[row]] = log_ratios(baseline, candidate, item.better)
+    logs = [_logs(item) for item in series]
+    pairs = np.array([item.size for item in logs], dtype=np.int64)
     hidden = np.array([blur(item) for item in series], dtype=np.int64)
-    state, pairs = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
+    state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
     p = np.ones(len(series))
-    for one in dict.fromkeys(rules):
-        rows = np.array([row for row, its in enumerate(rules) if its == one])
-        found = sequential.decisions(logs[rows], counts[rows], one, hidden[rows])
-        state[rows], pairs[rows] = found.state, found.pairs
-        failed = rows[found.state == sequential.FAIL]
-        p[failed] = sequential.evidence(logs[failed], counts[failed], one, hidden[failed])
-    return Standing(rules, logs, counts, hidden, state, pairs, p)
+    alike: dict[tuple[Rule, bool, int], list[int]] = {}
+    for row, item in enumerate(series):
+        alike.setdefault((rules[row], item.fixed, logs[row].size), []).append(row)
+    for (one, is_fixed, _), members in alike.items():
+        rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
+        if is_fixed:
+            state[rows] = fixed.states(part, one, extra)
+        else:
+            found = sequential.decisions(part, pairs[rows], one, extra)
+            state[rows], pairs[rows] = found.state, found.pairs
+        against[rows] = parts.contradicting(part, state[rows], one, extra)
+        failed = np.flatnonzero(state[rows] == sequential.FAIL)
+        evidence = fixed.evidence if is_fixed else sequential.evidence
+        p[rows[failed]] = evidence(part[failed], one, extra[failed])
+    doubts = [
+        (item.disturbed.doubt() if item.disturbed else None) or (_changed(logs[row], int(against[row])))
+        for row, item in enumerate(series)
+    ]
+    return Standing(rules, logs, hidden, state, pairs, p, doubts)
+
+
+def _logs(item: Pairs) -> Ints:
+    baseline = np.asarray(item.baseline[: item.counting], dtype=np.float64)
+    candidate = np.asarray(item.candidate[: item.counting], dtype=np.float64)
+    return log_ratios(baseline, candidate, item.better)
+
+
+def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
+    """What the look that decided ``item``, after ``pairs``, may err."""
+    return fixed.ERRORS if item.fixed else sequential.errors_at(pairs)
 
 
 def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
@@ -115,26 +138,29 @@ def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
 
 
 def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
-    rule, count, state, pairs = found.rules[row], int(found.counts[row]), int(found.state[row]), int(found.pairs[row])
-    hidden = int(found.blur[row])
-    used = found.logs[row : row + 1, :pairs]
-    estimates = sequential.estimate(used)
+    rule, state, pairs = found.rules[row], int(found.state[row]), int(found.pairs[row])
+    hidden, errors = int(found.blur[row]), errors_of(item, pairs)
+    used = found.logs[row][None, :pairs]
+    estimates = sequential.estimate(used, errors)
     centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
     slower = (
         f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); {percent(rule.tolerance)} is tolerated"
     )
     verdict: State = "INCONCLUSIVE"
-    if state == sequential.PASS:
+    if state != sequential.GO_ON and found.doubts[row]:
+        reason = found.doubts[row]
+    elif state == sequential.PASS:
         verdict, reason = "PASS", None
     elif state == sequential.FAIL and survives:
         verdict, reason = "FAIL", slower
     elif state == sequential.FAIL:
+        more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{slower}, but p = {found.p[row]:.1e} with {count} pairs is too much "
-            f"for a campaign of {len(found.rules)} series (Holm, 1 %): measure up to {CAP} pairs"
+            f"{slower}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
+            f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
         )
     else:
-        reason = _undecided(estimates, used, rule, count, hidden)
+        reason = _undecided(item, estimates, used, rule, hidden)
     bound = float(sequential.detectable(estimates, hidden)[0]) if verdict == "PASS" else high - centre + hidden
     ends = ratios(item, low, high)
     return Verdict(
@@ -146,24 +172,35 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         float(sequential.fraction(bound)),
         reason,
         item.rule,
+        item.disturbed.launches if item.disturbed else None,
     )
+
+
+def _changed(logs: Ints, place: int) -> str | None:
+    """What all of ``logs`` says, and what the part says that contradicts it (:func:`parts.contradicting`)."""
+    if not place:
+        return None
+    part = f"the first {place}" if place > 0 else f"the last {-place}"
+    inside = logs[:place] if place > 0 else logs[place:]
+    whole, its = (_percent(sequential.estimate(values[None], fixed.ERRORS).centre[0]) for values in (logs, inside))
+    return f"slower by {whole} over all {logs.size} pairs, but by {its} over {part}: something changed meanwhile"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One element (or row) per series: what sequential looks at and what it decided.
+    """One element per series: what was looked at and what was decided.
 
-    ``logs``: log ratios in 1e-9, filled up to ``counts``; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
-    ``p``: evidence of a FAIL, 1 for anything else.
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
+    ``p``: evidence of a FAIL, 1 for anything else; ``doubts``: why neither PASS nor FAIL may be said, or None.
     """
 
     rules: list[Rule]
-    logs: Ints
-    counts: Ints
+    logs: list[Ints]
     blur: Ints
     state: Ints
     pairs: Ints
     p: Floats
+    doubts: list[str | None]
 
 
 def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
@@ -175,16 +212,16 @@ def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
     return tuple(min(value, largest) for value in values)
 
 
-def _undecided(estimates: sequential.Estimates, used: Ints, rule: Rule, count: int, hidden: int) -> str:
+def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
     """Why the one series that ``estimates`` and the log ratios ``used`` are of is neither PASS nor FAIL."""
     if hidden:
         return f"the values hardly leave one step of their timer or printout, which is {_percent(hidden)} of them"
     seen = f"pair noise {_percent(sequential.noise(used)[0])}"
-    if count < CAP:
-        after = next(look for look in LOOKS if look > count)
-        return f"undecided after {count} pairs, {seen}: the next look is at {after}"
     pairs = used.shape[1]
-    visible = float(sequential.fraction(sequential.visible(estimates, rule, pairs, hidden)[0]))
+    if not item.fixed and pairs < CAP:
+        after = next(look for look in LOOKS if look > pairs)
+        return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
+    visible = float(sequential.fraction(sequential.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
     if visible > rule.must_detect:
         return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
     return (

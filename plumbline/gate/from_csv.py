@@ -71,9 +71,10 @@ def _series(
             what = f"'{texts[bad].strip()[:40]}', not a positive number" if texts[bad].strip() else "missing"
             faults.append(f"{file}:{lines[bad]}: the {side} is {what}")
     if faults:
-        return Pairs(name, [0.0] * len(baseline), [0.0] * len(candidate), better, faults=faults)
+        return Pairs(name, [0.0] * len(baseline), [0.0] * len(candidate), better, faults=faults, fixed=True)
     few = any(limiting_step(texts) for texts in (baseline, candidate))
-    return Pairs(name, numbers[0], numbers[1], better, step_of(baseline + candidate) if few else 0.0)
+    step = step_of(baseline + candidate) if few else 0.0
+    return Pairs(name, numbers[0], numbers[1], better, step, fixed=True)
 
 
 def _is_number(text: str) -> bool:

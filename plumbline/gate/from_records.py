@@ -12,7 +12,8 @@ import json
 from pathlib import Path
 
 from plumbline.errors import PlumbError
-from plumbline.gate import remeasure
+from plumbline.gate import disturbed, remeasure
+from plumbline.gate.disturbed import Disturbed
 from plumbline.gate.pairs import Pairs
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, WantedFigure
@@ -21,11 +22,11 @@ from plumbline.statistics.sequential import Rule
 from plumbline.units import Better
 
 
-def read(file: Path, baseline: str | None = None) -> list[Pairs]:
+def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:
     """The series of the records of ``file``: of each two, the first is the baseline.
 
-    If there are two only, ``baseline`` may say by the beginning of its id which one it is. Raises :class:`PlumbError`
-    for a damaged file and for records that do not come in twos.
+    If there are two only, ``baseline`` may say by the beginning of its id which one it is. ``by_itself`` claims that
+    the candidate disturbs itself. Raises :class:`PlumbError` for a damaged file and for records that come in no twos.
     """
     records: list[Record] = []
     for item in store.read(file):
@@ -44,7 +45,7 @@ def read(file: Path, baseline: str | None = None) -> list[Pairs]:
         if len(couples) > 1 and names[0] != names[1]:
             cure = "give a session of plumb gate, or one of two variants"
             raise PlumbError(f"'{names[0]}' and '{names[1]}' are no two sides of one variant", str(file), cure)
-    return [pairs for couple in couples for pairs in pairs_of(*couple)]
+    return [pairs for couple in couples for pairs in pairs_of(*couple, by_itself=by_itself)]
 
 
 def _named(baseline: str, records: list[Record], file: Path) -> int:
@@ -57,10 +58,11 @@ def _named(baseline: str, records: list[Record], file: Path) -> int:
     return chosen[0]
 
 
-def pairs_of(baseline: Record, candidate: Record, state: str = "complete") -> list[Pairs]:
+def pairs_of(baseline: Record, candidate: Record, state: str = "complete", by_itself: bool = False) -> list[Pairs]:
     """A series per figure that either variant names, optional ones apart; both records obey the schema ``record``.
 
-    ``state`` is what theirs has to be: the live gate judges records that are still ``running``.
+    ``state`` is what theirs has to be: the live gate judges records that are still ``running``. ``by_itself`` claims
+    that the candidate disturbs itself.
     """
     common = _faults(baseline, candidate, state)
     wanted = {
@@ -70,7 +72,8 @@ def pairs_of(baseline: Record, candidate: Record, state: str = "complete") -> li
         if not figure.optional
     }  # the baseline's own definition wins
     test = candidate.variant.name
-    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common) for name in wanted]
+    seen = None if common else disturbed.of(list(zip(baseline.launches, candidate.launches, strict=True)), by_itself)
+    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common, seen) for name in wanted]
 
 
 def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
@@ -109,7 +112,9 @@ def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
     return remeasure.faults(pairs)
 
 
-def _pairs(name: str, wanted: WantedFigure, baseline: Record, candidate: Record, common: list[str]) -> Pairs:
+def _pairs(
+    name: str, wanted: WantedFigure, baseline: Record, candidate: Record, common: list[str], seen: Disturbed | None
+) -> Pairs:
     faults = list(common)
     columns: list[list[tuple[float, bool]]] = [[], []]
     kinds: set[tuple[str, Better]] = set()
@@ -138,6 +143,8 @@ def _pairs(name: str, wanted: WantedFigure, baseline: Record, candidate: Record,
         step,
         faults[:3],
         _rule(wanted),
+        not (baseline.sequential or candidate.sequential),
+        seen,
         [] if faults else _superseded(columns),
     )
 

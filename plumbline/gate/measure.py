@@ -48,12 +48,13 @@ class FigureState:
 
 @dataclass
 class Contest:
-    """One variant on both sides."""
+    """One variant on both sides; ``by_itself`` claims that the candidate disturbs itself."""
 
     position: int
     records: list[Record]
     total: int
     rule: Rule
+    by_itself: bool = False
 
     @property
     def name(self) -> str:
@@ -80,7 +81,7 @@ class Contest:
         """How each of its figures stands among the ``total`` of the gate."""
         if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
             return [FigureState(item.name, 0, None, None, "open") for item in self.records[0].variant.figures]
-        every = from_records.pairs_of(self.records[0], self.records[1], "running")
+        every = from_records.pairs_of(self.records[0], self.records[1], "running", self.by_itself)
         return [_figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
 
     def open(self) -> bool:
@@ -95,12 +96,14 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
         return FigureState(name, kept, None, None, "INVALID")
     found = decide.standing([pairs], rule)
     used = int(found.pairs[0])
-    estimates = sequential.estimate(found.logs[:, :used])
+    estimates = sequential.estimate(found.logs[0][None, :used])
     ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
     low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
     state = int(found.state[0])
-    certain = state == sequential.FAIL and bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
     interval = (low, high) if used >= LOOKS[0] else None
+    if state != sequential.GO_ON and found.doubts[0]:
+        return FigureState(name, used, ratio, interval, "INCONCLUSIVE")
+    certain = state == sequential.FAIL and bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
     return FigureState(name, used, ratio, interval, _state(state, certain, kept), certain)
 
 

@@ -9,11 +9,13 @@ from typing import Any
 from plumbline.gate.decide import Verdict
 from plumbline.gate.documents import closing, margins, states
 from plumbline.gate.pairs import Pairs
-from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.statistics.sequential import LOOKS, Rule
 from plumbline.verdicts import EXIT, severity, worst
 
 #: series whose pairs are drawn, the worst first; the table has them all
 DRAWN = 200
+#: pairs of a series that are drawn, the first ones
+MOST_PAIRS = 1000
 #: ratios are drawn within this factor of 1
 FARTHEST = 1e100
 
@@ -55,7 +57,8 @@ def _series(pairs: Pairs, item: Verdict, rule: Rule, drawn: bool) -> dict[str, A
     }
     if not drawn:
         return made
-    kept = zip(pairs.baseline[:CAP], pairs.candidate[:CAP], strict=True)
+    count = min(pairs.counting, MOST_PAIRS)
+    kept = zip(pairs.baseline[:count], pairs.candidate[:count], strict=True)
     return made | {
         "margins": margins(rule),
         "tolerance": (1 + rule.tolerance) ** worse,

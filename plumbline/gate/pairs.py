@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plumbline.gate.disturbed import Disturbed
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
 from plumbline.units import Better
@@ -27,8 +28,10 @@ class Pairs:
 
     ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown. ``faults``
     are the reasons, known where the numbers came from, why they cannot be judged (with file and line). ``rule`` is the
-    figure's own, None for that of the call. ``superseded`` are the pairs that were measured again: after how many of
-    the pairs that count, and the values of both sides.
+    figure's own, None for that of the call. ``fixed``: how many pairs there are was fixed before measuring, and all
+    count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how much of them was, if
+    that is known. ``superseded`` are the pairs that were measured again: after how many of the pairs that count, and
+    the values of both sides.
     """
 
     name: str
@@ -38,7 +41,14 @@ class Pairs:
     step: float = 0.0
     faults: list[str] = field(default_factory=list)
     rule: Rule | None = None
+    fixed: bool = False
+    disturbed: Disturbed | None = None
     superseded: list[tuple[int, float, float]] = field(default_factory=list)
+
+    @property
+    def counting(self) -> int:
+        """How many pairs count, at most; a faulty series may have fewer."""
+        return len(self.baseline) if self.fixed else min(len(self.baseline), CAP)
 
     def judged_by(self, default: Rule) -> Rule:
         """Its own rule if it has one."""
@@ -67,7 +77,7 @@ def faults(pairs: Pairs) -> list[str]:
         if bad.size:
             found.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
     if not found and baseline.size < LOOKS[0]:
-        found.append(f"{baseline.size} pairs: the first look is at {LOOKS[0]}")
+        found.append(f"{baseline.size} pairs: {LOOKS[0]} are needed")
     if not found:
         found += _not_measured(baseline, candidate, pairs.better)
     return found
@@ -107,7 +117,8 @@ def blur(pairs: Pairs) -> int:
     Values that hardly leave one step of their timer cannot show a change below a step: half a step of each side
     is added. With a standard deviation of half a step or more the rounding averages out.
     """
-    baseline, candidate = np.asarray(pairs.baseline[:CAP]), np.asarray(pairs.candidate[:CAP])
+    count = pairs.counting
+    baseline, candidate = np.asarray(pairs.baseline[:count]), np.asarray(pairs.candidate[:count])
     if not pairs.step or min(baseline.std(), candidate.std()) >= pairs.step / 2:
         return 0
     hidden = pairs.step / 2 * (1 / np.median(baseline) + 1 / np.median(candidate))

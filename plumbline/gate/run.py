@@ -71,9 +71,10 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
     contests = []
     for position in range(len(begun.couples)):
         found = session.read_pairs(folder, position)
-        for record in found or []:
-            record.state = "running"
-        contests.append(measure.Contest(position, bench.records(position, found), total, begun.rule))
+        records = bench.records(position, found)
+        for record in records:
+            record.state, record.sequential = "running", True
+        contests.append(measure.Contest(position, records, total, begun.rule, begun.by_itself))
     file = store.session_file(begun.site, begun.name)
     session.refuse_loss(file, (record for contest in contests for record in contest.records))
     before = sum(len(contest.launches) for contest in contests)
@@ -108,7 +109,11 @@ def _driver_bench(begun: Session, folder: Path) -> Bench:
 
 
 def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Say) -> Outcome:
-    pairs = [item for contest in contests for item in from_records.pairs_of(contest.records[0], contest.records[1])]
+    pairs = [
+        item
+        for contest in contests
+        for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.by_itself)
+    ]
     found = decide.decide(pairs, begun.rule)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))

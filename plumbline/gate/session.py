@@ -30,7 +30,8 @@ class Session:
     """What does not change while a gate is measured.
 
     ``rule`` is that of every figure without margins of its own. ``couples``: of each variant the baseline's description
-    and the candidate's, with their margins; ``notes``: what is not compared, and why.
+    and the candidate's, with their margins; ``notes``: what is not compared, and why. ``by_itself`` claims that the
+    candidate disturbs itself.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Session:
     notes: list[str]
     command: list[str]
     circumstances: dict[str, Any]
+    by_itself: bool = False
 
 
 def circumstances(stacks: list[str]) -> dict[str, Any]:

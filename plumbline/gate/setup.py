@@ -23,7 +23,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; ``repeat`` is the command without seed and folder."""
+    """What was asked for; ``repeat`` is the command without seed and folder, ``by_itself`` a claim of the session."""
 
     baseline: str
     candidate: str
@@ -36,6 +36,7 @@ class Request:
     seed: int | None = None
     folder: Path | None = None
     repeat: tuple[str, ...] = ()
+    by_itself: bool = False
 
 
 def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Path:
@@ -92,6 +93,7 @@ def compose(
         notes=notes,
         command=list(request.repeat),
         circumstances=session.circumstances(sorted(set(measured))),
+        by_itself=request.by_itself,
     )
 
 

@@ -361,8 +361,9 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     ``environment`` has the variables that the launches were given, without those that every launch keeps;
     ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
-    ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing. ``seal`` is that of its
-    line (:mod:`plumbline.records.seal`), None in records of earlier versions.
+    ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
+    ``sequential``: a gate measured it until it was decided; of others the number of launches was fixed beforehand.
+    ``seal`` is that of its line (:mod:`plumbline.records.seal`), None in records of earlier versions.
     """
 
     schema: Literal[1]
@@ -375,6 +376,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     removed_variables: list[str] = []
     loaded: list[LoadedFile] = []
     hosts: list[dict[str, Any]] | None = None
+    sequential: bool = False
     seal: str | None = None
 
     def counting(self) -> list[Launch]:

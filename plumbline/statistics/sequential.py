@@ -20,7 +20,7 @@ import numpy as np
 
 from plumbline.errors import PlumbError
 from plumbline.statistics import scale, signed_rank
-from plumbline.statistics.arrays import Floats, Ints
+from plumbline.statistics.arrays import Flags, Floats, Ints
 
 #: numbers of pairs at which a series is looked at
 LOOKS = (13, 19, 27, 38, 50, 65, 90)
@@ -54,6 +54,19 @@ PASS_SPENDING = Spending(0.01, (18, 12, 24, 8, 4, 4, 30))
 SCALE = 1e9
 
 GO_ON, PASS, FAIL = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What one look may err: with FAIL at a slowdown equal to the tolerance, with PASS at one equal to must-detect."""
+
+    failing: float
+    passing: float
+
+
+def errors_at(n: int) -> Errors:
+    """Those of the look at ``n`` pairs."""
+    return Errors(FAIL_SPENDING.at(n), PASS_SPENDING.at(n))
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,8 @@ class Decisions:
 class Estimates:
     """Of one group of series with equally many pairs; log ratios in 1e-9, positive is slower.
 
-    ``low`` and ``high`` are each exceeded the wrong way with at most 1 %, whichever look ended the series.
+    ``low`` and ``high`` are each exceeded the wrong way with at most 1 %, whichever look ended the series, or with what
+    the one look at a fixed number may err.
     ``certain_low`` is the same with the 0.1 % of FAIL.
     """
 
@@ -105,9 +119,9 @@ class Estimates:
 
 
 @functools.cache
-def critical(n: int, spending: Spending) -> int:
-    """The largest rank sum that a look at ``n`` pairs rejects; -1 if there is none."""
-    return signed_rank.critical(n, spending.at(n))
+def critical(n: int, error: float) -> int:
+    """The largest rank sum of ``n`` pairs that is rejected with ``error``; -1 if there is none."""
+    return signed_rank.critical(n, error)
 
 
 def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> Decisions:
@@ -124,35 +138,51 @@ def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) ->
         rows = np.flatnonzero((state == GO_ON) & (counts >= n))
         if not rows.size:
             continue
-        part, extra = logs[rows, :n], blur[rows, None]
-        slower = signed_rank.rank_sum(rule.tolerated + extra - part) <= critical(n, FAIL_SPENDING)
-        fine = ~slower & (signed_rank.rank_sum(part + extra - rule.detected) <= critical(n, PASS_SPENDING))
-        chosen = np.flatnonzero(fine)
-        if chosen.size:  # a PASS states what it would have seen, and that is at most must-detect
-            fine[chosen] = detectable(estimate(part[chosen]), blur[rows[chosen]]) <= rule.detected
-        state[rows[slower]] = FAIL
-        state[rows[fine]] = PASS
-        pairs[rows[slower | fine]] = n
+        state[rows] = look(logs[rows, :n], rule, blur[rows], errors_at(n))
+        pairs[rows[state[rows] != GO_ON]] = n
     return Decisions(state, pairs)
 
 
-def evidence(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
-    """p of "slowdown <= tolerance" per row: the smallest p / share of all looks that the row has pairs for."""
+def look(logs: Ints, rule: Rule, blur: Ints, errors: Errors) -> Ints:
+    """FAIL, PASS or GO_ON of each row of ``logs``, all of them filled, in one look that may err by ``errors``."""
+    slower = certainly_above(logs, rule.tolerated + blur, errors.failing)
+    fine = ~slower & certainly_below(logs, rule.detected - blur, errors.passing)
+    chosen = np.flatnonzero(fine)
+    if chosen.size:  # a PASS states what it would have seen, and that is at most must-detect
+        fine[chosen] = detectable(estimate(logs[chosen], errors), blur[chosen]) <= rule.detected
+    return np.where(slower, FAIL, np.where(fine, PASS, GO_ON)).astype(np.int64)
+
+
+def certainly_above(logs: Ints, bounds: Ints, error: float) -> Flags:
+    """Whether each row of ``logs`` is slower than its bound (log ratio in 1e-9), wrong with at most ``error``."""
+    sums = signed_rank.rank_sum(bounds[:, None] - logs)
+    return np.asarray(sums <= critical(logs.shape[1], error), dtype=np.bool_)
+
+
+def certainly_below(logs: Ints, bounds: Ints, error: float) -> Flags:
+    """Whether each row of ``logs`` is less slow than its bound (log ratio in 1e-9), wrong with at most ``error``."""
+    return certainly_above(-logs, -bounds, error)
+
+
+def evidence(logs: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
+    """p of "slowdown <= tolerance" per row, all of them filled: the smallest p / share of the looks that it reaches."""
     blur = np.zeros(logs.shape[0], dtype=np.int64) if blur is None else blur
     p = np.ones(logs.shape[0])
-    for n in LOOKS:
-        rows = np.flatnonzero(counts >= n)
-        if rows.size:
-            sums = signed_rank.rank_sum(rule.tolerated + blur[rows, None] - logs[rows, :n])
-            p[rows] = np.minimum(p[rows], signed_rank.null_cumulative(n)[sums] / FAIL_SPENDING.share(n))
+    for n in (n for n in LOOKS if n <= logs.shape[1]):
+        sums = signed_rank.rank_sum(rule.tolerated + blur[:, None] - logs[:, :n])
+        p = np.minimum(p, signed_rank.cumulative(n, sums) / FAIL_SPENDING.share(n))
     return p
 
 
-def estimate(logs: Ints) -> Estimates:
-    """Hodges-Lehmann estimate and bounds of the rows of ``logs``, all of them filled (at least one column)."""
+def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:
+    """Hodges-Lehmann estimate and bounds of the rows of ``logs``, all of them filled (at least one column).
+
+    ``errors`` are those of the look, by default of the sequential one at so many pairs.
+    """
     n = logs.shape[1]
+    errors = errors or errors_at(n)
     last = n * (n + 1) // 2 - 1
-    outer, certain = max(critical(n, PASS_SPENDING), 0), max(critical(n, FAIL_SPENDING), 0)
+    outer, certain = max(critical(n, errors.passing), 0), max(critical(n, errors.failing), 0)
     places = (last // 2, (last + 1) // 2, outer, last - outer, certain)
     below, above, low, high, certain_low = signed_rank.walsh_averages(logs, places)
     return Estimates((below + above) / 2, low, high, certain_low)
@@ -167,14 +197,14 @@ def detectable(found: Estimates, blur: Ints | float = 0) -> Floats:
     return np.maximum(found.high, found.high - found.centre) + blur
 
 
-def visible(found: Estimates, rule: Rule, n: int, blur: Ints | float = 0) -> Floats:
-    """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number ``n``.
+def visible(found: Estimates, rule: Rule, errors: Errors, blur: Ints | float = 0) -> Floats:
+    """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number.
 
     Tolerance, plus the distance down to the bound that FAIL needs, plus 99 % of the estimate's own scatter (2.33
     standard errors; the distance up to the bound of PASS tells how large one is).
     """
     normal = NormalDist().inv_cdf
-    scatter = normal(0.99) / normal(1 - PASS_SPENDING.at(n)) * (found.high - found.centre)
+    scatter = normal(0.99) / normal(1 - errors.passing) * (found.high - found.centre)
     return rule.tolerated + (found.centre - found.certain_low) + scatter + blur
 
 

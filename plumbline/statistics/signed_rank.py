@@ -13,7 +13,9 @@ Nonparametric Statistical Methods, 3.1-3.3.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -21,6 +23,10 @@ from plumbline.statistics.arrays import Floats, Ints
 
 #: Walsh averages held at once
 _BLOCK = 4_000_000
+#: up to so many values the distribution is exact; the normal one beyond it is never on the side of rejection
+EXACT = 500
+#: beyond so many values each Walsh average is searched for instead of listing all
+_LISTED = 1000
 
 
 @functools.cache
@@ -35,9 +41,24 @@ def null_cumulative(n: int) -> Floats:
     return np.minimum(np.cumsum(mass), 1.0)
 
 
+def cumulative(n: int, sums: Ints) -> Floats:
+    """``P(W <= w)`` for each of ``sums``, by the normal distribution beyond :data:`EXACT` values."""
+    if n <= EXACT:
+        return np.asarray(null_cumulative(n)[sums])
+    null = _normal(n)
+    return np.array([null.cdf(float(w) + 0.5) for w in sums])
+
+
 def critical(n: int, error: float) -> int:
     """The largest w with ``P(W <= w) <= error`` for ``n`` values; -1 if there is none."""
+    if n > EXACT:
+        return math.floor(_normal(n).inv_cdf(error) - 0.5)
     return int(np.searchsorted(null_cumulative(n), error, side="right")) - 1
+
+
+def _normal(n: int) -> NormalDist:
+    """Mean and variance are those of W; the tails of W are lighter."""
+    return NormalDist(n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
 
 
 def rank_sum(values: Ints) -> Ints:
@@ -58,6 +79,9 @@ def walsh_averages(values: Ints, places: Sequence[int]) -> Floats:
     the row's centre exceeds with probability 1 - ``error``, the one as far from the other end the upper bound.
     """
     rows, n = values.shape
+    if n > _LISTED:
+        ordered = np.sort(values, axis=1)
+        return np.array([[_walsh_sum(row, place) / 2 for row in ordered] for place in places])
     first, second = np.triu_indices(n)
     wanted = sorted(set(places))
     found = np.empty((len(places), rows))
@@ -67,3 +91,14 @@ def walsh_averages(values: Ints, places: Sequence[int]) -> Floats:
         averages = np.partition(part[:, first] + part[:, second], wanted, axis=1) / 2
         found[:, start : start + block] = averages[:, list(places)].T
     return found
+
+
+def _walsh_sum(ordered: Ints, place: int) -> int:
+    """The sum of two of the ``ordered`` values (one may be taken twice) that has ``place`` smaller ones."""
+    low, high = 2 * int(ordered[0]), 2 * int(ordered[-1])
+    while low < high:
+        middle = (low + high) // 2
+        both_orders = int(np.searchsorted(ordered, middle - ordered, side="right").sum())
+        twice = int(np.searchsorted(ordered, middle // 2, side="right"))
+        low, high = (middle + 1, high) if (both_orders + twice) // 2 <= place else (low, middle)
+    return low

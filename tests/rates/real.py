@@ -109,7 +109,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
             series = Pairs("triad", columns[0], columns[1], "lower", step=1e-6)
             found = decide.decide([series], Rule())[0]
             if found.verdict != "INCONCLUSIVE" or len(columns[0]) == CAP:
-                logs = decide.standing([series], Rule()).logs[:, : len(columns[0])]
+                logs = decide.standing([series], Rule()).logs[0][None]
                 told = {"pair_noise": float(noise(logs)[0]) / 1e9, "again": aside, "disturbed": flagged}
                 return {"candidate": candidate, **found.to_dict(), **told}
         if time.monotonic() >= until:

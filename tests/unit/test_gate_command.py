@@ -52,9 +52,9 @@ def test_one_line_a_series_and_a_closing_line(gate):
 def test_exit_statuses(gate):
     assert gate(table(rows("a")))[0] == 0
     assert gate(table(rows("a", 1.05)))[0] == 1
-    assert gate(table(rows("a", 1.02, pairs=20, noise=0.05)))[0] == 2
+    assert gate(table(rows("a", 1.02, pairs=20, noise=0.2)))[0] == 2
     assert gate(table(rows("a", pairs=5)))[0] == 3
-    assert gate(table(rows("a", 1.05), rows("b", 1.02, pairs=20, seed=1, noise=0.05)))[0] == 1
+    assert gate(table(rows("a", 1.05), rows("b", 1.02, pairs=20, seed=1, noise=0.2)))[0] == 1
     assert gate(table(rows("a", 1.05), rows("b", pairs=5)))[0] == 3
 
 
@@ -122,7 +122,7 @@ def test_files(gate, tmp_path):
     names = ["--json", "--junit", "--markdown"]
     hostile = rows("a|b <c>\x01 &", 1.05)
     short = rows("short", pairs=5)
-    undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.03)
+    undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.2)
     options = [item for pair in zip(names, files, strict=True) for item in pair]
     _, lines, _ = gate(table(rows("fine", seed=2), hostile, short, undecided), *options)
     document = json.loads(files[0].read_text())

@@ -42,9 +42,11 @@ class Crash(Exception):
 class FakeBench:
     """Values depend on variant, side and index only, so an interrupted gate can be held against a whole one."""
 
-    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=lambda order: False, spoil=None, stop=None):
+    def __init__(self, begun, ratio=1.0, noise=0.01, disturbed=None, flag=None, spoil=None, stop=None):
         self.begun, self.ratio, self.noise = begun, ratio, noise
-        self.disturbed, self.spoil, self.stop = disturbed, spoil or {}, stop
+        self.disturbed = disturbed or (lambda order: False)
+        self.flag = flag or (lambda side, index: False)
+        self.spoil, self.stop = spoil or {}, stop
         self.started = []
         self.made = {}
 
@@ -74,7 +76,7 @@ class FakeBench:
         slower = self.ratio[position] if isinstance(self.ratio, list) else self.ratio
         value = 10000 / (slower if side else 1) * math.exp(draw.normal(0, self.noise))
         launch = samples.launch(order, value, index=index)
-        if self.disturbed(order):
+        if self.disturbed(order) or self.flag(side, index):
             launch["disturbed"] = True
             launch["disturbance"] = {"disturbed": True, "causes": ["steal"], "figures": {}}
         launch.update(self.spoil.get((position, side, index), {}))
@@ -96,7 +98,7 @@ def gate(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
 
-    def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, folder="work", **bench):
+    def call(variants=1, resume=False, seed=1, minutes=None, first_fail=False, by_itself=False, folder="work", **bench):
         made, lines = [], []
 
         def make(begun, _):
@@ -115,7 +117,7 @@ def gate(tmp_path, monkeypatch):
                 variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
                 variant = rules.settle(variant, [], "", Rule())
                 couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
-            wanted = setup.Request("old", "new", seed=seed, repeat=("plumb", "gate"))
+            wanted = setup.Request("old", "new", seed=seed, repeat=("plumb", "gate"), by_itself=by_itself)
             with signals.interruptible():
                 begun = setup.compose(f"20260101T000000Z-n-{folder}", both, couples, [], wanted)
                 outcome = run.begin(begun, where, stop, lines.append, make)
@@ -211,12 +213,25 @@ def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
     assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
 
 
-def test_a_host_that_is_always_disturbed_costs_half_as_much_again(gate):
+def test_a_host_that_is_always_disturbed_costs_half_as_much_again_and_gets_no_verdict(gate):
     outcome, bench, _ = gate(noise=0.002, disturbed=lambda order: True)
-    assert states(outcome) == ["PASS"]
+    assert states(outcome) == ["INCONCLUSIVE"]
+    assert "13 of the 13 pairs that count were disturbed" in outcome.verdicts[0].reason
     assert len(bench.started) == 2 * (LOOKS[0] + remeasure.AHEAD + (LOOKS[0] - 1) // 2)
     _, bench, _ = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
     assert len(bench.started) == 2 * (CAP + remeasure.MOST)
+
+
+def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
+    """Each candidate of the first seven pairs in a row would be chance, and of ten is not."""
+    outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1 and index < 10)
+    assert states(outcome) == ["INCONCLUSIVE"]
+    assert "10 of the candidate were disturbed, 0 of the baseline" in outcome.verdicts[0].reason
+    assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == outcome.verdicts
+    claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), Rule())
+    assert [item.verdict for item in claimed] == ["FAIL"]
+    outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1, by_itself=True, folder="claimed")
+    assert states(outcome) == ["FAIL"]
 
 
 def test_which_pairs_are_measured_again_does_not_depend_on_values(gate):

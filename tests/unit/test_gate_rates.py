@@ -48,6 +48,15 @@ def test_no_false_alarm_at_the_tolerance():
     assert rate.failed <= 8
 
 
+@pytest.mark.parametrize("count", simulate.FIXED)
+@pytest.mark.parametrize("model", simulate.MODELS)
+def test_a_fixed_number_of_pairs_errs_as_seldom(model, count):
+    rates = {slowdown: simulate.measure_fixed(model, slowdown, count, 4000, SEED) for slowdown in (0.0, 0.01, 0.05)}
+    assert rates[0.0].failed == 0
+    assert rates[0.01].failed <= 12  # 0.1 % is 4: 13 or more come up in one of 4000 runs
+    assert rates[0.05].at_most(rates[0.05].passed) <= 0.015
+
+
 def test_campaigns_without_a_false_alarm():
     assert simulate.campaigns(20, 100, SEED) == 0
 

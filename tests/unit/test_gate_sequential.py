@@ -38,15 +38,15 @@ def test_the_null_distribution_is_scipys(n):
 @pytest.mark.parametrize("spending", [sequential.FAIL_SPENDING, sequential.PASS_SPENDING])
 def test_the_looks_spend_no_more_than_the_error(spending):
     """Bonferroni: what the looks may err, as they really do with whole ranks, adds up to less than the error."""
-    spent = [signed_rank.null_cumulative(n)[sequential.critical(n, spending)] for n in LOOKS]
+    spent = [signed_rank.null_cumulative(n)[sequential.critical(n, spending.at(n))] for n in LOOKS]
     assert sum(spending.percents) == 100
-    assert all(sequential.critical(n, spending) >= 0 for n in LOOKS)
+    assert all(sequential.critical(n, spending.at(n)) >= 0 for n in LOOKS)
     assert sum(spent) <= spending.error
     assert spending.at(20) == spending.at(27)
 
 
 def test_thirteen_pairs_decide_only_when_all_but_the_smallest_agree():
-    assert sequential.critical(13, sequential.FAIL_SPENDING) == 1
+    assert sequential.critical(13, sequential.FAIL_SPENDING.at(13)) == 1
 
 
 @given(st.lists(st.integers(-6, 6), min_size=2, max_size=30))
@@ -64,7 +64,7 @@ def test_interval_and_test_agree(n):
     logs = np.rint(np.random.default_rng(n).normal(0, 0.02, (50, n)) * SCALE).astype(np.int64)
     high = sequential.estimate(logs).high
     for margin in (10_000_000, 20_000_000, 30_000_000):
-        rejected = signed_rank.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_SPENDING)
+        rejected = signed_rank.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_SPENDING.at(n))
         assert (rejected == (high < margin)).all()
 
 
@@ -94,7 +94,9 @@ def test_a_pass_is_withheld_while_the_noise_hides_more_than_must_detect():
     """Far faster, but so noisy that a slowdown of 5 % could not be told from none."""
     draw = np.random.default_rng(1)
     logs = np.rint(draw.normal(-0.5, 0.2, (1, CAP)) * SCALE).astype(np.int64)
-    assert signed_rank.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(13, sequential.PASS_SPENDING)
+    assert signed_rank.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(
+        13, sequential.PASS_SPENDING.at(13)
+    )
     assert sequential.decisions(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
 
 

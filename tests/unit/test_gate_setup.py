@@ -364,7 +364,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
     assert [item["again"] for item in shown["series"] if item["name"] == "fine"] == [2]
     assert "<script>alert('x')</script> & \"" in [item["name"] for item in shown["series"]]
     assert shown["facts"] == [["repeat", "plumb gate --tests 'a<b'"]]
-    assert "5 pairs: the first look is at 13" in [item["reason"] for item in shown["series"]]
+    assert "5 pairs: 13 are needed" in [item["reason"] for item in shown["series"]]
     assert {item["name"]: item["margins"] for item in drawn}["rates"] == "2.0 % tolerated, 10 % must be seen"
     assert [item["verdict"] for item in shown["series"]][:2] == ["INVALID", "FAIL"]
 

@@ -1,0 +1,73 @@
+"""Whether a variant was disturbed on one side, or in most pairs: then no verdict tells the sides from the disturbance.
+
+What is flagged is a sample of what disturbs: where one side is flagged more often than by chance, the pairs that are
+not flagged are in doubt too. Only causes and counts are looked at, never a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.records.model import Launch
+
+#: in so many variants, at most, that are disturbed equally often on both sides, the test says that they are not
+ERROR = 0.01
+#: what claims that the candidate's own threads disturb it
+OPTION = "--disturbed-by-itself"
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """How much of a variant was disturbed; two numbers are those of baseline and candidate.
+
+    ``launches`` and ``alone`` (pairs of which only this side was) are of all ``pairs``, those included that were
+    measured again; ``restless`` of the ``counting`` ones have a disturbed launch. With ``by_itself``, the claim that
+    the candidate disturbs itself, only a disturbed baseline makes a pair restless.
+    """
+
+    pairs: int
+    launches: tuple[int, int]
+    alone: tuple[int, int]
+    counting: int
+    restless: int
+    by_itself: bool = False
+
+    def doubt(self) -> str | None:
+        """Why neither PASS nor FAIL may be said; None if they may."""
+        which = int(self.alone[1] > self.alone[0])
+        p = two_sided(*self.alone)
+        if p <= ERROR and not (which and self.by_itself):
+            names = ("baseline", "candidate")
+            often, seldom = (f"{self.launches[side]} of the {names[side]}" for side in (which, 1 - which))
+            claim = f"; if its own threads did it, claim {OPTION}" if which else ""
+            return f"of {self.pairs} launches each {often} were disturbed, {seldom}: no chance (p = {p:.1g}){claim}"
+        if 2 * self.restless > self.counting:
+            return f"{self.restless} of the {self.counting} pairs that count were disturbed: measure on a quiet host"
+        return None
+
+
+def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
+    """What of ``pairs``, those included that were measured again, was disturbed."""
+    flags = [(baseline.disturbed, candidate.disturbed) for baseline, candidate in pairs]
+    counting = [flag for flag, (launch, _) in zip(flags, pairs, strict=True) if not launch.superseded]
+    return Disturbed(
+        len(flags),
+        (sum(one for one, _ in flags), sum(two for _, two in flags)),
+        (flags.count((True, False)), flags.count((False, True))),
+        len(counting),
+        sum(one or (two and not by_itself) for one, two in counting),
+        by_itself,
+    )
+
+
+def two_sided(first: int, second: int) -> float:
+    """p of so unequal counts where each of them is as likely (McNemar's test, exact).
+
+    >>> two_sided(0, 8)
+    0.0078125
+    """
+    both = first + second
+    tail = sum(math.comb(both, count) for count in range(max(first, second), both + 1))
+    return min(1.0, 2 * tail / 2**both)

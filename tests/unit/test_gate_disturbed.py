@@ -1,0 +1,95 @@
+"""What is disturbed on one side, or in most pairs, gets neither PASS nor FAIL."""
+
+import json
+
+import pytest
+import samples
+
+from plumbline import cli
+from plumbline.gate import disturbed, from_records
+from plumbline.gate.decide import decide
+from plumbline.records import model, store
+from plumbline.statistics.sequential import Rule
+
+
+def both(flags, ratio=1.0, noise=0.002):
+    """Two records with a pair for each of ``flags``: whether baseline and candidate were disturbed."""
+    found = []
+    for side in (0, 1):
+        launches = []
+        for index, flagged in enumerate(flags):
+            value = 1e4 * (1 + noise * (index * (7 + 4 * side) % 11 - 5) / 5) / (ratio if side else 1)
+            causes = ["other processes used 9.0 % of CPU 0"] if flagged[side] else []
+            launches.append(
+                samples.launch(
+                    2 * index + side,
+                    value,
+                    index=index,
+                    disturbed=flagged[side],
+                    disturbance={"disturbed": flagged[side], "causes": causes, "figures": {}},
+                )
+            )
+        found.append(samples.record(id=f"{side + 1}" * 12, launches=launches))
+    return found
+
+
+def verdict(flags, ratio=1.0, by_itself=False):
+    return decide(from_records.pairs_of(*map(model.convert, both(flags, ratio)), by_itself=by_itself), Rule())[0]
+
+
+QUIET, BASELINE, CANDIDATE, BOTH = (False, False), (True, False), (False, True), (True, True)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.3])
+@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
+def test_one_side_disturbed_is_neither_pass_nor_fail(ratio, side):
+    assert verdict([QUIET] * 30, ratio).verdict == ("FAIL" if ratio > 1 else "PASS")
+    found = verdict([QUIET] * 22 + [side] * 8, ratio)
+    assert found.verdict == "INCONCLUSIVE"
+    assert "no chance (p = 0.008)" in found.reason
+    assert (disturbed.OPTION in found.reason) == (side == CANDIDATE)
+    assert found.to_dict()["disturbed"] == {"baseline": 8 * side[0], "candidate": 8 * side[1]}
+
+
+@pytest.mark.parametrize("flags", [[BOTH] * 22, [BOTH] * 12 + [QUIET] * 11, [BASELINE, CANDIDATE] * 11])
+@pytest.mark.parametrize("ratio", [1.0, 1.64])
+def test_mostly_disturbed_is_neither_pass_nor_fail(flags, ratio):
+    found = verdict(flags, ratio)
+    assert found.verdict == "INCONCLUSIVE"
+    assert "measure on a quiet host" in found.reason
+
+
+@pytest.mark.parametrize("flags", [[QUIET] * 23 + [CANDIDATE] * 7, [QUIET] * 15 + [BASELINE, CANDIDATE, BOTH] * 5])
+def test_as_much_as_chance_gives_changes_nothing(flags):
+    assert verdict(flags).verdict == "PASS"
+    assert verdict(flags, 1.3).verdict == "FAIL"
+
+
+def test_a_candidate_that_disturbs_itself_is_judged_where_that_is_claimed():
+    assert verdict([CANDIDATE] * 30, 1.3).verdict == "INCONCLUSIVE"
+    assert verdict([CANDIDATE] * 30, 1.3, by_itself=True).verdict == "FAIL"
+    assert verdict([CANDIDATE] * 30, by_itself=True).verdict == "PASS"
+    assert verdict([BASELINE] * 30, 1.3, by_itself=True).verdict == "INCONCLUSIVE"
+    assert verdict([BOTH] * 30, 1.3, by_itself=True).verdict == "INCONCLUSIVE"
+
+
+def test_invalid_stays_invalid():
+    first, second = both([CANDIDATE] * 30)
+    second["verified"] = False
+    (found,) = decide(from_records.pairs_of(*map(model.convert, (first, second))), Rule())
+    assert found.verdict == "INVALID"
+
+
+def test_files_and_the_option(tmp_path, capsys):
+    session = tmp_path / "s.jsonl"
+    store.write(session, both([CANDIDATE] * 30, 1.3))
+    names = ("json", "junit", "markdown", "html")
+    options = [word for name in names for word in (f"--{name}", str(tmp_path / name))]
+    assert cli.main(["gate", str(session), *options]) == 2
+    for name in names:
+        assert "30 of the candidate were disturbed, 0 of the baseline" in (tmp_path / name).read_text()
+    assert json.loads(capsys.readouterr().out)["disturbed"] == {"baseline": 0, "candidate": 30}
+    assert cli.main(["gate", str(session), disturbed.OPTION]) == 1
+    capsys.readouterr()
+    assert cli.main(["gate", "--pairs", str(session), "--better", "lower", disturbed.OPTION]) == 3
+    assert capsys.readouterr().err.startswith(f"plumb: {disturbed.OPTION} goes with launches")
