@@ -100,6 +100,30 @@ def refuse_foreign(folder: Path) -> None:
         raise PlumbError("this name is needed, and what has it was not made by Plumbline", str(folder), cure)
 
 
+@contextlib.contextmanager
+def replaced(folder: Path, fresh: Path) -> Iterator[None]:
+    """Put the folder ``fresh`` in place of ``folder``, which is removed at the end of the block, if it was there.
+
+    Where the block raises, what was there before is there again.
+    """
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if not folder.exists():
+        fresh.rename(folder)
+        yield
+        return
+    folder.rename(old)
+    try:
+        fresh.rename(folder)
+        yield
+    except BaseException:
+        if folder.exists():
+            shutil.rmtree(folder)
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -87,12 +87,8 @@ def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
         shutil.rmtree(fresh, ignore_errors=True)
         try:
             document = _read(source, digest, fresh)
-            old = place().with_name(f".{OWNER}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            if place().exists():
-                place().rename(old)
-            fresh.rename(place())
-            shutil.rmtree(old, ignore_errors=True)
+            with files.replaced(place(), fresh):
+                pass
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
     return document

@@ -121,8 +121,8 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
     fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are complete
     shutil.rmtree(fresh, ignore_errors=True)
     fetch.call(["cmake", "--install", str(folder), "--prefix", str(fresh)], complaint, owner, environment)
-    shutil.rmtree(prefix, ignore_errors=True)
-    fresh.rename(prefix)
+    with files.replaced(prefix, fresh):
+        pass
     return sorted((prefix / "bin").iterdir())
 
 

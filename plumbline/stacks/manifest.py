@@ -33,7 +33,8 @@ def path(name: str) -> Path:
 
 def names() -> list[str]:
     """The stacks that have a manifest, sorted."""
-    return sorted(entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
+    found = (entry.parent.name for entry in paths.stacks().glob(f"*/{FILE}"))
+    return sorted(name for name in found if not name.startswith("."))  # a stack that is being made, or replaced
 
 
 def load(name: str) -> dict[str, Any]:
@@ -61,9 +62,9 @@ def load_all() -> list[dict[str, Any]]:
     return [load(name) for name in names()]
 
 
-def save(document: dict[str, Any]) -> Path:
-    """Write a manifest in one step; the stack counts as installed from then on."""
-    file = path(document["name"])
+def save(document: dict[str, Any], folder: Path | None = None) -> Path:
+    """Write a manifest in one step, to ``folder`` or where the stack is, which counts as installed from then on."""
+    file = folder / FILE if folder else path(document["name"])
     schemas.check("manifest", document, str(file))
     files.replace(file, json.dumps(document, indent=2) + "\n")
     return file

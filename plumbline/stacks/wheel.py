@@ -4,8 +4,9 @@ Each stack is one virtual environment, ``stacks/NAME``, with an MPI wheel and mp
 that ReFrame's archive carries, the OSU benchmarks are the ports in mpi4py's archive, IMB's programs come with the Intel
 MPI wheel and run on MPICH too (same ABI). Everything is pinned by version and SHA-256 in ``wheels/*.txt``.
 
-Virtual environments cannot be moved, so a stack is made in place; its manifest is written last and marks it as
-complete. What an interrupted installation left is removed and made again.
+A stack is made in ``stacks/.NAME.new`` and then takes the place of the one that is there, which stays whole until the
+new one and its kernels are. The manifest is written last and marks it as complete; what an interrupted installation
+left is removed and made again.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
             reason = stale(name) if waited else reason
             if reason is not None:
                 print(f"{name}: installing ({reason})", flush=True)
-                installation(name).run()
-            if not kernels.refresh(name) and reason is None:
+                with installation(name).run():
+                    kernels.refresh(name)
+            elif not kernels.refresh(name):
                 print(f"{name}: up to date", flush=True)  # by the process that was waited for
 
 

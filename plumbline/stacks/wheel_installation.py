@@ -1,4 +1,7 @@
-"""How one stack of the ``wheel`` provider is made: the steps of an installation, from pip to the manifest."""
+"""How one stack of the ``wheel`` provider is made: the steps of an installation, from pip to the manifest.
+
+It is made beside the one that is there, which stays in use until the new one is complete and was tried.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import shutil
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,17 +68,27 @@ class Installation:
         self.recipe = recipe
         self.imb = imb
         self.mark = mark
-        self.prefix = paths.stacks() / name
-        self.python = self.prefix / "bin" / "python"
-        self.library = self.prefix / "lib" / self.recipe.family.library
+        self.place = paths.stacks() / name
+        self.prefix = self.place.with_name(f".{name}.new")
         self.benchmarks: dict[str, Any] = {}
         self.sources: list[dict[str, str]] = []
         self.done = 0
         self.steps = 7 if self.imb else 6
         self.started = time.monotonic()
 
-    def run(self) -> None:
-        """Do all steps."""
+    @property
+    def python(self) -> Path:
+        """The interpreter of the virtual environment."""
+        return self.prefix / "bin" / "python"
+
+    @property
+    def library(self) -> Path:
+        """The MPI library."""
+        return self.prefix / "lib" / self.recipe.family.library
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Do all steps, then put the stack in its place; if the block raises, the one from before is there again."""
         compiler = stream.Compiler.find()
         with tempfile.TemporaryDirectory(prefix=f"plumb-{self.name}-") as folder:
             scratch = Path(folder)
@@ -92,6 +107,10 @@ class Installation:
             self.add_stream(archives["reframe-hpc"], scratch, compiler)
             self.step("check")
             self.finish(compiler)
+        with files.replaced(self.place, self.prefix):
+            self.prefix = self.place
+            self.try_again()
+            yield
 
     def step(self, what: str) -> None:
         """Say what is being done."""
@@ -101,9 +120,10 @@ class Installation:
     def make_prefix(self) -> None:
         """An empty virtual environment, without what an earlier attempt left."""
         if self.prefix.exists():
-            manifest.path(self.name).unlink(missing_ok=True)
             shutil.rmtree(self.prefix)
         fetch.venv(self.prefix, self.name)
+        for file in self.prefix.glob("bin/[aA]ctivate*"):
+            file.unlink()  # they name the folder that it is made in, and nobody activates a stack
 
     def install_wheels(self, scratch: Path) -> None:
         """The MPI library and mpi4py."""
@@ -218,8 +238,26 @@ class Installation:
         document["loads"] = libraries.loads(document, self.library, extensions)
         files.replace(self.prefix / "lock", self.mark + "\n")
         manifest.check(document)
-        manifest.save(document)
+        manifest.save(self.moved(document), self.prefix)
         print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
+
+    def moved(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The manifest as it is once the stack stands in its place."""
+        text = json.dumps(document)
+        for prefix in (self.prefix.resolve(), self.prefix):
+            place = prefix.with_name(self.place.name)
+            text = text.replace(json.dumps(str(prefix))[1:-1], json.dumps(str(place))[1:-1])
+        return dict(json.loads(text))
+
+    def try_again(self) -> None:
+        """Raise :class:`PlumbError`, and have no manifest, unless the stack in its place is what was made."""
+        document = manifest.load(self.name)
+        try:
+            manifest.check(document)
+            self.probe({**os.environ, **manifest.environment(document, os.environ)})
+        except BaseException:
+            manifest.path(self.name).unlink()
+            raise
 
     def probe(self, environment: dict[str, str]) -> str:
         """Version line of the MPI library that mpi4py loads; it must be this stack's and no other."""

