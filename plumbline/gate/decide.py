@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.errors import PlumbError
+from plumbline.gate import disturbed
 from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
@@ -111,8 +112,9 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
         failed = np.flatnonzero(state[rows] == sequential.FAIL)
         evidence = fixed.evidence if is_fixed else sequential.evidence
         p[rows[failed]] = evidence(part[failed], one, extra[failed])
+    together = disturbed.together(item.disturbed for item in series)
     doubts = [
-        (item.disturbed.doubt() if item.disturbed else None) or (_changed(logs[row], int(against[row])))
+        (item.disturbed.doubt(together) if item.disturbed else None) or _changed(logs[row], int(against[row]))
         for row, item in enumerate(series)
     ]
     return Standing(rules, logs, hidden, state, pairs, p, doubts)

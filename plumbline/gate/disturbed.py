@@ -7,7 +7,7 @@ not flagged are in doubt too. Only causes and counts are looked at, never a valu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbline.records.model import Launch
@@ -34,18 +34,23 @@ class Disturbed:
     restless: int
     by_itself: bool = False
 
-    def doubt(self) -> str | None:
-        """Why neither PASS nor FAIL may be said; None if they may."""
-        which = int(self.alone[1] > self.alone[0])
-        p = two_sided(*self.alone)
-        if p <= ERROR and not (which and self.by_itself):
-            names = ("baseline", "candidate")
-            often, seldom = (f"{self.launches[side]} of the {names[side]}" for side in (which, 1 - which))
-            claim = f"; if its own threads did it, claim {OPTION}" if which else ""
-            return f"of {self.pairs} launches each {often} were disturbed, {seldom}: no chance (p = {p:.1g}){claim}"
-        if 2 * self.restless > self.counting:
+    def doubt(self, together: tuple[int, int] = (0, 0)) -> str | None:
+        """Why neither PASS nor FAIL may be said; None if they may. ``together`` is that of all variants of the gate."""
+        found = self._one_sided(self.alone, f"of {self.pairs} launches each")
+        if not found and 2 * self.restless > self.counting:
             return f"{self.restless} of the {self.counting} pairs that count were disturbed: measure on a quiet host"
-        return None
+        if not found and (together[0] - together[1]) * (self.alone[0] - self.alone[1]) > 0:
+            return self._one_sided(together, "of the launches of all variants")
+        return found
+
+    def _one_sided(self, alone: tuple[int, int], what: str) -> str | None:
+        which, p = int(alone[1] > alone[0]), two_sided(*alone)
+        if p > ERROR or (which and self.by_itself):
+            return None
+        names = ("baseline", "candidate")
+        claim = f"; if its own threads did it, claim {OPTION}" if which else ""
+        often, seldom = f"{alone[which]} times the {names[which]}", f"{alone[1 - which]} times the {names[1 - which]}"
+        return f"{what} {often} alone was disturbed, {seldom}: no chance (p = {p:.1g}){claim}"
 
 
 def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
@@ -60,6 +65,12 @@ def of(pairs: Sequence[tuple[Launch, Launch]], by_itself: bool) -> Disturbed:
         sum(one or (two and not by_itself) for one, two in counting),
         by_itself,
     )
+
+
+def together(every: Iterable[Disturbed | None]) -> tuple[int, int]:
+    """``alone`` of all variants that are not in doubt themselves, summed; figures of one variant share one object."""
+    variants = {id(item): item.alone for item in every if item and not item.doubt()}.values()
+    return sum(one for one, _ in variants), sum(two for _, two in variants)
 
 
 def two_sided(first: int, second: int) -> float:

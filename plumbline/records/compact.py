@@ -73,20 +73,24 @@ def _by_month(folder: Path, before: str | None, outcome: Outcome) -> dict[str, l
     """The session files to compact, by the month of their oldest record."""
     months: dict[str, list[Path]] = {}
     for file in sorted(folder.rglob("*.jsonl")):
-        items = list(store.read(file))
-        damages = [item for item in items if isinstance(item, Damage)]
-        records = [item for item in items if not isinstance(item, Damage)]
+        damages, running, times = list[Damage](), False, list[str]()
+        for item in store.read(file):  # one record at a time: a long gate's are large
+            if isinstance(item, Damage):
+                damages.append(item)
+            else:
+                running = running or item.state == "running"
+                times.append(item.time)
         if damages:
             outcome.damages += damages
             outcome.leave("damaged")
-        elif not records:
+        elif not times:
             outcome.leave("empty")
-        elif any(record.state == "running" for record in records):
+        elif running:
             outcome.leave("running")
-        elif before is not None and any(record.time >= before for record in records):
+        elif before is not None and max(times) >= before:
             outcome.leave(f"not before {before}")
         else:
-            months.setdefault(min(record.time for record in records)[:7], []).append(file)
+            months.setdefault(min(times)[:7], []).append(file)
     return months
 
 

@@ -37,6 +37,7 @@ def verdict(flags, ratio=1.0, by_itself=False):
     return decide(from_records.pairs_of(*map(model.convert, both(flags, ratio)), by_itself=by_itself), Rule())[0]
 
 
+FIGURES = [{"name": name, "metric": "triad", "where": {}} for name in ("one", "two")]
 QUIET, BASELINE, CANDIDATE, BOTH = (False, False), (True, False), (False, True), (True, True)
 
 
@@ -73,6 +74,30 @@ def test_a_candidate_that_disturbs_itself_is_judged_where_that_is_claimed():
     assert verdict([BOTH] * 30, 1.3, by_itself=True).verdict == "INCONCLUSIVE"
 
 
+def series_of(*variants):
+    """Two figures of each variant, one after the other, as the gate judges them together."""
+    found = []
+    for number, flags in enumerate(variants):
+        records = both(flags)
+        for record in records:
+            record["variant"] = samples.variant(name=f"v{number}", figures=FIGURES)
+        found += from_records.pairs_of(*map(model.convert, records))
+    return [(item.verdict, item.reason) for item in decide(found, Rule())]
+
+
+def test_what_is_too_few_in_each_variant_counts_over_the_whole_gate():
+    few = [QUIET] * 27 + [CANDIDATE] * 3
+    assert {state for state, _ in series_of(few, few)} == {"PASS"}  # 6 against 0, whatever the number of figures
+    *three, (state, _) = series_of(few, few, few, [QUIET] * 30)[:-1]
+    assert {state for state, _ in three} == {"INCONCLUSIVE"}
+    assert "of the launches of all variants 9 times the candidate alone was disturbed" in three[0][1]
+    assert state == "PASS"  # nothing of it was disturbed
+
+
+def test_one_variant_in_doubt_does_not_make_the_others_so():
+    assert [state for state, _ in series_of([CANDIDATE] * 30, [QUIET] * 29 + [CANDIDATE])][2:] == ["PASS", "PASS"]
+
+
 def test_invalid_stays_invalid():
     first, second = both([CANDIDATE] * 30)
     second["verified"] = False
@@ -87,7 +112,7 @@ def test_files_and_the_option(tmp_path, capsys):
     options = [word for name in names for word in (f"--{name}", str(tmp_path / name))]
     assert cli.main(["gate", str(session), *options]) == 2
     for name in names:
-        assert "30 of the candidate were disturbed, 0 of the baseline" in (tmp_path / name).read_text()
+        assert "30 times the candidate alone was disturbed, 0 times the baseline" in (tmp_path / name).read_text()
     assert json.loads(capsys.readouterr().out)["disturbed"] == {"baseline": 0, "candidate": 30}
     assert cli.main(["gate", str(session), disturbed.OPTION]) == 1
     capsys.readouterr()

@@ -226,7 +226,7 @@ def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
     """Each candidate of the first seven pairs in a row would be chance, and of ten is not."""
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1 and index < 10)
     assert states(outcome) == ["INCONCLUSIVE"]
-    assert "10 of the candidate were disturbed, 0 of the baseline" in outcome.verdicts[0].reason
+    assert "10 times the candidate alone was disturbed, 0 times the baseline" in outcome.verdicts[0].reason
     assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == outcome.verdicts
     claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), Rule())
     assert [item.verdict for item in claimed] == ["FAIL"]
