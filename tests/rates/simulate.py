@@ -11,12 +11,15 @@ tail of Exp(15 %). And independent launches of 1, 2, 3, 4 and 6 % with the tail 
 from __future__ import annotations
 
 import argparse
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
+from plumbline.gate import remeasure
 from plumbline.gate.decide import CAMPAIGN_ERROR
+from plumbline.gate.disturbed import Disturbed
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL, PASS, SCALE, Rule
@@ -26,6 +29,8 @@ PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
 SLOWDOWNS = (0.0, 0.02, 0.05)
 #: numbers of pairs that are given
 FIXED = (13, 30, 90)
+#: of launches that are flagged
+SHARES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.6)
 CHUNK = 2000
 
 
@@ -128,6 +133,26 @@ def steady(logs: np.ndarray, state: np.ndarray, rule: Rule) -> np.ndarray:
     return np.where(against != 0, sequential.GO_ON, state)
 
 
+def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
+    """Of ``gates`` with ``kept`` pairs that count, each launch flagged with probability ``share``: how many in doubt.
+
+    Both sides alike, so every doubt is by chance. Pairs are measured again by the gate's rule.
+    """
+    draw = np.random.default_rng([seed, kept, round(1e4 * share)])
+    found = 0
+    for _ in range(gates):
+        counting: list[tuple[bool, bool]] = []
+        again: list[tuple[bool, bool]] = []
+        while len(counting) < kept:
+            pair = (bool(draw.random() < share), bool(draw.random() < share))
+            (again if remeasure.is_due(True, any(pair), len(counting), len(again)) else counting).append(pair)
+        every = counting + again
+        alone = every.count((True, False)), every.count((False, True))
+        sums = sum(one for one, _ in every), sum(two for _, two in every)
+        found += Disturbed(len(every), sums, alone, kept, sum(map(any, counting))).doubt() is not None
+    return found
+
+
 def campaigns(count: int, metrics: int, seed: int) -> int:
     """Of ``count`` A/A campaigns of ``metrics`` series (the four models in turn): how many have a FAIL after Holm."""
     draw = np.random.default_rng(seed)
@@ -165,6 +190,10 @@ def main() -> None:
     print(table([measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]))
     print("\nAll pairs given, their number fixed beforehand:\n")
     print(table([measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]))
+    print("\nOf gates whose launches are disturbed alike on both sides, INCONCLUSIVE for that:\n")
+    print("| launches disturbed | pairs that count | gates | INCONCLUSIVE % |\n|--:|--:|--:|--:|")
+    for share, kept in itertools.product(SHARES, (13, 90)):
+        print(f"| {share:.0%} | {kept} | {series} | {100 * in_doubt(share, kept, series, args.seed) / series:.2f} |")
     print(f"\nA/A campaigns of 100 series with a FAIL: {campaigns(count, 100, args.seed)} of {count}")
 
 

@@ -57,6 +57,11 @@ def test_a_fixed_number_of_pairs_errs_as_seldom(model, count):
     assert rates[0.05].at_most(rates[0.05].passed) <= 0.015
 
 
+@pytest.mark.parametrize(("share", "most"), [(0.02, 0), (0.2, 20)])
+def test_launches_disturbed_alike_are_seldom_in_doubt(share, most):
+    assert simulate.in_doubt(share, 27, 1000, SEED) <= most
+
+
 def test_campaigns_without_a_false_alarm():
     assert simulate.campaigns(20, 100, SEED) == 0
 
