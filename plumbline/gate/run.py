@@ -117,7 +117,8 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     found = decide.decide(pairs, begun.rule)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
-    for note in begun.notes:
+    notes = [*begun.notes, *_started_again(contests)]
+    for note in notes:
         say(note)
     say(f"records: {file}\nrepeat:  {repeat}")
     facts = [
@@ -127,6 +128,13 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
         ("seed", str(begun.seed)),
         ("records", str(file)),
         ("repeat", repeat),
-        *(("note", note) for note in begun.notes),
+        *(("note", note) for note in notes),
     ]
     return Outcome(begun.rule, pairs, found, facts)
+
+
+def _started_again(contests: list[measure.Contest]) -> list[str]:
+    """How many launches needed a second start, and the first reason."""
+    launches = [launch for contest in contests for record in contest.records for launch in record.launches]
+    errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
+    return [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []

@@ -114,6 +114,7 @@ def _close(file: Path, records: list[Record], state: State) -> None:
 
 def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:
     state = "verified" if launch.verified else f"NOT VERIFIED: {launch.reasons[0]}"
+    state += "".join(f" (started again: {error})" for error in launch.start_errors)
     if launch.disturbed:
         state += f" (disturbed: {'; '.join(launch.disturbance.causes)})"
     return f"launch {done}/{total}  {record.variant.name} on {record.variant.stack}  {took:.1f} s  {state}"

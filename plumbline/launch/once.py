@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 
 from plumbline import files, mpi, parsers, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import environment, figures, hosts, loaded, process, work
+from plumbline.launch import cause, environment, figures, hosts, loaded, process, work
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
@@ -19,14 +20,30 @@ from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
 TAIL = 2000
+#: how often a launch is started whose launcher fails before it starts a rank, and the seconds between
+STARTS = 2
+PAUSE_S = 1.0
+#: how the binder begins its errors
+BINDER = "plumb-bind: "
 
 
 def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     """Start ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
 
     The nodes of its record become those that it ran on. Raises :class:`Interrupted`, and OSError when it cannot
-    be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`.
+    be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`. A launch that measured nothing
+    because its launcher failed at once is started again; its ``start_errors`` say so.
     """
+    errors: list[str] = []
+    found = _launch(job, index, position, folder, errors)
+    while found is None:
+        time.sleep(PAUSE_S)
+        found = _launch(job, index, position, folder, errors)
+    return found
+
+
+def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list[str]) -> Launch | None:
+    """None, with the reason added to ``errors``, for one that is to be started again."""
     files.make_anew(folder)
     for name in ("witness", "output"):
         (folder / name).mkdir()
@@ -40,6 +57,9 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
+    if len(errors) + 1 < STARTS and cause.never_began(ended, folder) and not _line(folder, BINDER):
+        errors += _ending(job, ended, folder)
+        return None
     seen, reasons = witness.read(folder / "witness")
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)
     changed = changed or job.files.changes()
@@ -67,6 +87,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,
         waiting=ended.waiting or None,
+        start_errors=errors,
     )
     if found.verified and found.status == "ok":
         shutil.rmtree(folder)
@@ -84,18 +105,19 @@ def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:
         waiting = f"; waiting: {'; '.join(ended.waiting[:8])}" if ended.waiting else ""
         return [f"ended by its time limit of {job.variant.time_limit_s:g} s{waiting}"]
     if ended.status == "failed":
-        code = ended.exit_code or 0
-        refused = _refusal(folder, job.variant.context.get("kernel", "plumb-bind"))
-        if refused:
-            return [refused]
-        return [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
+        return [_refused(job, folder) or cause.of(ended, _texts(folder))]
     return []
 
 
-def _refusal(folder: Path, program: str) -> str | None:
+def _refused(job: Prepared, folder: Path) -> str | None:
     """What plumb-bind said when it did not start a rank (too few CPUs, say), our kernel, or a scheduler's launcher."""
+    kernel = job.variant.context.get("kernel")
+    return _line(folder, BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS)
+
+
+def _line(folder: Path, *names: str) -> str | None:
+    """The line of the launcher's errors that holds the first of ``names`` that any holds, from there on."""
     lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
-    names = ("plumb-bind: ", f"{program}: ", *mpi.ERRORS)
     return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
@@ -127,6 +149,10 @@ def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
 
 
 def _tail(folder: Path) -> str:
+    return "\n".join(text for text in _texts(folder) if text)[-TAIL:]
+
+
+def _texts(folder: Path) -> list[str]:
+    """What the ranks printed, and then the launcher."""
     outputs = [*sorted((folder / "output").iterdir()), folder / "stdout", folder / "stderr"]
-    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in outputs if file.stat().st_size)
-    return text[-TAIL:]
+    return [file.read_text(encoding="utf-8", errors="replace") for file in outputs]

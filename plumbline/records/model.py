@@ -129,7 +129,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     """One start of the benchmark.
 
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
-    that is ``superseded`` was measured again together with its pair, and counts in no figure.
+    that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
+    had to be started again, when nothing had been measured yet.
     """
 
     index: Position
@@ -147,6 +148,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ranks: list[RankSeen]
     output_tail: str | None = None
     waiting: list[str] | None = None
+    start_errors: list[str] = []
 
     def find(self, wanted: WantedFigure) -> Measurement | None:
         """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""

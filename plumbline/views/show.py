@@ -74,6 +74,7 @@ def _launches(record: Record) -> str:
     for launch in record.launches:
         causes = launch.disturbance.causes
         marks = ["superseded: measured again"] if launch.superseded else []
+        marks += [f"started again: {error}" for error in launch.start_errors]
         marks += ["disturbed: " + "; ".join(causes)] if causes else []
         note = "; ".join([*launch.reasons, *marks])
         rows.append(

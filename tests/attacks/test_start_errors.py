@@ -1,0 +1,126 @@
+"""Launches that fail: the reason names the cause; one that did not begin is started again once, which is recorded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import samples
+
+from plumbline.launch import cause, once
+from plumbline.launch.process import Ended
+from plumbline.mpi import Layout
+from plumbline.records import model
+from plumbline.records.model import Launch
+from plumbline.views import show
+
+
+class NoChanges:
+    def changes(self) -> list[str]:
+        return []
+
+
+def job(script: str, folder: Path) -> Any:
+    """A job of one rank whose launcher is a shell script; ``$COUNT`` is a file that it may count in."""
+    record = model.convert(samples.record(launches=[], state="running"))
+    return SimpleNamespace(
+        record=record,
+        variant=record.variant,
+        plan=record.plan,
+        host=SimpleNamespace(last_level_cache_bytes=1),
+        layout=Layout(1, 1),
+        command=["sh", "-c", script],
+        environment={"PATH": os.environ["PATH"], "COUNT": str(folder / "count")},
+        files=NoChanges(),
+    )
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a script as a launch; ``starts`` says how often it was started."""
+    monkeypatch.setattr(once, "PAUSE_S", 0.0)
+
+    def run(script: str) -> tuple[Launch, int]:
+        found = once.launch(job('echo x >>"$COUNT"; ' + script, tmp_path), 0, 0, tmp_path / "launch-0")
+        return found, (tmp_path / "count").read_text().count("x")
+
+    return run
+
+
+def test_a_launcher_that_fails_at_once_is_started_again_and_the_record_says_so(launch: Any) -> None:
+    once_only = 'test "$(wc -l <"$COUNT")" -gt 1 || { echo "bind: Address already in use" >&2; exit 7; }'
+    found, starts = launch(once_only)
+    assert (starts, found.status) == (2, "ok")
+    assert found.start_errors == ["the launcher ended with exit status 7: bind: Address already in use"]
+    record = model.convert(samples.record())
+    record.launches = [found]
+    assert "started again: the launcher ended with exit status 7" in show.text(record)
+    assert model.decode(model.encode([record]).encode()).launches[0].start_errors == found.start_errors
+
+
+def test_a_launcher_that_fails_twice_is_an_invalid_launch(launch: Any) -> None:
+    found, starts = launch("echo 'no route' >&2; exit 3")
+    assert (starts, found.status, found.verified) == (2, "failed", False)
+    assert found.reasons[0] == "the launcher ended with exit status 3: no route"
+    assert len(found.start_errors) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "touch output/0; exit 1",
+        "echo 5.0 >output/0; kill -SEGV $$",
+        "touch witness/h.1.json; exit 1",
+        "echo 'plumb-bind: 3 ranks asked, there is room for 2' >&2; exit 2",
+        "exit 0",
+    ],
+)
+def test_a_launch_that_began_or_was_refused_is_not_repeated(launch: Any, script: str) -> None:
+    found, starts = launch(script)
+    assert starts == 1
+    assert found.start_errors == []
+
+
+CAUSES = [
+    (
+        ["starting", "shm_open: No space left on device", "BAD TERMINATION", "EXIT CODE: 7"],
+        "shm_open: No space left on device",
+    ),
+    (
+        ["It appears as if there is not enough space for /dev/shm/x", "exit"],
+        "It appears as if there is not enough space for",
+    ),
+    (["x", "./p: error while loading shared libraries: libmpi.so: cannot open shared object file"], "./p: error while"),
+    (["ssh: connect to host n2 port 22: Connection refused", "error: lost n2"], "ssh: connect to host n2"),
+    (["error: first", "error: the summary", "----"], "error: the summary"),
+    (["======", "=   BAD TERMINATION OF ONE", "=   EXIT CODE: 9", "====="], "EXIT CODE: 9"),
+    (["hello", "", "   "], "hello"),
+    (
+        ["slurmstepd: error: Detected 1 oom_kill event. Some of the step tasks have been OOM Killed."],
+        "slurmstepd: error",
+    ),
+    (["bash: line 1: mpirun: command not found"], "bash: line 1: mpirun"),
+    (["fork: retry: Resource temporarily unavailable"], "fork: retry"),
+    (["prte: opening /home/x: Stale file handle"], "prte: opening"),
+    (["Caught signal 11 (Segmentation fault: address not mapped)"], "Caught signal 11"),
+]
+
+
+@pytest.mark.parametrize(("lines", "wanted"), CAUSES)
+def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Path) -> None:
+    shown = cause.of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
+    assert shown.startswith(f"the launcher ended with exit status 7: {wanted}")
+    assert len(shown) < 300
+
+
+def test_nothing_said_is_nothing_invented(tmp_path: Path) -> None:
+    assert cause.of(Ended("failed", -9, 1.0), ["", "\n--\n"], tmp_path / "absent") == "the launcher ended with signal 9"
+
+
+def test_a_full_shared_memory_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=16, f_frsize=4096))
+    shown = cause.of(Ended("failed", 7, 1.0), ["EXIT CODE: 7"], tmp_path)
+    assert shown == f"the launcher ended with exit status 7: EXIT CODE: 7; {tmp_path} has 64 KiB left"
