@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline import files, paths, site, units
+from plumbline import files, paths, schedulers, site, units
 from plumbline.errors import PlumbError
 from plumbline.launch import process
 from plumbline.nodes import pinned, usable
@@ -63,7 +63,7 @@ def _campaign(args: argparse.Namespace) -> int:
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
-    command += [*_nodes_now(args.reframe), *args.reframe]
+    command += [*_policy(), *_nodes_now(args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -103,6 +103,13 @@ def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     for name, node in chosen.items():
         print(f"partition {name}: jobs run on {node}", flush=True)
     return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
+
+
+def _policy() -> list[str]:
+    """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
+    here = site.claiming(site.load_all())
+    schedulers_here = [schedulers.named(part["scheduler"]) for part in here["partitions"]] if here else []
+    return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
 
 
 def _nodes_now(extra: Sequence[str]) -> list[str]:
@@ -157,9 +164,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
                     state, number, total, rest = found[1], int(found[2]), int(found[3]), found[4]
                     ended.append((state, rest))
                     if state != "SKIP":
-                        # skips cost nothing and come first: the rate is that of the cases that ran
-                        ran = sum(done != "SKIP" for done, _ in ended)
-                        left = (time.monotonic() - begin) / ran * (total - number)
+                        left = (time.monotonic() - begin) * _left(ended, total)
                         print(
                             f"{number:>4}/{total} {state:<4} {rest}  (about {units.human_seconds(left)} left)",
                             flush=True,
@@ -173,6 +178,19 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
             return INTERRUPTED, ended
+
+
+def _left(ended: Sequence[tuple[str, str]], total: int) -> float:
+    """What is left of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
+
+    Skips take no time. Where jobs run beside one another they all come first, else they are mixed with the others.
+
+    >>> _left([("SKIP", ""), ("SKIP", ""), ("OK", "")], 5), _left([("OK", ""), ("SKIP", ""), ("OK", "")], 6)
+    (2.0, 1.0)
+    """
+    states = [state for state, _ in ended]
+    mixed = states[next(place for place, state in enumerate(states) if state != "SKIP") :]
+    return (total - len(states)) / len(mixed)
 
 
 def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:

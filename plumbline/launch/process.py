@@ -80,6 +80,17 @@ def run(
     return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall)
 
 
+def sleep_until_end(pid: int, limit_s: float | None) -> None:
+    """Sleep until process ``pid`` has ended, or for ``limit_s`` seconds; whoever started it still has to reap it.
+
+    Raises ProcessLookupError if there is no such process.
+    """
+    with os.fdopen(os.pidfd_open(pid)) as end:
+        poll = select.poll()
+        poll.register(end, select.POLLIN)
+        poll.poll(None if limit_s is None else limit_s * 1000)
+
+
 def die_with_parent() -> None:
     """In a new process: have it sent SIGTERM if its parent is killed outright, so that it ends what it started."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

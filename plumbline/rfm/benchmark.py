@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import reframe as rfm
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.core.exceptions import PerformanceError
 
@@ -15,6 +14,7 @@ from plumbline import paths, schedulers, site
 from plumbline.errors import PlumbError
 from plumbline.nodes import usable
 from plumbline.records.model import Variant, WantedFigure, document
+from plumbline.rfm.asleep import AsleepTest
 from plumbline.rfm.shown import RecordShown
 from plumbline.rfm.system import UNCONFIGURED, configured
 from plumbline.rfm_settings import FEATURE
@@ -26,7 +26,7 @@ LAUNCHES = {"quick": 3, "full": 5}
 PLUMB = shlex.quote(str(paths.root() / ".venv" / "bin" / "plumb"))
 
 
-class PlumbTest(RecordShown, rfm.RunOnlyRegressionTest):
+class PlumbTest(RecordShown, AsleepTest):
     """A benchmark of a stack under a placement.
 
     A test says, as parameters or variables of its own, ``placement`` (a name of docs/placements.md) and, if it wants

@@ -15,7 +15,7 @@ from plumbline.records.model import Record
 from plumbline.references.match import thresholds
 
 
-class RecordShown(rfm.RegressionMixin):
+class RecordShown(rfm.RegressionTestPlugin):
     """For a test whose job leaves ``records.jsonl`` in the stage folder; ``campaign`` is the one that it belongs to."""
 
     @sanity_function

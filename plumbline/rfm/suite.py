@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import reframe as rfm
 from reframe.core.builtins import run_after, variable
 from reframe.core.runtime import runtime
 
 from plumbline import paths
+from plumbline.rfm.asleep import AsleepTest
 from plumbline.rfm.system import UNCONFIGURED, configured
 
 
-class SuiteTest(rfm.RunOnlyRegressionTest):
+class SuiteTest(AsleepTest):
     """A check of the suite itself: a Python module run once where ReFrame runs."""
 
     #: module to run with the site's name as its argument

@@ -96,9 +96,21 @@ def test_with_no_site_every_test_is_skipped_with_the_reason(tmp_path):
 
 def test_figures_are_shown_and_recorded(tmp_path, monkeypatch):
     status, output = reframe(
-        "-r", "-n", "osu_barrier", "-n", "suite_integrity", "-t", "quick", "-S", "launches=1", **activated(tmp_path)
+        "-vvvvvv",
+        "-r",
+        "-n",
+        "osu_barrier",
+        "-n",
+        "suite_integrity",
+        "-t",
+        "quick",
+        "-S",
+        "launches=1",
+        **activated(tmp_path),
     )
     assert status == 0, output
+    # a job on this host is waited for, not polled ten times a second beside its ranks: once for each that has ended
+    assert output.count("[P] sleep_time=") <= 2 * len(re.findall(r"spawned local process", output))
     assert len(re.findall(r"P: time: [0-9.]+ us", output)) == 3
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     records, damages = stored.read_all()

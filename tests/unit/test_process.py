@@ -111,3 +111,14 @@ process.run([sys.executable, "-c", "import os,time; print(os.getpid(), flush=Tru
 def test_a_missing_program_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         process.run(["no-such-program"], os.environ, tmp_path, 10)
+
+
+def test_who_waits_for_an_end_neither_reaps_nor_waits_longer():
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        process.sleep_until_end(child.pid, 0.01)
+        assert child.poll() is None
+        os.kill(child.pid, signal.SIGKILL)
+        process.sleep_until_end(child.pid, None)
+        assert os.waitpid(child.pid, os.WNOHANG)[0] == child.pid
+    with pytest.raises(ProcessLookupError):
+        process.sleep_until_end(child.pid, None)
