@@ -184,12 +184,15 @@ def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     assert all(record["nodes"][0] in bed.nodes for record in both)  # type: ignore[index]
 
 
+@pytest.mark.alone
 def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
     line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     done = plumb(bed, f"{line} --minutes 1 --json /shared/plumbline/build/gate.json", 400)
-    # a minute may end before the first look
-    assert done.returncode in (0, 1, 2) or "the first look is at 13" in done.stdout, done.stdout[-4000:] + done.stderr
+    assert done.returncode in (0, 1, 2, 3), done.stdout[-4000:] + done.stderr
+    if done.returncode == 3:  # a minute may end before the first look, or every launch of it be disturbed
+        reason = "the first look is at 13|every launch was disturbed and measured again"
+        assert re.search(reason, done.stdout.splitlines()[-1]), done.stdout[-4000:]
     assert json.loads((bed.shared / "plumbline/build/gate.json").read_text())
     (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
     assert all(record["nodes"] == bed.nodes[:2] for record in stored.read_file(file))  # type: ignore[index]
@@ -252,6 +255,7 @@ def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[.
 
 def test_a_full_file_system_ends_in_one_line_and_spoils_no_record(onboarded, bed, fault: Callable[..., None]):
     before = len(records(bed.shared / "plumbline/results/bed"))
+    bed.out("ctl", "rm -rf /shared/plumbline/build/reframe")  # a new run would remove it, and so make room
     fault("full")
     done = plumb(bed, f"campaign -- {' '.join(map(repr, ONE))}")
     assert done.returncode != 0
