@@ -27,6 +27,8 @@ typedef size_t (*usable_function)(void *);
 typedef void *(*mmap_function)(void *, size_t, int, int, int, off_t);
 typedef int (*munmap_function)(void *, size_t);
 typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
+typedef int (*init_function)(int *, char ***);
+typedef int (*init_thread_function)(int *, char ***, int, int *);
 typedef int (*finalize_function)(void);
 typedef int (*flag_function)(int *);
 
@@ -36,6 +38,8 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 EXPORT int munmap(void *address, size_t length);
 EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
+EXPORT int MPI_Init(int *count, char ***words);
+EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
 EXPORT int MPI_Finalize(void);
 
 static _Atomic any_function real_free;
@@ -194,17 +198,42 @@ bool hooks_mpi_initialised(void) {
     return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
 }
 
-int MPI_Finalize(void) {
-    any_function real = find_mpi("MPI_Finalize");
+static any_function find_mpi_or_complain(const char *name) {
+    char profiling[32] = "P";
+    any_function real = find_mpi(name);
     if (real == NULL)
-        real = find_mpi("PMPI_Finalize");
-    if (witness_is_mine())
-        threads_remember();
+        real = find_mpi(strncat(profiling, name, sizeof profiling - 2));
     if (real == NULL) {
-        static const char line[] = "plumbwitness: the program's MPI_Finalize was not found\n";
+        static const char line[] = "plumbwitness: a function of MPI that the program calls was not found: ";
         ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
+        ignored = write(STDERR_FILENO, name, strlen(name));
+        ignored = write(STDERR_FILENO, "\n", 1);
         (void)ignored;
-        return 1;
     }
-    return ((finalize_function)real)();
+    return real;
+}
+
+int MPI_Init(int *count, char ***words) {
+    any_function real = find_mpi_or_complain("MPI_Init");
+    int status = real == NULL ? 1 : ((init_function)real)(count, words);
+    if (witness_is_mine())
+        window_begin();
+    return status;
+}
+
+int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    any_function real = find_mpi_or_complain("MPI_Init_thread");
+    int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
+    if (witness_is_mine())
+        window_begin();
+    return status;
+}
+
+int MPI_Finalize(void) {
+    any_function real = find_mpi_or_complain("MPI_Finalize");
+    if (witness_is_mine()) {
+        window_end();
+        threads_remember();
+    }
+    return real == NULL ? 1 : ((finalize_function)real)();
 }

@@ -11,6 +11,10 @@ void rank_start(void) {
     size = told_by_launcher(SIZE);
 }
 
+bool rank_is_first_of_host(void) {
+    return local_rank <= 0;
+}
+
 long rank_number(void) {
     return rank;
 }

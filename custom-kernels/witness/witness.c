@@ -101,6 +101,7 @@ static void after_fork(void) {
     forked = true;
     atomic_flag_clear(&written);
     usage_start();
+    window_begin();
     threads_forget();
     freed_forget();
 }
@@ -117,6 +118,7 @@ static __attribute__((constructor)) void start(void) {
         rank_start();
         threads_start();
         usage_start();
+        window_begin();
         if (owner == root)
             waiting_start(directory, host.nodename, owner);
         if (hooks_resolve())
@@ -137,7 +139,9 @@ static int write_document(int fd) {
     rank_write(&document);
     json_text(&document, "program", program);
     json_raw(&document, "plan", plan);
+    window_end();
     usage_write(&document); /* first: what follows would count as the program's */
+    window_write(&document);
     threads_write_start(&document);
     threads_write(&document);
     memory_write(&document);

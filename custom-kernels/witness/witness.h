@@ -65,6 +65,8 @@ void rank_start(void);
 void rank_write(struct json *out);
 /* -1: no launcher told it. */
 long rank_number(void);
+/* Also where no launcher told a rank. */
+bool rank_is_first_of_host(void);
 /* The program and the libraries that are loaded now. */
 void objects_write(struct json *out, const char *program);
 
@@ -80,6 +82,13 @@ void threads_write(struct json *out);
 typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */
 void threads_visit(thread_visitor visit, void *context);
+
+/* window.c: the time in which figures are made. Each window_begin forgets the one before. */
+
+void window_begin(void);
+/* Once for each window_begin. */
+void window_end(void);
+void window_write(struct json *out);
 
 /* waiting.c */
 

@@ -61,7 +61,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         errors += _ending(job, ended, folder)
         return None
     seen, reasons = witness.read(folder / "witness")
-    disturbed = msgspec.convert(disturbance.assess(before, after, seen, cpus, ended.wall_s), Disturbance)
+    disturbed = msgspec.convert(disturbance.assess(before, after, seen, job.host), Disturbance)
     changed = changed or job.files.changes()
     reasons = [*changed, *_ending(job, ended, folder), *reasons, *_compare(job, seen), *loaded.note(record, seen)]
     measurements: list[Measurement] = []

@@ -1,19 +1,22 @@
 """What disturbed a launch: causes outside the measured program, never the measured value itself.
 
-The host is looked at right before and right after; the witnesses say what the measured processes suffered. The job
-itself (launcher, binder, ranks, and the driver that looks) is not a disturbance.
+The witnesses say what each host did in the *window* in which figures are made: between MPI_Init and MPI_Finalize, or
+the whole run of a program without MPI. So what a launcher does to start and end ranks is no disturbance. What the host
+of the driver alone tells (pressure, throttling, clock) is read right before and right after the launch.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.witness.text import numbered
+from plumbline.topology.machine import Machine
+from plumbline.witness import processes
+from plumbline.witness.processes import Witness
+from plumbline.witness.text import cpu_list, numbered
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
 #: campaign wants to see differences of 1 %.
@@ -21,136 +24,122 @@ STEAL_FRACTION = 0.01
 #: What an idle, healthy node's daemons and kernel threads take is below 1 % of its CPUs; at 2 % a parallel program,
 #: which waits for its slowest thread, begins to show it.
 OTHER_CPU_FRACTION = 0.02
-#: Share of the time in which some runnable task had to wait for a CPU, anywhere on the host. The job's own helper
-#: threads and its start make a few percent of it; with one busy competitor it is near 1.
-CPU_PRESSURE_FRACTION = 0.20
-#: A thread alone on its CPU is preempted a few times a second, by kernel threads. A competitor shares the CPU in slices
-#: of about 3 ms: 100 to 300 preemptions a second.
-INVOLUNTARY_SWITCHES_PER_S = 50.0
-#: A shorter run has no rate: the handful of preemptions at its start would be one.
-SHORTEST_RATED_S = 0.5
+#: Share of the window in which a thread that wants a CPU most of the time waited for one. Alone there it waits for
+#: none, and the kernel counts it in nanoseconds: this sees a competitor on one CPU of many.
+DELAY_FRACTION = 0.02
+#: CPUs that processes of others may keep busy beside the planned ones, by what those share: cores run two hardware
+#: threads at half the speed each; a NUMA node or cache is shared by many cores, of which one tenth does about 1 %;
+#: elsewhere it is the clock and the power of the package that are shared.
+BESIDE = {"core": 0.02, "memory": 0.10, "node": 0.50}
+SHARED = {
+    "core": "hardware threads of the planned cores",
+    "memory": "CPUs that share a cache or memory with the planned ones",
+    "node": "other CPUs of the node",
+}
+#: Share of the window in which some task waited for memory (swapping, reclaim): on a node with room there is none.
+MEMORY_PRESSURE_FRACTION = 0.01
 #: Pages of a rank that had to come from disk. A program that was not in the page cache takes tens at its start; more
 #: is memory being swapped, or a start so cold that the launch is not like the others.
 MAJOR_FAULTS = 100
-#: /proc/stat counts in ticks, and each CPU's count may be one tick off at either end.
+#: seconds that each CPU's time in /proc/stat, which counts in ticks, may be off at either end
+TICK_S = 0.01
 TICKS_OFF = 2
 
 
 @dataclass(frozen=True)
-class Ticks:
-    """Counters of one CPU in clock ticks."""
-
-    busy: int
-    steal: int
-
-
-@dataclass(frozen=True)
 class Snapshot:
-    """The host at one moment; what it does not tell is ``None`` or absent."""
+    """What a host tells by itself at one moment; what it does not tell is ``None``."""
 
-    cpus: dict[int, Ticks] = field(default_factory=dict)
     pressure_us: int | None = None
     load: float | None = None
     clock_mhz: float | None = None
     throttles: int | None = None
-    own_cpu_s: float = 0.0
-    children_cpu_s: float = 0.0
-    ticks_per_s: int = 100
     time_s: float = 0.0
 
 
-def snapshot(cpus: Iterable[int] | None = None, root: str | Path = "/") -> Snapshot:
-    """The host now; ``cpus`` limits the CPU counters to the planned ones. ``root`` is where /proc and /sys lie."""
-    base = Path(root)
-    wanted = None if cpus is None else set(cpus)
-    ticks = {cpu: value for cpu, value in _stat(base).items() if wanted is None or cpu in wanted}
-    used = os.times()
+def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
+    """This host now; clock and throttling are those of ``cpus``. ``root`` is where /proc and /sys lie."""
+    base, planned = Path(root), tuple(cpus)
     return Snapshot(
-        cpus=ticks,
         pressure_us=_pressure(base),
         load=_load(base),
-        clock_mhz=_clock(base, ticks),
-        throttles=_throttles(base, ticks),
-        own_cpu_s=used.user + used.system,
-        children_cpu_s=used.children_user + used.children_system,
-        ticks_per_s=os.sysconf("SC_CLK_TCK"),
+        clock_mhz=_clock(base, planned),
+        throttles=_throttles(base, planned),
         time_s=time.monotonic(),
     )
 
 
-def assess(
-    before: Snapshot,
-    after: Snapshot,
-    witnesses: list[dict[str, Any]],
-    cpus: Iterable[int] | None,
-    wall_s: float,
-    host: str | None = None,
-) -> dict[str, Any]:
+def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], machine: Machine) -> dict[str, Any]:
     """``{"disturbed", "causes", "figures"}`` of the launch between two snapshots.
 
-    Host figures are this host's (``host``, by default this one's name); the witnesses of every host are looked at for
-    preemptions and faults.
+    ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
+    where they are worst.
     """
-    planned = set(before.cpus) & set(after.cpus)
-    if cpus is not None:
-        planned &= set(cpus)
     figures: dict[str, float] = {}
-    causes = _assess_cpus(before, after, _local(witnesses, host), planned, wall_s, figures)
-    causes += _assess_host(before, after, wall_s, figures)
-    causes += _assess_witnesses(witnesses, figures)
+    causes: list[str] = []
+    for host in dict.fromkeys(witness["host"] for witness in witnesses):
+        causes += _assess_host([witness for witness in witnesses if witness["host"] == host], machine, figures)
+    causes += _assess_driver(before, after, figures)
+    causes += _assess_ranks(witnesses, figures)
     return {"disturbed": bool(causes), "causes": causes, "figures": figures}
 
 
-def _local(witnesses: list[dict[str, Any]], host: str | None) -> list[dict[str, Any]]:
-    here = os.uname().nodename if host is None else host
-    return [witness for witness in witnesses if witness["host"] == here]
-
-
-def _assess_cpus(
-    before: Snapshot,
-    after: Snapshot,
-    witnesses: list[dict[str, Any]],
-    planned: set[int],
-    wall_s: float,
-    figures: dict[str, float],
-) -> list[str]:
-    if not planned or wall_s <= 0:
+def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, float]) -> list[str]:
+    """What others did on one host, by what its first rank saw of all CPUs."""
+    told = next((rank["window"] for rank in ranks if "host" in rank["window"]), None)
+    planned = {cpu for rank in ranks for cpu in (rank["plan"] or {}).get("cpus", [])}
+    if told is None or told["wall_s"] <= 0 or not planned:
+        return []
+    where, wall = f" on {ranks[0]['host']}", told["wall_s"]
+    busy, stolen = ({int(cpu): value for cpu, value in told["host"][name].items()} for name in ("busy_s", "steal_s"))
+    planned &= busy.keys()
+    if not planned:
         return []
     causes = []
-    capacity = len(planned) * wall_s
-    resolution = TICKS_OFF / before.ticks_per_s / wall_s
-    steal = sum(after.cpus[cpu].steal - before.cpus[cpu].steal for cpu in planned) / before.ticks_per_s / capacity
-    figures["steal_fraction"] = _rounded(max(0.0, steal))
-    figures["cpu_resolution"] = _rounded(resolution)
-    if steal > max(STEAL_FRACTION, resolution):
-        causes.append(f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)")
-    if witnesses:
-        busy = sum(after.cpus[cpu].busy - before.cpus[cpu].busy for cpu in planned) / before.ticks_per_s
-        other = (busy - _job_cpu(before, after, witnesses)) / capacity
-        figures["other_cpu_fraction"] = _rounded(max(0.0, other))
-        if other > max(OTHER_CPU_FRACTION, resolution):
-            causes.append(f"other processes used {_percent(other)} of {numbered('CPU', planned)}")
+
+    def worst(name: str, value: float, limit: float, cause: str) -> None:
+        figures[name] = max(figures.get(name, 0.0), _rounded(max(0.0, value)))
+        if value > limit:
+            causes.append(cause + where)
+
+    resolution = TICKS_OFF * TICK_S / wall
+    figures["cpu_resolution"] = max(figures.get("cpu_resolution", 0.0), _rounded(resolution))
+    steal = sum(stolen[cpu] for cpu in planned) / len(planned) / wall
+    text = f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)"
+    worst("steal_fraction", steal, max(STEAL_FRACTION, resolution), text)
+    own = sum(process["window"]["cpu_s"] for rank in ranks for process in processes.everyone(rank))
+    other = (sum(busy[cpu] for cpu in planned) - own) / len(planned) / wall
+    text = f"other processes used {_percent(other)} of {numbered('CPU', planned)}"
+    worst("other_cpu_fraction", other, max(OTHER_CPU_FRACTION, resolution), text)
+    for sharing, cpus in _beside(machine, planned, busy.keys()).items():
+        used = sum(busy[cpu] for cpu in cpus) / wall
+        limit = max(BESIDE[sharing], resolution * len(cpus) ** 0.5)
+        text = f"other processes kept {used:.2f} CPUs busy on {SHARED[sharing]}, CPUs {cpu_list(cpus)}"
+        worst(f"busy_cpus_{sharing}", used, limit, text)
+    if "memory_stall_s" in told["host"]:
+        stall = told["host"]["memory_stall_s"] / wall
+        text = f"tasks waited for memory {_percent(stall)} of the time (memory pressure)"
+        worst("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text)
     return causes
 
 
-def _job_cpu(before: Snapshot, after: Snapshot, witnesses: list[dict[str, Any]]) -> float:
-    """CPU seconds of the job on this host.
+def _beside(machine: Machine, planned: set[int], cpus: Iterable[int]) -> dict[str, set[int]]:
+    """The CPUs that are not ``planned``, each under the nearest thing that it shares with those that are."""
+    memory = [cache.cpus for cache in machine.l3s] + [node.cpus for node in machine.numa_nodes]
+    groups = {"core": [core.cpus for core in machine.cores], "memory": memory}
+    left, found = set(cpus) - planned, {}
+    for sharing, shared in groups.items():
+        found[sharing] = left & {cpu for group in shared if planned & set(group) for cpu in group}
+        left -= found[sharing]
+    return {sharing: group for sharing, group in {**found, "node": left}.items() if group}
 
-    This process's ended children include the launcher and, unless a scheduler's daemon started them, the ranks: the
-    larger of the two accounts is the job's.
-    """
-    ranks = sum(witness["usage"]["user_s"] + witness["usage"]["system_s"] for witness in witnesses)
-    own = after.own_cpu_s - before.own_cpu_s
-    return float(max(ranks, after.children_cpu_s - before.children_cpu_s) + own)
 
-
-def _assess_host(before: Snapshot, after: Snapshot, wall_s: float, figures: dict[str, float]) -> list[str]:
+def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float]) -> list[str]:
     causes = []
-    if before.pressure_us is not None and after.pressure_us is not None and wall_s > 0:
-        pressure = max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall_s)
-        figures["cpu_pressure_fraction"] = _rounded(pressure)
-        if pressure > CPU_PRESSURE_FRACTION:
-            causes.append(f"tasks waited for a CPU {_percent(min(pressure, 1.0))} of the time (CPU pressure)")
+    wall = after.time_s - before.time_s
+    if before.pressure_us is not None and after.pressure_us is not None and wall > 0:
+        # no cause: the launcher's own processes wait for a CPU too, and a rank's wait is known by itself
+        figures["cpu_pressure_fraction"] = _rounded(max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall))
     if before.throttles is not None and after.throttles is not None:
         throttles = max(0, after.throttles - before.throttles)
         figures["thermal_throttles"] = throttles
@@ -167,14 +156,14 @@ def _assess_host(before: Snapshot, after: Snapshot, wall_s: float, figures: dict
     return causes
 
 
-def _assess_witnesses(witnesses: list[dict[str, Any]], figures: dict[str, float]) -> list[str]:
+def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> list[str]:
     if not witnesses:
         return []
     causes = []
-    rate, preempted = max(((_preemptions(witness), _name(witness)) for witness in witnesses), key=lambda pair: pair[0])
-    figures["involuntary_switches_per_s"] = _rounded(rate)
-    if rate > INVOLUNTARY_SWITCHES_PER_S:
-        causes.append(f"threads of {preempted} were preempted {rate:.0f} times a second")
+    delay, late = max(((_delay(witness), _name(witness)) for witness in witnesses), key=lambda pair: pair[0])
+    figures["delay_fraction"] = _rounded(delay)
+    if delay > DELAY_FRACTION:
+        causes.append(f"a thread of {late} waited for its CPU {_percent(delay)} of the time")
     faults, swapped = max(
         ((witness["usage"]["major_faults"], _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
     )
@@ -184,16 +173,12 @@ def _assess_witnesses(witnesses: list[dict[str, Any]], figures: dict[str, float]
     return causes
 
 
-def _preemptions(witness: dict[str, Any]) -> float:
-    """Involuntary context switches per second and thread; 0 for a run too short to have a rate."""
-    usage = witness["usage"]
-    if usage["wall_s"] < SHORTEST_RATED_S:
-        return 0.0
-    threads = len({thread["tid"] for thread in witness["threads"]})
-    return float(usage["involuntary_switches"] / usage["wall_s"] / max(1, threads))
+def _delay(witness: Witness) -> float:
+    window = witness["window"]
+    return float(window["delay_s"] / window["wall_s"]) if window["wall_s"] > 0 else 0.0
 
 
-def _name(witness: dict[str, Any]) -> str:
+def _name(witness: Witness) -> str:
     return f"rank {witness['rank'] if witness['rank'] >= 0 else 0} on {witness['host']}"
 
 
@@ -218,24 +203,6 @@ def _number(file: Path) -> int | None:
         return None if text is None else int(text.strip())
     except ValueError:
         return None
-
-
-def _stat(base: Path) -> dict[int, Ticks]:
-    """``cpu3 user nice system idle iowait irq softirq steal guest guest_nice``, in ticks.
-
-    Interrupts are not numbered as busy: what they serve is mostly the job's own traffic.
-    """
-    found: dict[int, Ticks] = {}
-    for line in (_text(base / "proc/stat") or "").splitlines():
-        words = line.split()
-        if len(words) < 5 or not words[0].startswith("cpu") or not words[0][3:].isdigit():
-            continue
-        try:
-            counts = [int(word) for word in words[1:]]
-        except ValueError:
-            continue
-        found[int(words[0][3:])] = Ticks(busy=sum(counts[:3]), steal=counts[7] if len(counts) > 7 else 0)
-    return found
 
 
 def _pressure(base: Path) -> int | None:

@@ -21,6 +21,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,12 +30,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from plumbline import files, paths, provenance
+from plumbline import files, paths, provenance, witness
 from plumbline.errors import PlumbError
 from plumbline.gate import decide, remeasure
 from plumbline.gate.pairs import Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
+from plumbline.topology import machine
 from plumbline.verdicts import EXIT
 from plumbline.witness import disturbance
 
@@ -76,11 +78,17 @@ def options(elements: int) -> list[str]:
 
 
 def triad(program: Path, cpu: int) -> dict[str, Any]:
-    """One launch with one thread on ``cpu``: its shortest triad, and whether steal or CPU pressure disturbed it."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "true", "OMP_PLACES": f"{{{cpu}}}"}
-    before, began = disturbance.snapshot([cpu]), time.monotonic()
-    answer = subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=True)
-    seen = disturbance.assess(before, disturbance.snapshot([cpu]), [], [cpu], time.monotonic() - began)
+    """One launch with one thread on ``cpu``: its shortest triad, and whether something disturbed it."""
+    with tempfile.TemporaryDirectory() as folder:
+        bind = ["taskset", "-c", str(cpu), str(paths.binder()), "--placement", "compact", "--threads", "1"]
+        before = disturbance.snapshot([cpu])
+        answer = subprocess.run(
+            [*bind, "--witness", folder, "--", str(program)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seen = disturbance.assess(before, disturbance.snapshot([cpu]), witness.read(folder)[0], machine.load())
     found = _TRIAD.search(answer.stdout)
     if found is None or "Solution Validates" not in answer.stdout:
         raise PlumbError("STREAM printed no valid triad", str(program), "run it by hand")

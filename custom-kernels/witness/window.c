@@ -1,0 +1,168 @@
+/* The window in which figures are made: from the return of MPI_Init to the call of MPI_Finalize, or the whole
+ * run of a program without MPI. What a launcher does to start and end its ranks lies outside.
+ *
+ * In the window: the CPU time of this process, how long its busiest threads waited for a CPU, and, told by
+ * the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long tasks waited for
+ * memory. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "procfile.h"
+#include "witness.h"
+
+#define MOST_CPUS 4096 /* those beyond are not looked at */
+#define NEVER (-1LL)   /* a CPU that is off, a file that is not there */
+
+struct host {
+    long long busy[MOST_CPUS]; /* ticks in processes: user, nice and system time */
+    long long steal[MOST_CPUS];
+    long long memory_stall; /* microseconds */
+};
+
+struct moment {
+    long long wall; /* microseconds, as all times here */
+    long long cpu;
+    struct host host;
+};
+
+static struct moment begin, end;
+static long long first_thread_delay; /* nanoseconds that the first thread waited before the window */
+static long long longest_delay;
+static bool ended;
+
+static long long microseconds(struct timeval time) {
+    return time.tv_sec * 1000000LL + time.tv_usec;
+}
+
+/* "cpu3 user nice system idle iowait irq softirq steal ...". Interrupts are not counted as busy: what they
+ * serve is mostly the ranks' own traffic. */
+static void note_cpu(const char *line, struct host *host) {
+    long long ticks[8] = {0};
+    char *at;
+    long cpu = strtol(line + 3, &at, 10);
+    for (int i = 0; i < 8; i++)
+        ticks[i] = strtoll(at, &at, 10);
+    if (cpu >= 0 && cpu < MOST_CPUS) {
+        host->busy[cpu] = ticks[0] + ticks[1] + ticks[2];
+        host->steal[cpu] = ticks[7];
+    }
+}
+
+static void read_cpus(struct host *host) {
+    static struct line_reader reader;
+    if (!lines_open(&reader, "/proc/stat"))
+        return;
+    const char *line;
+    while ((line = lines_next(&reader)) != NULL && strncmp(line, "cpu", 3) == 0)
+        if (line[3] != ' ')
+            note_cpu(line, host);
+    lines_close(&reader);
+}
+
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345" */
+static long long read_memory_stall(void) {
+    char text[128];
+    const char *total = read_text("/proc/pressure/memory", text, sizeof text) ? strstr(text, "total=") : NULL;
+    return total == NULL ? NEVER : strtoll(total + strlen("total="), NULL, 10);
+}
+
+static void look(struct moment *moment) {
+    struct rusage usage;
+    struct timespec now;
+    if (rank_is_first_of_host()) {
+        for (size_t cpu = 0; cpu < MOST_CPUS; cpu++)
+            moment->host.busy[cpu] = NEVER;
+        read_cpus(&moment->host);
+        moment->host.memory_stall = read_memory_stall();
+    }
+    memset(&usage, 0, sizeof usage);
+    getrusage(RUSAGE_SELF, &usage);
+    moment->cpu = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    moment->wall = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+}
+
+/* The CPU time of a thread and its time in the queue of a CPU, in nanoseconds (schedstat: "running waiting
+ * slices"); zeros on a kernel that does not count them. */
+static void read_schedstat(const char *tid, long long *running, long long *waiting) {
+    char path[64];
+    char text[128];
+    char *at = text;
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/schedstat", tid);
+    *running = *waiting = 0;
+    if (!read_text(path, text, sizeof text))
+        return;
+    *running = strtoll(at, &at, 10);
+    *waiting = strtoll(at, &at, 10);
+}
+
+/* A thread that wanted a CPU for less than half of the window is a helper of a library: it waits behind the worker
+ * on its own CPU, and that disturbs nobody. */
+static void note_delay(const char *tid, void *context) {
+    const long long *half = context;
+    long long running;
+    long long waiting;
+    read_schedstat(tid, &running, &waiting);
+    if (atol(tid) == (long)getpid())
+        waiting -= first_thread_delay;
+    if (running + waiting >= *half && waiting > longest_delay)
+        longest_delay = waiting;
+}
+
+void window_begin(void) {
+    int saved = errno;
+    char self[16];
+    long long running;
+    snprintf(self, sizeof self, "%ld", (long)getpid());
+    ended = false;
+    read_schedstat(self, &running, &first_thread_delay);
+    look(&begin);
+    errno = saved;
+}
+
+void window_end(void) {
+    int saved = errno;
+    if (!ended) {
+        ended = true;
+        look(&end);
+        long long half = (end.wall - begin.wall) * 1000 / 2;
+        threads_visit(note_delay, &half);
+    }
+    errno = saved;
+}
+
+static void write_cpus(struct json *out, const char *key, const long long *from, const long long *to) {
+    const long long tick = 1000000 / sysconf(_SC_CLK_TCK);
+    json_open(out, key, '{');
+    for (unsigned cpu = 0; cpu < MOST_CPUS; cpu++)
+        if (begin.host.busy[cpu] != NEVER && end.host.busy[cpu] != NEVER) {
+            char name[16];
+            snprintf(name, sizeof name, "%u", cpu);
+            json_seconds(out, name, (to[cpu] - from[cpu]) * tick);
+        }
+    json_close(out, '}');
+}
+
+static void write_host(struct json *out) {
+    json_open(out, "host", '{');
+    write_cpus(out, "busy_s", begin.host.busy, end.host.busy);
+    write_cpus(out, "steal_s", begin.host.steal, end.host.steal);
+    if (begin.host.memory_stall != NEVER && end.host.memory_stall != NEVER)
+        json_seconds(out, "memory_stall_s", end.host.memory_stall - begin.host.memory_stall);
+    json_close(out, '}');
+}
+
+void window_write(struct json *out) {
+    json_open(out, "window", '{');
+    json_seconds(out, "wall_s", end.wall - begin.wall);
+    json_seconds(out, "cpu_s", end.cpu - begin.cpu);
+    json_seconds(out, "delay_s", longest_delay / 1000);
+    if (rank_is_first_of_host())
+        write_host(out);
+    json_close(out, '}');
+}
