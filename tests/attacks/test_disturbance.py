@@ -1,0 +1,97 @@
+"""Something else runs beside a launch: it is flagged, with the cause, whoever competes and wherever."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from witness_helper import compile_c, cpus, only, rank_plan, run
+
+from plumbline.topology import machine
+from plumbline.witness import disturbance
+
+#: works for the given hundredths of a second of CPU time before MPI_Init, after it, and after MPI_Finalize
+PHASES = """
+#include <stdlib.h>
+#include <time.h>
+int MPI_Init(int *, char ***), MPI_Finalize(void);
+static void work(const char *hundredths) {
+    clock_t end = clock() + atoi(hundredths) * (CLOCKS_PER_SEC / 100);
+    while (clock() < end) { }
+}
+int main(int argc, char **argv) {
+    (void)argc;
+    work(argv[1]);
+    MPI_Init(NULL, NULL);
+    work(argv[2]);
+    MPI_Finalize();
+    work(argv[3]);
+    return 0;
+}
+"""
+MPI = """
+int MPI_Init(int *argc, char ***argv) { (void)argc; (void)argv; return 0; }
+int MPI_Initialized(int *flag) { *flag = 1; return 0; }
+int MPI_Finalize(void) { return 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of phases, with its MPI library."""
+    folder = tmp_path_factory.mktemp("phases")
+    compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
+    return compile_c(folder, PHASES, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phases")
+
+
+@contextmanager
+def competitor(cpu: int) -> Iterator[None]:
+    """A process that takes all it can get of ``cpu``."""
+    pid = os.fork()
+    if pid == 0:
+        os.sched_setaffinity(0, {cpu})
+        while True:
+            pass
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def launch(folder: Path, program: Path, cpu: int, *hundredths: int) -> dict:
+    """The witness of ``program`` on ``cpu``."""
+    status, stderr = run(folder, rank_plan([[cpu]]), [program, *hundredths])
+    assert (status, stderr) == (0, "")
+    return only(folder)
+
+
+def test_the_window_is_what_lies_between_init_and_finalize(tmp_path, program):
+    seen = launch(tmp_path / "w", program, cpus(1)[0], 20, 10, 20)
+    assert seen["usage"]["user_s"] + seen["usage"]["system_s"] >= 0.5
+    assert 0.1 <= seen["window"]["cpu_s"] < 0.2
+    assert seen["window"]["wall_s"] < seen["usage"]["wall_s"]
+    assert {str(cpu) for cpu in cpus(1)} <= seen["window"]["host"]["busy_s"].keys()
+
+
+def test_a_competitor_on_the_planned_cpu(tmp_path, program):
+    (cpu,) = cpus(1)
+    with competitor(cpu):
+        seen = launch(tmp_path / "w", program, cpu, 0, 30, 0)
+    now = disturbance.snapshot([cpu])
+    causes = disturbance.assess(now, now, [seen], machine.load())["causes"]
+    assert any("a thread of rank 0" in cause and "waited for its CPU" in cause for cause in causes), causes
+    assert any("other processes used" in cause and f"of CPU {cpu}" in cause for cause in causes), causes
+
+
+def test_a_competitor_on_another_cpu_of_the_node(tmp_path, program):
+    cpu, other = cpus(2)
+    with competitor(other):
+        seen = launch(tmp_path / "w", program, cpu, 0, 60, 0)
+    now = disturbance.snapshot([cpu])
+    causes = disturbance.assess(now, now, [seen], machine.load())["causes"]
+    assert any("CPUs busy on" in cause for cause in causes), causes
