@@ -45,6 +45,9 @@ def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> li
         if len(couples) > 1 and names[0] != names[1]:
             cure = "give a session of plumb gate, or one of two variants"
             raise PlumbError(f"'{names[0]}' and '{names[1]}' are no two sides of one variant", str(file), cure)
+        if baseline is None and (first.side == "candidate" or second.side == "baseline"):
+            cure = "give the session as the gate wrote it, or say with --baseline which record is the baseline"
+            raise PlumbError(f"the candidate of '{names[0]}' stands before its baseline", str(file), cure)
     return [pairs for couple in couples for pairs in pairs_of(*couple, by_itself=by_itself)]
 
 
@@ -143,7 +146,7 @@ def _pairs(
         step,
         faults[:3],
         _rule(wanted),
-        not (baseline.sequential or candidate.sequential),
+        baseline.side is None and candidate.side is None,
         seen,
         [] if faults else _superseded(columns),
     )

@@ -18,10 +18,12 @@ from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
 from plumbline.launch.signals import interruptible
 from plumbline.records import store
+from plumbline.records.model import Side
 from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
 from plumbline.units import counted
 
+SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
 MakeBench = Callable[[Session, Path], Bench]
 
@@ -72,8 +74,8 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
     for position in range(len(begun.couples)):
         found = session.read_pairs(folder, position)
         records = bench.records(position, found)
-        for record in records:
-            record.state, record.sequential = "running", True
+        for record, side in zip(records, SIDES, strict=True):
+            record.state, record.side = "running", side
         contests.append(measure.Contest(position, records, total, begun.rule, begun.by_itself))
     file = store.session_file(begun.site, begun.name)
     session.refuse_loss(file, (record for contest in contests for record in contest.records))

@@ -30,6 +30,7 @@ Number: TypeAlias = int | float
 Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
 Position: TypeAlias = Annotated[int, Meta(ge=0)]
 State: TypeAlias = Literal["running", "complete", "interrupted"]
+Side: TypeAlias = Literal["baseline", "candidate"]
 Verdict: TypeAlias = Literal["invalid", "unreferenced", "within", "below", "above"]
 
 
@@ -364,7 +365,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
-    ``sequential``: a gate measured it until it was decided; of others the number of launches was fixed beforehand.
+    ``side`` is that of a live gate, which measures until it knows; else the number of launches was fixed beforehand.
     ``seal`` is that of its line (:mod:`plumbline.records.seal`), None in records of earlier versions.
     """
 
@@ -378,7 +379,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     removed_variables: list[str] = []
     loaded: list[LoadedFile] = []
     hosts: list[dict[str, Any]] | None = None
-    sequential: bool = False
+    side: Side | None = None
     seal: str | None = None
 
     def counting(self) -> list[Launch]:

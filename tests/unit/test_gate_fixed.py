@@ -105,13 +105,13 @@ def test_interval_and_test_agree_for_a_fixed_number():
         assert (rejected == (high < margin)).all()
 
 
-@pytest.mark.parametrize(("is_sequential", "pairs", "used"), [(False, 40, 40), (True, 40, 13)])
-def test_records_say_whether_their_number_was_fixed(is_sequential, pairs, used):
+@pytest.mark.parametrize(("is_gate", "pairs", "used"), [(False, 40, 40), (True, 40, 13)])
+def test_records_say_whether_their_number_was_fixed(is_gate, pairs, used):
     draw = np.random.default_rng(1)
     both = [
         samples.record(
             id=f"{side}" * 12,
-            sequential=is_sequential,
+            side=("baseline", "candidate")[side] if is_gate else None,
             launches=[
                 samples.launch(2 * n + side, 1e4 * math.exp(draw.normal(0, 0.002)), index=n) for n in range(pairs)
             ],

@@ -551,6 +551,9 @@ def test_a_session_of_several_variants_is_read_in_twos(gate, tmp_path):
     file = recorded(tmp_path)
     assert len(from_records.read(file)) == 2
     lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[1], lines[0], lines[2], lines[3]]))
+    with pytest.raises(PlumbError, match="stands before its baseline"):
+        from_records.read(file)
     file.write_text("".join([lines[0], lines[2], lines[1], lines[3]]))
     with pytest.raises(PlumbError, match="are no two sides of one variant"):
         from_records.read(file)
