@@ -30,6 +30,9 @@ class Finding:
 
 #: MPI registers memory with network adapters: less than this of locked memory makes it fail or fall back
 MEMLOCK_WANTED = 64 << 20
+#: ranks of one node exchange data through /dev/shm: the libraries want up to 16 MiB for the node and 6 MiB for each
+#: rank, and one with less is slower or fails
+SHM_WANTED_PER_CPU = 16 << 20
 UNREADABLE = "not readable"
 #: how a finding is shown, and which come first
 MARKS = {True: "!!", None: "??", False: "ok"}
@@ -83,6 +86,7 @@ def _settings(host: dict[str, Any]) -> list[Finding]:
     limited = limit is not None and (total is None or limit < total)
     load, cpus = host["load"], host.get("cpus") or os.cpu_count() or 1
     locked, smt, virtual = host["memlock_bytes"], host["smt"], host["virtual"]
+    shared = host.get("shm_bytes")
     return [
         _choice(
             "frequency governor", host["governor"], ("performance",),
@@ -120,6 +124,12 @@ def _settings(host: dict[str, Any]) -> list[Finding]:
             "locked memory", "unlimited" if locked is None else f"{locked >> 10} KiB",
             locked is not None and locked < MEMLOCK_WANTED,
             "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
+        ),
+        Finding(
+            "shared memory (/dev/shm)", UNREADABLE if shared is None else f"{shared >> 20} MiB",
+            None if shared is None else shared < cpus * SHM_WANTED_PER_CPU,
+            "MPI libraries lack room for messages between ranks of a node: they are slower, or fail",
+            f"mount -o remount,size={cpus * SHM_WANTED_PER_CPU >> 20}m /dev/shm; a container has --shm-size",
         ),
         Finding(
             "virtual machine", virtual or "no", virtual is not None,

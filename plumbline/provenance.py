@@ -50,6 +50,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "load": reader.load(),
         "cpus_online": reader.text("sys/devices/system/cpu/online"),
         "cgroup": reader.cgroup(),
+        "shm_bytes": reader.size("dev/shm"),
         "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
         "stack_bytes": _limit(resource.RLIMIT_STACK),
         "memory_bytes": reader.memory(),

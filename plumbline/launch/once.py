@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 
 from plumbline import files, mpi, parsers, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import cause, environment, figures, hosts, loaded, process, work
+from plumbline.launch import cause, environment, figures, hosts, loaded, process, shared_memory, work
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
@@ -53,6 +54,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         record.hosts = hosts.collect(job.launcher, job.layout, job.exported, job.environment, about)
     cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
     changed = job.files.changes()
+    room = shared_memory.free()
     start = store.now()
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
@@ -62,8 +64,17 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         return None
     seen, reasons = witness.read(folder / "witness")
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, job.host), Disturbance)
+    if short := _without_room(job, room):
+        disturbed = msgspec.structs.replace(disturbed, disturbed=True, causes=[*disturbed.causes, *short])
     changed = changed or job.files.changes()
-    reasons = [*changed, *_ending(job, ended, folder), *reasons, *_compare(job, seen), *loaded.note(record, seen)]
+    reasons = [
+        *changed,
+        *_ending(job, ended, folder),
+        *_degraded(job, folder),
+        *reasons,
+        *_compare(job, seen),
+        *loaded.note(record, seen),
+    ]
     measurements: list[Measurement] = []
     if ended.status == "ok":
         reasons += work.shortfalls(record.benchmark, seen)
@@ -82,6 +93,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         verified=not reasons,
         reasons=reasons,
         disturbed=disturbed.disturbed,
+        shm_free_bytes=room,
         disturbance=disturbed,
         measurements=measurements,
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
@@ -106,6 +118,23 @@ def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:
         return [f"ended by its time limit of {job.variant.time_limit_s:g} s{waiting}"]
     if ended.status == "failed":
         return [_refused(job, folder) or cause.of(ended, _texts(folder))]
+    return []
+
+
+def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
+    """Why the MPI library had too little shared memory on this node, if the benchmark uses it."""
+    ranks = job.layout.ranks_per_node
+    if job.record.benchmark.suite not in work.MPI_SUITES or ranks == 1:
+        return []
+    return shared_memory.shortage(job.launcher.family, ranks, free_bytes)
+
+
+def _degraded(job: Prepared, folder: Path) -> list[str]:
+    """The MPI library's own report that it does without something and is slower for it."""
+    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
+    for pattern in job.launcher.family.degraded:
+        if found := next((line for line in lines if re.match(pattern, line)), None):
+            return [f"{job.launcher.family.name} reports: {found.strip()}"]
     return []
 
 

@@ -1,7 +1,8 @@
-"""Files in /dev/shm that a launch leaves when it does not end by itself: removed, and only those of that launch.
+"""Shared memory: whether /dev/shm has room for a launch, and the files there of one that does not end by itself.
 
-They take memory that the next launches then lack. A file that a process of the launch had mapped is the launch's. Of a
-launch whose processes are gone, those are that appeared meanwhile under a name that an MPI library gives.
+Those are removed, and only those of that launch: they take memory that the next launches then lack. A file that a
+process of the launch had mapped is the launch's. Of a launch whose processes are gone, those are that appeared
+meanwhile under a name that an MPI library gives.
 """
 
 from __future__ import annotations
@@ -15,6 +16,23 @@ from pathlib import Path
 from plumbline import mpi
 
 FOLDER = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
+
+
+def free() -> int | None:
+    """Bytes that are free there; None where there is no such file system."""
+    try:
+        found = os.statvfs(FOLDER)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
+def shortage(family: mpi.Family, ranks: int, free_bytes: int | None) -> list[str]:
+    """Why ``ranks`` ranks of a node may run slower than they could; empty where there is room."""
+    wanted = family.shared_memory[0] + ranks * family.shared_memory[1]
+    if free_bytes is None or free_bytes >= wanted:
+        return []
+    return [f"{FOLDER} has {free_bytes >> 10} KiB free, {ranks} ranks of {family.name} want {wanted >> 10} KiB"]
 
 
 def present() -> set[Path]:

@@ -96,6 +96,10 @@ class Family(ABC):
     rank_variables: tuple[RankVariables, ...]
     #: patterns of the lines in which its launchers and the library report that a run failed
     failures: tuple[str, ...] = ()
+    #: patterns of the lines in which the library reports that it goes on with something slower
+    degraded: tuple[str, ...] = ()
+    #: bytes that it wants free in /dev/shm: of each node, and for each rank there; with less it is slower, or fails
+    shared_memory: tuple[int, int] = (0, 0)
     #: names, as patterns, of the files in /dev/shm by which ranks of one node exchange data
     shared_files: tuple[str, ...] = ()
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one

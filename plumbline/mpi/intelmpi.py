@@ -43,6 +43,8 @@ class IntelMpi(Family):
     unbound = MappingProxyType({"I_MPI_PIN": "0"})
     rank_variables = (HYDRA_RANKS,)
     failures = Mpich.failures
+    #: seen with version 2021.18: 1.7 MiB for two ranks, 1.8 MiB for four
+    shared_memory = (2 << 20, 128 << 10)
     pmi = "pmi2"
     setting_prefix = "I_MPI_"
     parts = ("*-fi.so", "*heap_proxy.so", "mpi/**/*.so*", "prov/*.so", "../libfabric/lib/**/*.so*")

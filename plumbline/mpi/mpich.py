@@ -64,6 +64,8 @@ class Mpich(Family):
         r"^.*\bexecvp error on file ",
     )
     shared_files = ("mpich_shm_*",)
+    #: seen with version 5.0.2: 5.3 MiB a rank
+    shared_memory = (0, 6 << 20)
     pmi = "pmi2"
     setting_prefix = "MPIR_CVAR_"
     parts: tuple[str, ...] = ("mpich/**/*.so*", "ucx/**/*.so*", "libfabric/**/*.so*")

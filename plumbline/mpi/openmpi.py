@@ -78,6 +78,9 @@ class OpenMpi(Family):
         r"^.*\*\*\* Process received signal \*\*\*",
     )
     shared_files = ("vader_segment.*", "sm_segment.*")
+    degraded = (r"^It appears as if there is not enough space for .*",)
+    #: it looks whether there is room for one rank's segment (btl_sm_segment_size), which is then filled as needed
+    shared_memory = (16 << 20, 128 << 10)
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")

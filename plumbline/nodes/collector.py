@@ -121,6 +121,15 @@ class Reader:
         found = re.search(r"MemTotal:\s*(\d+) kB", self.text(path) or "")
         return int(found.group(1)) * 1024 if found else None
 
+    def size(self, folder: str) -> Optional[int]:
+        """Bytes that the file system of ``folder`` has in all."""
+        try:
+            found = os.statvfs(str(self.root / folder))
+        except OSError as error:
+            self.failures[folder] = error.strerror or str(error)
+            return None
+        return found.f_blocks * found.f_frsize
+
     def allowed(self) -> Optional[str]:
         """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
         found = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
@@ -471,6 +480,7 @@ class Node:
             ("perf_event_paranoid", read.number("proc/sys/kernel/perf_event_paranoid"), "proc/sys/kernel"),
             ("clocksource", read.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
              "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            ("shm_bytes", read.size("dev/shm"), "dev/shm"),
         ):  # fmt: skip
             found[key] = self.known("knobs." + key, value, path)
         soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

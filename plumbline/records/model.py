@@ -131,7 +131,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
-    had to be started again, when nothing had been measured yet.
+    had to be started again, when nothing had been measured yet. ``shm_free_bytes`` were free in
+    /dev/shm of the driver's node before it.
     """
 
     index: Position
@@ -144,6 +145,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     reasons: list[str]
     disturbed: bool
     superseded: bool = False
+    shm_free_bytes: int | None = None
     disturbance: Disturbance
     measurements: list[Measurement]
     ranks: list[RankSeen]

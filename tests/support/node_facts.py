@@ -56,6 +56,7 @@ NODE = {
         "perf_event_paranoid": 2,
         "clocksource": "tsc",
         "memlock_bytes": "unlimited",
+        "shm_bytes": 128 << 30,
     },
     "limits": {"core_ghz": 3.7, "simd_bits": 512, "link_gbit": 200.0},
     "mount": {"path": "/shared", "type": "nfs4", "source": "server:/shared"},

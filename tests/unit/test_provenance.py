@@ -70,7 +70,7 @@ def test_cgroup_limits_of_both_versions(tmp_path, files, quota, limit):
 GOOD = {
     "governor": "performance", "turbo": False, "thp": "always", "numa_balancing": False, "smt": False,
     "load": [0.0, 0.0, 0.0],
-    "memlock_bytes": None, "virtual": None, "clocksource": "tsc", "memory_bytes": 1 << 40,
+    "memlock_bytes": None, "shm_bytes": 1 << 40, "virtual": None, "clocksource": "tsc", "memory_bytes": 1 << 40,
     "cgroup": {"cpu_quota": None, "memory_limit_bytes": None},
 }  # fmt: skip
 
@@ -94,6 +94,7 @@ def test_a_good_host_has_nothing_to_mend():
         ({"numa_balancing": True}, "automatic NUMA balancing"),
         ({"load": [500.0, 0.0, 0.0]}, "load"),
         ({"memlock_bytes": 8 << 20}, "locked memory"),
+        ({"shm_bytes": 64 << 10}, "shared memory (/dev/shm)"),
         ({"virtual": "qemu"}, "virtual machine"),
         ({"clocksource": "hpet"}, "clock source"),
         ({"cgroup": {"cpu_quota": 1.5, "memory_limit_bytes": None}}, "CPU quota of the cgroup"),
