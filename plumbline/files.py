@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -64,6 +64,18 @@ def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
             replace(file, text)
     except OSError as error:
         raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure) from error
+
+
+def refuse_inputs(targets: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is there twice."""
+    taken = {file.resolve() for file in inputs if file}
+    for target in targets:
+        if target is None or target.is_relative_to("/dev"):
+            continue
+        if target.resolve() in taken:
+            cure = "name another file"
+            raise PlumbError("this file is to be written, and is read or written otherwise too", str(target), cure)
+        taken.add(target.resolve())
 
 
 @contextlib.contextmanager

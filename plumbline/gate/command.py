@@ -92,6 +92,8 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
+    outputs = [args.json, args.junit, args.markdown, args.html]
+    files.refuse_inputs(outputs, [args.records, args.pairs, args.rules])
     if args.minutes is not None and not args.minutes > 0:
         raise PlumbError(f"--minutes is {args.minutes:g}", "plumb gate", "give a positive number")
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline import schemas
+from plumbline import files, schemas
 from plumbline.errors import PlumbError
 
 
@@ -27,6 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Launch; 0 if all records are valid, 1 if one is not."""
     from plumbline.launch import driver  # not above: it loads much that other commands do not need
 
+    files.refuse_inputs([args.records], args.variant)
     variants = [read(file) for file in args.variant]
     file, records = driver.run(
         variants, args.work.resolve(), args.seed, lambda line: print(line, flush=True), campaign=args.campaign

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import duckdb
 
-from plumbline import paths
+from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.files import sync
 from plumbline.records import compacted, store
@@ -55,6 +55,13 @@ def compact(
     folder = paths.results() / site
     if not folder.is_dir():
         raise PlumbError(f"no records of site '{site}'", str(folder), "plumb list shows what there is")
+    with files.writing("the compacted records", folder), files.lock(folder / ".compact.lock"):
+        for left in (folder / COMPACT).glob(".*.parquet.*"):  # of a compaction that was killed
+            left.unlink()
+        return _compact(folder, before, remove, say)
+
+
+def _compact(folder: Path, before: str | None, remove: bool, say: Callable[[str], None]) -> Outcome:
     outcome = Outcome()
     months = _by_month(folder, before, outcome)
     for month in sorted(months):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -71,6 +72,9 @@ def _install(args: argparse.Namespace) -> int:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
     for kind, _ in wanted:
         stacks.provider(kind)
+    if re.search(r"[\s:]", str(paths.stacks())):
+        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
+        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
     if args.sha256 is not None and args.archive is None:
         raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:

@@ -7,7 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline import units
+from plumbline import paths, units
+from plumbline.errors import PlumbError
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Figure, Placement, Variant
 from plumbline.views.table import table
@@ -38,6 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the records; 1 if some are damaged."""
     records, damages = query.records(query.Selection(site=args.site, test=args.test))
+    if args.site and not (paths.results() / args.site).is_dir():
+        raise PlumbError(f"no records of site '{args.site}'", str(paths.results()), "plumb list shows what there is")
     print(listing(records))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)

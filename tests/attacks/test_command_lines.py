@@ -166,3 +166,45 @@ def test_a_folder_that_cannot_be_written_is_no_error_of_ours(
 
 def test_the_sample_is_a_record(place: Path) -> None:
     assert all(not isinstance(item, store.Damage) for item in store.read(place / "results" / "local" / "s.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["with blank", "with:colon", "with\ttab"])
+def test_stacks_are_not_installed_where_their_programs_could_not_run(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["--stacks", str(place / name), "stack", "install", "openmpi"]) == 2
+    assert "the path of the stacks has a blank or a colon" in capsys.readouterr().err
+    assert not (place / name).exists()
+
+
+def test_a_site_without_records_is_an_error_and_not_an_empty_list(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["list", "--site", "nosuch"]) == 2
+    assert capsys.readouterr().err.startswith("plumb: no records of site 'nosuch'")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", "pairs.csv"],
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--html", "build/../pairs.csv"],
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", "a", "--junit", "a"],
+        ["gate", "results/local/s.jsonl", "--markdown", "results/local/s.jsonl"],
+        ["launch", "variant.json", "--records", "variant.json"],
+    ],
+    ids=lambda words: " ".join(words[:1] + words[-2:]),
+)
+def test_an_input_is_not_written_over(words: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {file: file.read_bytes() for file in place.rglob("*") if file.is_file()}
+    assert cli.main(words) in (2, 3)
+    assert "this file is to be written, and is read or written otherwise too" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in place.rglob("*") if file.is_file()} == before
+
+
+def test_what_a_killed_compaction_left_is_removed(place: Path) -> None:
+    left = place / "results" / "local" / "compact" / ".2026-01.parquet.4711"
+    left.parent.mkdir()
+    left.touch()
+    assert cli.main(["compact", "--site", "local"]) == 0
+    assert sorted(file.name for file in left.parent.iterdir()) == ["2026-01.0001.parquet"]

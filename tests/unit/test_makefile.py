@@ -77,6 +77,15 @@ def test_old_python_is_refused_in_one_line(tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
+@pytest.mark.parametrize("name", ["with blank", "with\ttab", "with:colon", "with\nline"])
+def test_a_path_that_nothing_can_be_installed_in_is_refused_in_one_line(tmp_path, name):
+    (tmp_path / name).mkdir()
+    done = bootstrap(tmp_path / name, "3.11.0")
+    assert done.returncode == 2
+    assert done.stderr.startswith("plumb: the path of this checkout has a blank or a colon (")
+    assert not (tmp_path / name / ".venv").exists()
+
+
 def test_missing_python_is_one_line(tmp_path):
     environment = {**os.environ, "PYTHON": "no-such-python"}
     script = ROOT / "playbooks/bootstrap.sh"
