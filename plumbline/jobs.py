@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import schedulers
+from plumbline import files, schedulers
 from plumbline.errors import PlumbError
 from plumbline.launch.signals import Interrupted
 from plumbline.schedulers import Scheduler, names
@@ -82,13 +82,12 @@ def needed(partition: dict[str, Any]) -> bool:
 def run(submission: Submission, say: Callable[[str], None]) -> int:
     """Submit a job, print its output as it comes, and return the exit status of its command.
 
-    Raises :class:`PlumbError` when it cannot be submitted or does not reach its end. An interrupt cancels the job and
+    Raises :class:`PlumbError` when it cannot be submitted or does not reach its end, and for a folder that was not made
+    by an earlier job. An interrupt cancels the job and
     is raised again.
     """
-    submission.folder.mkdir(parents=True, exist_ok=True)
+    files.make_anew(submission.folder)
     submission.output.write_text("", encoding="utf-8")
-    for file in (submission.status, submission.log):
-        file.unlink(missing_ok=True)
     script = submission.folder / "job.sh"
     script.write_text(_script(submission), encoding="utf-8")
     script.chmod(0o755)  # some schedulers read it, others start it
@@ -112,8 +111,8 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     ended = _read(submission.status).strip()
     if ended:
         return int(ended)
-    files = [submission.folder / name for name in ("submit.out", "submit.err")]
-    text = "\n".join(_read(file) for file in (*files, submission.log, submission.output))
+    said = [submission.folder / name for name in ("submit.out", "submit.err")]
+    text = "\n".join(_read(file) for file in (*said, submission.log, submission.output))
     lines = [line for line in text.splitlines() if line.strip()]
     what = f"the job did not reach its end: {lines[-1][:300] if lines else f'exit status {status}'}"
     raise PlumbError(what, shlex.join(command), f"its output: {submission.output}")

@@ -49,7 +49,7 @@ def in_job(folder: Path, options: list[str], say: Say) -> int:
     command = [program, *paths.options(), "gate", "--resume", str(folder), *options]
     measured_on = begun.circumstances["nodes"]
     hosts = names.expand(measured_on, str(folder)) if measured_on else ()
-    submission = jobs.Submission(setup.partition_of(begun), command, nodes, folder.resolve(), hosts)
+    submission = jobs.Submission(setup.partition_of(begun), command, nodes, folder.resolve() / "job", hosts)
     with interruptible():
         return jobs.run(submission, say)
 

@@ -74,6 +74,15 @@ def refuse_used(folder: Path) -> None:
         raise PlumbError("this folder holds a gate already", str(folder), f"plumb gate --resume {folder}, or another")
 
 
+def refuse_foreign(folder: Path) -> None:
+    """Raise :class:`PlumbError` if ``folder`` holds what no gate that failed to begin has left there."""
+    ours = ("lock", "reframe.out")
+    for entry in folder.iterdir():
+        if entry.name not in ours and not (entry / files.MARK).is_file():
+            what = f"this folder is not empty: it holds {entry.name}"
+            raise PlumbError(what, str(folder), "name an empty or a new one for the work")
+
+
 def peek(folder: Path) -> Session:
     """The gate of ``folder``, whatever the circumstances now; raises :class:`PlumbError` if there is none."""
     file = folder / STATE

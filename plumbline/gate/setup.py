@@ -52,6 +52,7 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
     folder = (request.folder or paths.build() / "gate" / name).resolve()
     with session.locked(folder), interruptible():
         session.refuse_used(folder)
+        session.refuse_foreign(folder)
         manifests = [sides.install_side(side, build) for side in both]
         say("variants: a dry run of ReFrame")
         listing = variants.list_variants(

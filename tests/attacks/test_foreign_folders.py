@@ -1,0 +1,88 @@
+"""Folders that hold somebody's work: a command that would need the name says so, and all of it stays."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbline import files, jobs
+from plumbline.errors import PlumbError
+from plumbline.gate import session, setup, variants
+from plumbline.launch import hosts
+
+
+@pytest.fixture
+def thesis(tmp_path: Path) -> Path:
+    """A folder with a file, and one below it."""
+    folder = tmp_path / "mine"
+    (folder / "figures").mkdir(parents=True)
+    for file in (folder / "thesis.txt", folder / "figures" / "1.txt"):
+        file.write_text("mine")
+    return folder
+
+
+def untouched(folder: Path) -> None:
+    found = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.name not in ("lock",))
+    assert found == ["figures", "figures/1.txt", "thesis.txt"]
+    assert (folder / "thesis.txt").read_text() == (folder / "figures" / "1.txt").read_text() == "mine"
+
+
+def test_a_gate_is_not_begun_in_a_folder_of_somebody(thesis: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup.sides, "resolve", lambda *_: None)
+    request = setup.Request("openmpi", "mpich", folder=thesis)
+    with pytest.raises(PlumbError, match="this folder is not empty: it holds"):
+        setup.prepare(request, lambda _: None)
+    untouched(thesis)
+
+
+@pytest.mark.parametrize("name", ["reframe", "launch-0", "gate.json", "pairs", "job.out", "notes.md", ".hidden"])
+def test_any_name_in_a_work_folder_is_somebodys(name: str, tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    (tmp_path / name).mkdir()
+    with pytest.raises(PlumbError, match="is not empty"):
+        session.refuse_foreign(tmp_path)
+    (tmp_path / name / files.MARK).touch()
+    session.refuse_foreign(tmp_path)
+
+
+def test_the_listing_of_a_gate_needs_a_name_that_is_free(thesis: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    thesis.rename(work / "reframe")
+    with pytest.raises(PlumbError, match="was not made by Plumbline"):
+        variants.list_variants(["openmpi"], None, None, work)
+    untouched(work / "reframe")
+
+
+def test_a_job_does_not_write_among_somebodys_files(thesis: Path) -> None:
+    partition = {"name": "main", "scheduler": "slurm"}
+    with pytest.raises(PlumbError, match="was not made by Plumbline"):
+        jobs.run(jobs.Submission(partition, [sys.executable], 1, thesis), lambda _: None)
+    untouched(thesis)
+
+
+def test_the_facts_of_hosts_do_not_go_among_somebodys_files(thesis: Path) -> None:
+    with pytest.raises(PlumbError, match="was not made by Plumbline"):
+        hosts.collect(None, None, (), {}, thesis)  # type: ignore[arg-type]
+    untouched(thesis)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "broken link", "folder with a folder for a mark"])
+def test_only_a_folder_with_the_mark_is_made_anew(kind: str, thesis: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    if kind == "file":
+        place.write_text("mine")
+    elif kind == "link":
+        (thesis / files.MARK).touch()
+        place.symlink_to(thesis)
+    elif kind == "broken link":
+        place.symlink_to(tmp_path / "nowhere")
+    else:
+        (place / files.MARK).mkdir(parents=True)
+    with pytest.raises(PlumbError, match="was not made by Plumbline"):
+        files.make_anew(place)
+    assert place.is_symlink() or place.exists()
+    (thesis / files.MARK).unlink(missing_ok=True)
+    untouched(thesis)
