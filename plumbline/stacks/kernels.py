@@ -41,14 +41,24 @@ def refresh(name: str) -> bool:
     others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
         document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
-        loads = document.get("loads", {"library": None, "files": {}})
-        document["loads"] = libraries.loads(document, loads["library"] and Path(loads["library"]))
-        document["loads"]["files"] |= loads["files"]  # what was recorded before stays so, whatever has become of it
+        document["loads"] = _loads(document)
         manifest.save(document)
         _prune()
     files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
+
+
+def _loads(document: dict[str, Any]) -> dict[str, Any]:
+    """What the stack's programs load, with the kernels as they are now.
+
+    What was recorded when the stack was made stays so, whatever has become of it; the BLAS is the kernels' own.
+    """
+    before = document.get("loads", {"library": None, "files": {}})
+    found = libraries.loads(document, before["library"] and Path(before["library"]))
+    own = str(blas()) + "/"
+    found["files"] |= {file: digest for file, digest in before["files"].items() if not file.startswith(own)}
+    return found
 
 
 def stale(name: str) -> str | None:

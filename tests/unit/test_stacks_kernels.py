@@ -69,6 +69,21 @@ def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
     manifest.check(manifest.load("fake"))
 
 
+def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas_is_theirs(source: Path) -> None:
+    document = manifest.load("fake")
+    files = [paths.stacks() / "fake" / "libmpi.so", kernels.blas() / "libblas.so"]
+    files[1].parent.mkdir()
+    for file in files:
+        file.write_text("as it was")
+    document["loads"]["files"] = {str(file): manifest.sha256(file) for file in files}
+    manifest.save(document)
+    for file in files:
+        file.write_text("another")
+    kernels.refresh("fake")
+    (problem,) = manifest.problems(manifest.load("fake"))
+    assert problem.endswith(str(files[0]))
+
+
 def test_a_failed_build_leaves_the_old_programs(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels.refresh("fake")
     (source / "kernels" / "pi.c").write_text("int main(\n")
