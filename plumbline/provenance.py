@@ -14,6 +14,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from plumbline import files, mpi
 from plumbline.nodes.collector import Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
@@ -23,6 +24,7 @@ SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_bala
 def collect(root: Path = Path("/")) -> dict[str, Any]:
     """Facts of this host: hardware, kernel, firmware, the knobs that change figures, cgroup limits, load."""
     reader = Reader(root)
+    settings = sorted({file for pattern in mpi.HOST_SETTINGS for file in root.glob(pattern) if file.is_file()})
     return {
         "hostname": socket.gethostname(),
         "machine": platform.machine(),
@@ -54,6 +56,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
         "stack_bytes": _limit(resource.RLIMIT_STACK),
         "memory_bytes": reader.memory(),
+        **({"mpi_settings": {str(file): files.sha256(file)[:12] for file in settings}} if settings else {}),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.mpi.base import TRANSPORTS, Command, Family, Layout, Request
+from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, Layout, Request
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
@@ -17,6 +17,7 @@ from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 __all__ = [
     "ERRORS",
+    "HOST_SETTINGS",
     "KINDS",
     "RANK_VARIABLES",
     "SHARED_FILES",
@@ -36,6 +37,10 @@ TABLE: dict[str, Family] = {family.name: family for family in (OpenMpi(), Mvapic
 SHARED_FILES = tuple(name for family in TABLE.values() for name in family.shared_files)
 #: how the variables begin that change what an MPI library, or what it is made of, does
 VARIABLES = tuple(dict.fromkeys((*(name for family in TABLE.values() for name in family.variables), *TRANSPORTS)))
+#: the settings files that MPI libraries, or what they are made of, read on every host: patterns below the root
+HOST_SETTINGS = tuple(
+    dict.fromkeys((*(name for family in TABLE.values() for name in family.host_settings), *TRANSPORT_SETTINGS))
+)
 #: launcher kind -> what makes its command
 _MAKERS = {kind: maker for family in TABLE.values() for kind, maker in family.launchers.items()}
 #: the name of a scheduler's own launcher -> both

@@ -17,6 +17,8 @@ from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
 TRANSPORTS = ("UCX_", "UCC_", "FI_", "PSM2_", "PSM3_", "RDMAV_", "IBV_", "MLX4_", "MLX5_", "HCOLL_", "SHARP_", "CXI_")
+#: what those libraries read by themselves on every host: patterns below the root
+TRANSPORT_SETTINGS = ("etc/ucx/ucx.conf", "etc/libfabric.conf", "etc/psm3.conf")
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Family(ABC):
     parts: tuple[str, ...]
     #: what it reads by itself: patterns below the prefix of an installation
     settings: tuple[str, ...] = ()
+    #: what it reads by itself on every host: patterns below the root
+    host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
 

@@ -69,5 +69,6 @@ class Mpich(Family):
     pmi = "pmi2"
     setting_prefix = "MPIR_CVAR_"
     parts: tuple[str, ...] = ("mpich/**/*.so*", "ucx/**/*.so*", "libfabric/**/*.so*")
+    host_settings: tuple[str, ...] = ("etc/mpiexec.hydra.conf", "etc/mpich.conf", "etc/mpich*/*.conf")
     settings: tuple[str, ...] = ("etc/mpiexec*.conf", "etc/mpich.conf")
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")

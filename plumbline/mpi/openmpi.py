@@ -84,6 +84,7 @@ class OpenMpi(Family):
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
+    host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")
     settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")
     variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+from samples import record
 
-from plumbline import mpi, schedulers
+from plumbline import mpi, provenance, schedulers
 from plumbline.launch import driver
 from plumbline.launch.environment import inherit
-from plumbline.records.model import Record
+from plumbline.records.model import Record, convert
 from plumbline.views import diff, show
 
 #: a clock on which an hour has half as many seconds: rates double
@@ -76,6 +77,20 @@ def test_settings_of_the_users_home_are_not_read(bench, base, monkeypatch):  # n
     _, given = measured(bench, base)
     assert given["HOME"] == str(bench.folder / "work" / "launch-0")
     assert [name for name in given if name.endswith(("MCA_btl", "show_mca_params"))] == []
+
+
+def test_settings_of_the_host_are_a_circumstance(tmp_path):
+    before = convert(record(host=provenance.collect(tmp_path)))
+    assert "mpi_settings" not in before.host
+    for name in ("openmpi/openmpi-mca-params.conf", "ucx/ucx.conf", "mpiexec.hydra.conf"):
+        file = tmp_path / "etc" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("btl = tcp\n")
+        after = convert(record(host=provenance.collect(tmp_path)))
+        assert [key for key, old, _ in diff.differences(before, after) if old == "absent"] == [
+            f"host.mpi_settings.{file}"
+        ]
+        before = after
 
 
 CHANGING = [
