@@ -24,7 +24,7 @@ SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_bala
 def collect(root: Path = Path("/")) -> dict[str, Any]:
     """Facts of this host: hardware, kernel, firmware, the knobs that change figures, cgroup limits, load."""
     reader = Reader(root)
-    settings = sorted({file for pattern in mpi.HOST_SETTINGS for file in root.glob(pattern) if file.is_file()})
+    settings = _settings(root)
     return {
         "hostname": socket.gethostname(),
         "machine": platform.machine(),
@@ -56,8 +56,19 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
         "stack_bytes": _limit(resource.RLIMIT_STACK),
         "memory_bytes": reader.memory(),
-        **({"mpi_settings": {str(file): files.sha256(file)[:12] for file in settings}} if settings else {}),
+        **({"mpi_settings": settings} if settings else {}),
     }
+
+
+def _settings(root: Path) -> dict[str, str]:
+    """The settings files that MPI libraries read on every host, with the first digits of their SHA-256."""
+    found = {}
+    for file in sorted({file for pattern in mpi.HOST_SETTINGS for file in root.glob(pattern) if file.is_file()}):
+        try:
+            found[str(file)] = files.sha256(file)[:12]
+        except OSError as error:  # the launches of this user cannot read it either
+            found[str(file)] = error.strerror or str(error)
+    return found
 
 
 def fingerprint(host: dict[str, Any]) -> str:

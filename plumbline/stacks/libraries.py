@@ -41,23 +41,28 @@ def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[
     """The member ``loads`` of a stack's manifest: what its programs load and read beside themselves.
 
     ``library`` is the MPI library where no program is linked with it, ``more`` are files that no ``ldd`` tells of.
-    Libraries in the system's own folders are left out, but for the MPI library and its parts.
+    Libraries in the system's own folders are left out, but for the MPI library and its parts. Raises
+    :class:`PlumbError` for a program that lacks a library in the environment of a launch.
     """
     family = mpi.TABLE[document["mpi"]["family"]]
     environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(document, {})}
-    linked = _linked((Path(entry["command"][0]) for entry in document["benchmarks"].values()), environment)
-    library = linked.get(family.library) or (library and library.resolve())
+    found: set[Path] = set()
+    for program in sorted({entry["command"][0] for entry in document["benchmarks"].values()}):
+        linked = _linked(program, environment)
+        if missing := [name for name, file in linked.items() if file is None]:
+            cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
+            raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {document['name']}", cure)
+        library = linked.get(family.library) or library
+        found |= {file for file in linked.values() if file is not None}
+    library = library and library.resolve()
     parts = manifest.parts(document, str(library) if library else None) | ({library} if library else set())
-    linked |= _linked((file for file in parts if ".so" in file.name), environment)
-    own = {file for file in linked.values() if not _SYSTEM.fullmatch(str(file.parent))}
+    for part in (file for file in parts if ".so" in file.name):  # a part that lacks a library is not loaded
+        found |= {file for file in _linked(str(part), environment).values() if file is not None}
+    own = {file for file in found if not _SYSTEM.fullmatch(str(file.parent))}
     files = sorted({*own, *parts, *(file.resolve() for file in more)})
     return {"library": str(library) if library else None, "files": {str(file): manifest.sha256(file) for file in files}}
 
 
-def _linked(programs: Iterable[Path], environment: Mapping[str, str]) -> dict[str, Path]:
-    """All libraries that ``programs`` are linked with and get; scripts and programs without libraries have none."""
-    found: dict[str, Path] = {}
-    for program in sorted(set(programs)):
-        done = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False, env=dict(environment))
-        found |= {name: file for name, file in _files(done.stdout).items() if file is not None}
-    return found
+def _linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
+    """As :func:`_files`; scripts and programs that are linked with nothing have no libraries."""
+    return _files(subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout)

@@ -119,11 +119,13 @@ def _changes(document: dict[str, Any]) -> list[str]:
         return [f"stack {name}: it is not recorded what its programs load (made by an earlier version)"]
     found = []
     for entry, recorded in loads["files"].items():
-        file = Path(entry)
-        if not file.is_file():
-            found.append(f"stack {name}: a file that its programs load is missing: {file}")
-        elif sha256(file) != recorded:
-            found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {file}")
+        try:
+            if sha256(Path(entry)) != recorded:
+                found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
+        except FileNotFoundError:
+            found.append(f"stack {name}: a file that its programs load is missing: {entry}")
+        except OSError as error:
+            found.append(f"stack {name}: a file that its programs load cannot be read: {error}")
     added = sorted(str(file) for file in parts(document, loads["library"]) if str(file) not in loads["files"])
     return found + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
 

@@ -93,6 +93,18 @@ def test_settings_of_the_host_are_a_circumstance(tmp_path):
         before = after
 
 
+def test_settings_of_the_host_that_cannot_be_read_are_said(tmp_path, monkeypatch):
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "mpich.conf").write_text("x")
+
+    def refuse(file):
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(provenance.files, "sha256", refuse)
+    found = provenance.collect(tmp_path)["mpi_settings"]
+    assert found == {str(tmp_path / "etc" / "mpich.conf"): "Permission denied"}
+
+
 CHANGING = [
     "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_BIND_NOW", "OMPI_MCA_btl", "PMIX_MCA_gds", "PRTE_MCA_plm",
     "MPIR_CVAR_NOLOCAL", "MPICH_ASYNC_PROGRESS", "I_MPI_FABRICS", "I_MPI_PIN", "MV2_USE_SHARED_MEM",

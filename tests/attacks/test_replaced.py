@@ -152,6 +152,12 @@ def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, nam
         manifest.check(document)
 
 
+def test_a_program_that_only_runs_in_the_users_environment_is_refused(linked):
+    document, _ = linked
+    with pytest.raises(PlumbError, match=r"program lacks libmpi\.so\.40 \(stack fake\): launches inherit no"):
+        libraries.loads({**document, "environment": {}})
+
+
 def test_an_updated_library_of_the_system_is_another_circumstance():
     libc = {"path": "/lib/libc.so.6", "build_id": "aa", "bytes": 5, "modified_ns": 1}
     plain = {"path": "/opt/tool", "build_id": "", "bytes": 7, "modified_ns": 1}
@@ -168,6 +174,9 @@ def test_a_library_that_is_gone_and_a_stack_of_an_earlier_version_are_refused(li
     document, lib = linked
     (lib / "libopen-pal.so.80").unlink()
     with pytest.raises(PlumbError, match=r"a file that its programs load is missing: .*libopen-pal"):
+        manifest.check(document)
+    (lib / "libopen-pal.so.80").mkdir()
+    with pytest.raises(PlumbError, match=r"a file that its programs load cannot be read: .*libopen-pal"):
         manifest.check(document)
     del document["loads"]
     with pytest.raises(PlumbError, match="made by an earlier version"):
