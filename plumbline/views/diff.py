@@ -9,7 +9,7 @@ import msgspec
 
 from plumbline import units
 from plumbline.records import query
-from plumbline.records.model import FLEETING, Record
+from plumbline.records.model import FLEETING, LoadedFile, Record
 from plumbline.views.table import table
 
 #: parts of a record that describe its circumstances; ids, times and measurements are no circumstances
@@ -53,10 +53,15 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
             _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
-        if first.loaded and second.loaded:
-            flat |= {f"loaded.{file.path}": file.build_id or f"{file.bytes} bytes" for file in record.loaded}
+        if first.loaded and second.loaded:  # early records do not say what they loaded
+            _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
+
+
+def _version(file: LoadedFile) -> str:
+    """What tells two states of a file apart: by its build id, where it has none by the time of its last change."""
+    return f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}"
 
 
 def _flatten(key: str, value: Any, into: dict[str, str]) -> None:

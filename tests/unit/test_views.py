@@ -98,6 +98,18 @@ def test_diff_finds_circumstances_and_ignores_ids_and_load():
     assert "1.000" in diff.text(convert(record()), convert(other))
 
 
+def test_diff_names_a_library_that_is_another_one():
+    library = {"path": "/opt/libmpi.so.40", "build_id": "", "bytes": 900, "modified_ns": 5}
+    first = convert(record(loaded=[library]))
+    assert diff.differences(first, convert(record(loaded=[{**library, "bytes": 901}]))) == [
+        ("loaded./opt/libmpi.so.40", "900 bytes, 5", "901 bytes, 5")
+    ]
+    known = {**library, "build_id": "ab" * 20}
+    again = convert(record(loaded=[{**known, "modified_ns": 6}]))
+    assert diff.differences(convert(record(loaded=[known])), again) == [], "installed again, the same build"
+    assert diff.differences(first, convert(record())) == [], "an early record"
+
+
 def test_sparkline():
     assert sparkline([1, 2, 3]) == "▁▅█"
     assert sparkline([5, 5]) == "▄▄"

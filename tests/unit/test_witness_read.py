@@ -92,3 +92,11 @@ def test_cpu_lists_are_ranges(cpus, text):
 def test_nouns_agree_with_their_number():
     assert numbered("CPU", [3]) == "CPU 3"
     assert numbered("node", [0, 1]) == "nodes 0-1"
+
+
+def test_a_library_of_an_earlier_version_is_told_apart(tmp_path):
+    write(tmp_path, "n1.10.json", {key: value for key, value in GOOD.items() if key != "root"})
+    found, (reason,) = witness.read(tmp_path)
+    assert found == []
+    assert reason.startswith("witness file of an earlier libplumbwitness.so")
+    assert reason.endswith("build the tools again: make setup")
