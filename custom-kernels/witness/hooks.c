@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,6 +31,8 @@ typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
 typedef int (*init_function)(int *, char ***);
 typedef int (*init_thread_function)(int *, char ***, int, int *);
 typedef int (*finalize_function)(void);
+typedef void *(*routine)(void *);
+typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
 typedef int (*flag_function)(int *);
 
 EXPORT void free(void *block);
@@ -40,6 +43,7 @@ EXPORT int munmap(void *address, size_t length);
 EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
 EXPORT int MPI_Init(int *count, char ***words);
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
 EXPORT int MPI_Finalize(void);
 
 static _Atomic any_function real_free;
@@ -167,16 +171,16 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-static any_function mpi_in(void *scope, const char *name) {
+static any_function found_in(void *scope, const char *name) {
     any_function found = as_function(dlsym(scope, name));
     return found != NULL && object_of(found) != object_of((any_function)MPI_Finalize) ? found : NULL;
 }
 
-/* RTLD_NEXT does not see an MPI library that was loaded for one module alone (Python loads extension modules
- * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls an
- * MPI function has it loaded: every loaded object is asked. */
-static any_function find_mpi(const char *name) {
-    any_function found = mpi_in(RTLD_NEXT, name);
+/* RTLD_NEXT does not see a library that was loaded for one module alone (Python loads extension modules
+ * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls a
+ * function has its library loaded: every loaded object is asked. */
+static any_function find_anywhere(const char *name) {
+    any_function found = found_in(RTLD_NEXT, name);
     struct link_map *object = NULL;
     void *program = found == NULL ? dlopen(NULL, RTLD_LAZY) : NULL;
     if (program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0)
@@ -185,7 +189,7 @@ static any_function find_mpi(const char *name) {
         bool named = object->l_name != NULL && object->l_name[0] != '\0';
         void *scope = named ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
         if (scope != NULL) {
-            found = mpi_in(scope, name);
+            found = found_in(scope, name);
             dlclose(scope);
         }
     }
@@ -193,16 +197,16 @@ static any_function find_mpi(const char *name) {
 }
 
 bool hooks_mpi_initialised(void) {
-    any_function real = find_mpi("MPI_Initialized");
+    any_function real = find_anywhere("MPI_Initialized");
     int flag = 0;
     return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
 }
 
 static any_function find_mpi_or_complain(const char *name) {
     char profiling[32] = "P";
-    any_function real = find_mpi(name);
+    any_function real = find_anywhere(name);
     if (real == NULL)
-        real = find_mpi(strncat(profiling, name, sizeof profiling - 2));
+        real = find_anywhere(strncat(profiling, name, sizeof profiling - 2));
     if (real == NULL) {
         static const char line[] = "plumbwitness: a function of MPI that the program calls was not found: ";
         ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
@@ -216,16 +220,20 @@ static any_function find_mpi_or_complain(const char *name) {
 int MPI_Init(int *count, char ***words) {
     any_function real = find_mpi_or_complain("MPI_Init");
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
-    if (witness_is_mine())
+    if (witness_is_mine()) {
+        threads_count_from_here();
         window_begin();
+    }
     return status;
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
     any_function real = find_mpi_or_complain("MPI_Init_thread");
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
-    if (witness_is_mine())
+    if (witness_is_mine()) {
+        threads_count_from_here();
         window_begin();
+    }
     return status;
 }
 
@@ -236,4 +244,59 @@ int MPI_Finalize(void) {
         threads_remember();
     }
     return real == NULL ? 1 : ((finalize_function)real)();
+}
+
+/* What a new thread is to run, until it has begun. */
+static struct beginning {
+    atomic_bool taken;
+    routine begin;
+    void *argument;
+} beginnings[256];
+static pthread_key_t end_of_thread;
+static bool ends_are_seen;
+
+static void at_thread_end(void *unused) {
+    (void)unused;
+    if (witness_is_mine())
+        threads_end();
+}
+
+static void *begin_thread(void *context) {
+    struct beginning *slot = context;
+    routine begin = slot->begin;
+    void *argument = slot->argument;
+    atomic_store(&slot->taken, false);
+    pthread_setspecific(end_of_thread, beginnings); /* any value: at_thread_end is called for it */
+    return begin(argument);
+}
+
+static struct beginning *take_beginning(void) {
+    for (size_t i = 0; ends_are_seen && i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (!atomic_exchange(&beginnings[i].taken, true))
+            return &beginnings[i];
+    return NULL;
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument) {
+    static _Atomic any_function real_create;
+    any_function real = atomic_load(&real_create);
+    if (real == NULL) {
+        real = find_anywhere("pthread_create");
+        atomic_store(&real_create, real);
+    }
+    if (real == NULL)
+        return EAGAIN;
+    struct beginning *slot = take_beginning();
+    if (slot == NULL)
+        return ((create_function)real)(thread, attributes, begin, argument);
+    slot->begin = begin;
+    slot->argument = argument;
+    int fault = ((create_function)real)(thread, attributes, begin_thread, slot);
+    if (fault != 0)
+        atomic_store(&slot->taken, false);
+    return fault;
+}
+
+void hooks_watch_threads(void) {
+    ends_are_seen = pthread_key_create(&end_of_thread, at_thread_end) == 0;
 }

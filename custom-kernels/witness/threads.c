@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,10 +17,12 @@
 
 #define LARGEST_MASK_BYTES ((size_t)1 << 17) /* a million CPUs */
 #define SPARE_THREADS 64                     /* may start between counting and listing */
+#define ENDED_THREADS 1024                   /* of different bindings */
 
 struct thread {
     pid_t tid;
     int last_cpu;
+    long migrations; /* from CPU to CPU; -1: the kernel does not tell */
     char name[32];
     size_t mask_used; /* bytes of the mask that the kernel filled */
     unsigned char mask[];
@@ -34,6 +38,9 @@ static size_t mask_bytes;
 static unsigned char *start_mask;
 static size_t start_mask_used;
 static struct table remembered;
+static struct table ended;
+static atomic_flag ended_busy = ATOMIC_FLAG_INIT;
+static long first_migrations; /* of the thread that began, when the witness did */
 
 static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
     long got = syscall(SYS_sched_getaffinity, tid, size, mask);
@@ -55,8 +62,27 @@ static size_t find_mask_bytes(void) {
     return 0;
 }
 
+/* "se.nr_migrations   :   3" in /proc/self/task/TID/sched. */
+static long read_migrations(const char *tid) {
+    char path[64];
+    char text[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/sched", tid);
+    char *found = read_text(path, text, sizeof text) ? strstr(text, "nr_migrations") : NULL;
+    char *colon = found == NULL ? NULL : strchr(found, ':');
+    return colon == NULL ? -1 : strtol(colon + 1, NULL, 10);
+}
+
+void threads_count_from_here(void) {
+    char tid[24];
+    int saved = errno;
+    snprintf(tid, sizeof tid, "%ld", (long)getpid());
+    first_migrations = read_migrations(tid);
+    errno = saved;
+}
+
 void threads_start(void) {
     mask_bytes = find_mask_bytes();
+    threads_count_from_here();
 }
 
 static size_t stride(void) {
@@ -101,6 +127,9 @@ static void add_thread(const char *tid, void *context) {
     struct thread *thread = thread_at(table, table->count);
     thread->tid = (pid_t)atoi(tid);
     thread->mask_used = get_mask(thread->tid, thread->mask, mask_bytes);
+    thread->migrations = read_migrations(tid);
+    if (thread->tid == getpid() && thread->migrations >= first_migrations)
+        thread->migrations -= first_migrations;
     if (thread->mask_used > 0 && read_stat(tid, thread))
         table->count++;
 }
@@ -143,6 +172,7 @@ static void add_caller(struct table *table) {
     thread->tid = (pid_t)syscall(SYS_gettid);
     thread->last_cpu = sched_getcpu();
     thread->mask_used = get_mask(0, thread->mask, mask_bytes);
+    thread->migrations = -1;
     memcpy(thread->name, "?", 2);
     table->count = 1;
 }
@@ -172,6 +202,9 @@ void threads_remember(void) {
 
 void threads_forget(void) {
     remembered = (struct table){0, 0, NULL};
+    ended.count = 0;
+    atomic_flag_clear(&ended_busy);
+    threads_count_from_here();
     start_mask_used = get_mask(0, start_mask, mask_bytes);
 }
 
@@ -193,11 +226,17 @@ static void write_thread(struct json *out, const struct thread *thread) {
     json_text(out, "name", thread->name);
     write_mask(out, thread->mask, thread->mask_used);
     json_int(out, "last_cpu", thread->last_cpu);
+    if (thread->migrations >= 0)
+        json_int(out, "migrations", thread->migrations);
     json_close(out, '}');
 }
 
+static bool same_mask(const struct thread *a, const struct thread *b) {
+    return a->mask_used == b->mask_used && memcmp(a->mask, b->mask, a->mask_used) == 0;
+}
+
 static bool same_binding(const struct thread *a, const struct thread *b) {
-    return a->tid == b->tid && a->mask_used == b->mask_used && memcmp(a->mask, b->mask, a->mask_used) == 0;
+    return a->tid == b->tid && same_mask(a, b);
 }
 
 static bool holds(const struct table *table, const struct thread *wanted) {
@@ -207,13 +246,40 @@ static bool holds(const struct table *table, const struct thread *wanted) {
     return false;
 }
 
+/* In a thread at its end: a thread bound like one that has ended already says nothing new. */
+void threads_end(void) {
+    int saved = errno;
+    while (atomic_flag_test_and_set(&ended_busy))
+        sched_yield();
+    if (ended.rooms == NULL) {
+        ended.capacity = ENDED_THREADS;
+        ended.rooms = witness_room(ended.capacity * stride());
+    }
+    if (ended.rooms != NULL && ended.count < ended.capacity) {
+        struct thread *thread = thread_at(&ended, ended.count);
+        thread->tid = (pid_t)syscall(SYS_gettid);
+        thread->last_cpu = sched_getcpu();
+        thread->migrations = -1;
+        thread->mask_used = get_mask(0, thread->mask, mask_bytes);
+        memset(thread->name, 0, sizeof thread->name);
+        prctl(PR_GET_NAME, thread->name);
+        bool known = false;
+        for (size_t i = 0; i < ended.count && !known; i++)
+            known = same_mask(thread_at(&ended, i), thread);
+        ended.count += !known;
+    }
+    atomic_flag_clear(&ended_busy);
+    errno = saved;
+}
+
 void threads_write_start(struct json *out) {
     json_open(out, "start", '{');
     write_mask(out, start_mask, start_mask_used);
     json_close(out, '}');
 }
 
-/* The threads of now, and those of MPI_Finalize that ended since or were bound otherwise then. */
+/* The threads of now, and those of MPI_Finalize that ended since or were bound otherwise then. Apart from
+ * them, of the threads that ended while the program ran, one for each binding. */
 void threads_write(struct json *out) {
     struct table present = {0, 0, NULL};
     capture(&present);
@@ -223,5 +289,9 @@ void threads_write(struct json *out) {
     for (size_t i = 0; i < remembered.count; i++)
         if (!holds(&present, thread_at(&remembered, i)))
             write_thread(out, thread_at(&remembered, i));
+    json_close(out, ']');
+    json_open(out, "ended", '[');
+    for (size_t i = 0; i < ended.count; i++)
+        write_thread(out, thread_at(&ended, i));
     json_close(out, ']');
 }

@@ -121,6 +121,7 @@ static __attribute__((constructor)) void start(void) {
         window_begin();
         if (owner == root)
             waiting_start(directory, host.nodename, owner);
+        hooks_watch_threads();
         if (hooks_resolve())
             freed_start();
     }

@@ -52,6 +52,8 @@ const char *freed_unavailable(void);
 /* Looks up the real functions now, while the process still has one thread. False: free() must stay uncounted.
  */
 bool hooks_resolve(void);
+/* From now on threads are looked at when they end. */
+void hooks_watch_threads(void);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool hooks_mpi_initialised(void);
@@ -78,6 +80,11 @@ void threads_write_start(struct json *out);
 void threads_remember(void);
 /* What was remembered so far were the parent's threads. */
 void threads_forget(void);
+/* The calling thread is about to end. */
+void threads_end(void);
+/* From now on the thread that the process began with is to stay on its CPU: MPI libraries move it while they
+ * look at the machine. */
+void threads_count_from_here(void);
 void threads_write(struct json *out);
 typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */

@@ -155,7 +155,7 @@ def _distinct(threads: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
     reasons = []
     allowed = set(rank["cpus"])
-    for thread in witness["threads"]:
+    for thread in (*witness["threads"], *witness["ended"]):
         who = f"thread {thread['tid']} ({thread['name']}) of {name}"
         outside = set(thread["affinity"]) - allowed
         if outside:
@@ -165,6 +165,11 @@ def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -
         if thread["last_cpu"] not in thread["affinity"]:
             reasons.append(
                 f"{who} last ran on CPU {thread['last_cpu']}, but is bound to {cpu_list(thread['affinity'])}"
+            )
+        elif len(allowed) == 1 and thread.get("migrations", 0) > 0:
+            reasons.append(
+                f"{who} was moved between CPUs {thread['migrations']} times, although its rank has "
+                f"{numbered('CPU', allowed)} alone"
             )
     return _shortened(reasons, f"threads of {name}")
 

@@ -26,8 +26,8 @@ BEFORE = (0.05, 1.0)
 def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
     """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
 
-    It is the one that called MPI_Init, else the one that used most CPU time. A rank whose root left no document has no
-    witness; the reason is returned if one of its children did.
+    It is the one that called MPI_Init, else the one that used most CPU time, the root if that is about the same. A rank
+    whose root left no document has no witness; the reason is returned if one of its children did.
     """
     trees: dict[tuple[str, int], list[Witness]] = {}
     for document in documents:
@@ -35,7 +35,7 @@ def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
     witnesses, reasons = [], []
     for (host, root), tree in trees.items():
         if any(document["pid"] == root for document in tree):
-            worker = max(tree, key=lambda document: (document["mpi"], cpu_s(document)))
+            worker = max(tree, key=_work)
             witnesses.append({**worker, "others": [document for document in tree if document is not worker]})
         else:
             started = ", ".join(sorted({document["program"] for document in tree}))
@@ -44,6 +44,11 @@ def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
                 "is a shell that must end in 'exec PROGRAM'"
             )
     return witnesses, reasons
+
+
+def _work(document: Witness) -> tuple[bool, float]:
+    ahead = ELSEWHERE[1] if document["pid"] == document["root"] else 0.0
+    return document["mpi"], cpu_s(document) + ahead
 
 
 def everyone(witness: Witness) -> list[Witness]:

@@ -12,10 +12,23 @@ from witness_helper import compile_c, cpus, node_plan, rank_plan, run
 
 from plumbline import witness
 
-#: an MPI library of which the program needs no more than that it can be asked
+#: an MPI library that can be asked, and that looks at every CPU while it is initialised
 MPI = """
+#include <sched.h>
 static int initialised;
-int MPI_Init(int *argc, char ***argv) { (void)argc; (void)argv; initialised = 1; return 0; }
+int MPI_Init(int *argc, char ***argv) {
+    cpu_set_t before, one;
+    (void)argc; (void)argv;
+    sched_getaffinity(0, sizeof before, &before);
+    for (int cpu = 0; cpu < 64; cpu++) {
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof one, &one);
+    }
+    sched_setaffinity(0, sizeof before, &before);
+    initialised = 1;
+    return 0;
+}
 int MPI_Initialized(int *flag) { *flag = initialised; return 0; }
 int MPI_Finalize(void) { return 0; }
 """
@@ -65,11 +78,41 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
+#: binds itself, or a thread that ends early, to the CPU given, and the process again to the second one
+AWAY = """
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+static void bind_to(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+static void *work(void *argv) {
+    bind_to(atoi(((char **)argv)[2]));
+    if (!strcmp(((char **)argv)[1], "exit")) pthread_exit(NULL);
+    return NULL;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    (void)argc;
+    if (!strcmp(argv[1], "process")) {
+        work(argv);
+        bind_to(atoi(argv[3]));
+    } else {
+        pthread_create(&thread, NULL, work, argv);
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+"""
 
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the programs ``work``, ``parent``, ``forked`` and ``static``."""
+    """A folder with the programs ``work``, ``parent``, ``forked``, ``away`` and ``static``."""
     folder = tmp_path_factory.mktemp("programs")
     compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
     compile_c(folder, WORK, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="work")
@@ -81,6 +124,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     compile_c(folder, PARENT, name="parent")
     compile_c(folder, FORKED, name="forked")
+    compile_c(folder, AWAY, "-pthread", name="away")
     return folder
 
 
@@ -194,3 +238,21 @@ def test_work_before_the_program_is_found(rank, programs):
     code = f"import os, time\nwhile time.process_time() < 1.3: pass\nos.execv('{programs}/work', ['work', '1'])"
     (reason,) = rank.reasons(sys.executable, "-c", code)
     assert "s of CPU time before it became work (process" in reason
+
+
+def test_work_that_moved_and_came_back_is_found(rank, programs):
+    """Where the kernel counts how often a thread changed its CPU."""
+    if "nr_migrations" not in Path("/proc/self/sched").read_text():
+        pytest.skip("not run: this kernel does not count migrations")
+    (reason,) = rank.reasons(programs / "away", "process", rank.other, rank.own)
+    assert f"was moved between CPUs 2 times, although its rank has CPU {rank.own} alone" in reason
+
+
+@pytest.mark.parametrize("way", ["return", "exit"])
+def test_a_thread_that_ended_elsewhere_is_found(rank, programs, way):
+    (reason,) = rank.reasons(programs / "away", way, rank.other)
+    assert f"(away) of rank 0 on {os.uname().nodename} may run on CPU {rank.other}, outside" in reason
+
+
+def test_a_thread_that_ended_where_it_belongs_is_verified(rank, programs):
+    assert rank.reasons(programs / "away", "return", rank.own) == []

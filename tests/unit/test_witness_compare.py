@@ -36,6 +36,7 @@ def seen(rank, host="n1", first=0):
         "root": 100 + rank,
         "mpi": True,
         "others": [],
+        "ended": [],
         "rank": first + rank,
         "local_rank": rank,
         "size": 2,
@@ -177,6 +178,22 @@ def test_a_thousand_stray_threads_are_a_handful_of_reasons(pair):
 def test_a_thread_seen_off_its_cpus(pair):
     pair[0]["threads"][0]["last_cpu"] = 7
     assert "last ran on CPU 7, but is bound to 0" in reason(PLAN, pair)
+
+
+def test_a_thread_that_left_its_one_cpu_and_came_back():
+    plan = copy.deepcopy(PLAN)
+    plan["ranks"] = [{**plan["ranks"][0], "cpus": [0], "places": [[0]]}]
+    alone = {**seen(0), "plan": plan["ranks"][0], "size": 1, "threads": [{**thread(1, [0]), "migrations": 2}]}
+    assert reason(plan, [alone], 1) == (
+        "thread 1 (worker) of rank 0 on n1 was moved between CPUs 2 times, although its rank has CPU 0 alone"
+    )
+    alone["threads"][0]["migrations"] = 0
+    assert witness.compare(plan, [alone], 1) == []
+
+
+def test_threads_of_a_rank_with_several_cpus_are_moved_to_their_places(pair):
+    pair[0]["threads"][1]["migrations"] = 1
+    assert witness.compare(PLAN, pair, 2) == []
 
 
 def test_one_page_on_another_node(pair):

@@ -25,6 +25,7 @@ GOOD = {
     "program": "/bin/stream",
     "plan": None,
     "start": {"affinity": [0]},
+    "ended": [],
     "threads": [{"tid": 10, "name": "stream", "affinity": [0], "last_cpu": 0}],
     "memory": {"page_bytes": 4096, "threshold_bytes": 1048576, "nodes": {"0": 300}, "freed_nodes": {}},
     "usage": dict.fromkeys(
