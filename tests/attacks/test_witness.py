@@ -1,16 +1,23 @@
 """The witnessed process is not the one that works: each way must come out unverified, with a reason for a person."""
 
+# ruff: noqa: F811 - fixtures are imported
+
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import compile_c, cpus, node_plan, rank_plan, run
 
 from plumbline import witness
+from plumbline.launch import driver
+from plumbline.records.model import Record
+from plumbline.stacks import manifest
 
 #: an MPI library that can be asked, and that looks at every CPU while it is initialised
 MPI = """
@@ -256,3 +263,55 @@ def test_a_thread_that_ended_elsewhere_is_found(rank, programs, way):
 
 def test_a_thread_that_ended_where_it_belongs_is_verified(rank, programs):
     assert rank.reasons(programs / "away", "return", rank.own) == []
+
+
+class TestLaunch:
+    """The same against the whole driver, with real launchers."""
+
+    pytestmark = pytest.mark.e2e
+
+    @staticmethod
+    def record(bench: Bench, code: str, **changes: Any) -> Record:
+        bench.stack(code)
+        return driver.run([bench.variant(**changes)], bench.folder / "work")[1][0]
+
+    def test_a_wrapper_that_moves_its_program(self, bench):
+        program = "import time\nwhile time.process_time() < 0.2: pass\n" + STREAM_OUTPUT
+        code = "import subprocess, sys\n"
+        code += f"sys.exit(subprocess.call(['taskset', '-c', '0', sys.executable, '-c', {program!r}]))"
+        found = self.record(bench, code, placement="pair:0,1", ranks_per_node=2)
+        assert (found.verified, found.figures) == (False, [])
+        assert any("thread place 0 of rank 1" in reason and "threads are on: 0" in reason for reason in found.reasons)
+
+    def test_a_wrapper_that_is_replaced_by_its_program(self, bench):
+        code = f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', {STREAM_OUTPUT!r}])"
+        found = self.record(bench, code, placement="pair:0,1", ranks_per_node=2)
+        assert found.reasons == []
+        assert found.launches[0].ranks[0].program == os.path.realpath(sys.executable)
+        assert any(file.path.endswith("libplumbwitness.so") for file in found.loaded)
+
+    def test_a_text_that_is_printed_in_no_time_with_no_page(self, bench):
+        (reason,) = self.record(bench, STREAM_OUTPUT.replace("arrays = ", "# ")).reasons
+        assert reason.startswith("launch 0: a rank held ")
+        assert reason.endswith(" MB in large pages, the benchmark's arrays are 24 MB a rank")
+
+    def test_a_text_that_is_printed_again_and_again(self, bench):
+        found = self.record(bench, STREAM_OUTPUT, launches=3)
+        assert (found.verified, found.verdict) == (True, "invalid")
+        assert found.reasons == ["all 3 launches printed the same figures, digit by digit: nothing was measured"]
+
+    def test_rates_that_the_time_was_too_short_for(self, bench):
+        reasons = self.record(bench, STREAM_OUTPUT.replace("executed 2 times", "executed 90000 times")).reasons
+        assert "the figures stand for 360.00 s of work, but no rank ran longer than" in reasons[0]
+        assert "the figures stand for 360.00 s of work, but the ranks used" in reasons[1]
+
+    def test_an_mpi_benchmark_without_mpi(self, bench):
+        text = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.95\n"
+        document = bench.stack(f"print({text!r}, end='')")
+        document["benchmarks"]["stream"]["suite"] = "osu"
+        manifest.save(document)
+        figure = {"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}
+        changes = {"parser": "osu", "context": {"benchmark": "osu_latency"}, "figures": [figure], "ranks_per_node": 2}
+        variant = bench.variant(placement="pair:0,1", **changes)
+        (found,) = driver.run([variant], bench.folder / "work")[1]
+        assert "launch 0: 2 of 2 ranks never called MPI_Init" in found.reasons[0]
