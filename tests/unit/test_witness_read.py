@@ -28,6 +28,7 @@ GOOD = {
     "ended": [],
     "threads": [{"tid": 10, "name": "stream", "affinity": [0], "last_cpu": 0}],
     "memory": {"page_bytes": 4096, "threshold_bytes": 1048576, "nodes": {"0": 300}, "freed_nodes": {}},
+    "window": {"wall_s": 1, "cpu_s": 1, "delay_s": 0},
     "usage": dict.fromkeys(
         [
             "wall_s",
