@@ -46,7 +46,8 @@ WORK = """
 int MPI_Init(int *, char ***), MPI_Finalize(void);
 int main(int argc, char **argv) {
     if (argc > 2) MPI_Init(NULL, NULL);
-    while (clock() < atoi(argv[1]) * (CLOCKS_PER_SEC / 100)) { }
+    clock_t begin = clock();
+    while (clock() - begin < atoi(argv[1]) * (CLOCKS_PER_SEC / 100)) { }
     return argc > 2 ? MPI_Finalize() : 0;
 }
 """
@@ -69,7 +70,10 @@ FORKED = """
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-static void work(int hundredths) { while (clock() < hundredths * (CLOCKS_PER_SEC / 100)) { } }
+static void work(int hundredths) {
+    clock_t begin = clock();
+    while (clock() - begin < hundredths * (CLOCKS_PER_SEC / 100)) { }
+}
 int main(int argc, char **argv) {
     cpu_set_t set;
     if (fork() == 0) {
