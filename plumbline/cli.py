@@ -89,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    bad_input = BAD_INPUT
+    bad_input = EXIT["INVALID"] if set(OF_VERDICTS) & set(words) else BAD_INPUT  # until the words are understood
     try:
         arguments, unknown = _parser(words).parse_known_args(words)
         parser: _Parser = arguments.parser

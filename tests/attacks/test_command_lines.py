@@ -141,6 +141,18 @@ def test_ctrl_c_while_a_command_is_loaded_is_one_line(
     assert capsys.readouterr().err == "plumb: interrupted\n"
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_a_command_that_cannot_be_loaded_is_no_verdict(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: str) -> None:
+        raise ImportError("libduckdb.so: cannot open shared object file")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    assert cli.main([command]) == (3 if command in cli.OF_VERDICTS else 2)
+    assert capsys.readouterr().err.startswith("plumb: ImportError: libduckdb.so")
+
+
 @pytest.mark.parametrize(
     "words",
     [["report", "--output", ""], ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", ""]],
