@@ -206,7 +206,7 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True):
     unit: str
     better: Better
     launches: int
-    samples: list[Number]
+    samples: Annotated[list[Number], Meta(min_length=1)]
     limit: Limit | None
     reference: Reference | None
 

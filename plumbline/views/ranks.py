@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plumbline.errors import PlumbError
 from plumbline.records.model import RankSeen, Record
 from plumbline.witness.text import cpu_list
 
@@ -13,8 +14,16 @@ def rank_map(record: Record) -> list[dict[str, Any]]:
 
     ``{"rank", "host", "planned", "seen", "threads", "memory"}``: CPU lists as the kernel writes them, ``threads`` with
     one for each thread, ``memory`` NUMA node -> MB of large pages, those freed before the end included. Without
-    witnesses ``host`` and ``seen`` are None.
+    witnesses ``host`` and ``seen`` are None. Raises :class:`PlumbError` for a plan or a witness that is none.
     """
+    try:
+        return _rows(record)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:  # their members are no part of a record's types
+        what = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
+        raise PlumbError(what, record.session, "restore the file") from error
+
+
+def _rows(record: Record) -> list[dict[str, Any]]:
     planned = {rank["local_rank"]: rank for rank in record.plan.get("ranks", [])}
     seen = next((launch.ranks for launch in reversed(record.launches) if launch.ranks), None)
     if seen is None:

@@ -52,7 +52,7 @@ def figures(draw):
         "unit": "us",
         "better": draw(st.sampled_from(["higher", "lower"])),
         "launches": draw(st.integers(0, 9)),
-        "samples": draw(st.lists(NUMBERS, max_size=4)),
+        "samples": draw(st.lists(NUMBERS, min_size=1, max_size=4)),
         "limit": draw(st.sampled_from([None, limit])),
         "reference": draw(st.sampled_from([None, reference])),
     }

@@ -117,9 +117,10 @@ def attack(read: Callable[[Any], object], inputs: Iterator[Any]) -> None:
         except PlumbError:
             continue
         except Exception as error:
-            pytest.fail(f"input {number}: {type(error).__name__}: {error}: {_shown(item)}")
+            pytest.fail(f"input {number}: {type(error).__name__}: {error}: {shown(item)}")
 
 
-def _shown(item: Any) -> str:
+def shown(item: Any) -> str:
+    """An input for the message of a test that it fails."""
     text = repr(item)
     return text if len(text) < 4000 else f"{text[:3000]} … {text[-900:]}"

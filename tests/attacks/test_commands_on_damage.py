@@ -1,0 +1,115 @@
+"""Whole commands on damaged tables, records and site files: a status, at most one line of error, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fuzz
+import pytest
+import samples
+import yaml
+
+from plumbline import cli
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(__file__).parents[1] / "data"
+STORED = [json.loads(line) for line in (DATA / "records" / "before-typed-model.jsonl").read_text().splitlines()]
+PAIRS = b"series,baseline,candidate\n" + b"".join(b"a,%d.5,%d.25\n" % (10 + n % 7, 10 + n % 5) for n in range(60))
+NODES = b"node,class,value\n" + b"".join(b"n%d,all,%d.5\n" % (n % 12, 100 + n % 9) for n in range(48))
+LINKS = b"first,second,class,value\n" + b"".join(b"%d,%d,all,2.%d\n" % (n % 6, 6 + n % 5, n % 8) for n in range(60))
+NUMBERS = b"series,index,value\n" + b"".join(b"a,%d,%d.5\n" % (n, 100 + n % 3) for n in range(40))
+#: command line, with FILE for the table; a sound table
+TABLES = {
+    "gate": (["gate", "--pairs", "FILE", "--better", "lower"], PAIRS),
+    "gate, files": (["gate", "--pairs", "FILE", "--better", "higher", "--json", "o.json", "--html", "o.html"], PAIRS),
+    "nodes": (["outliers", "--nodes", "FILE", "--better", "higher"], NODES),
+    "links": (["outliers", "--matrix", "FILE", "--better", "lower"], LINKS),
+    "history": (["history", "--series", "FILE", "--better", "lower"], NUMBERS),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("results", "sites", "stacks"):
+        (tmp_path / name / "local").mkdir(parents=True)
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
+    monkeypatch.setenv("PLUMB_TOOLS", str(ROOT / "build" / "tools"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(words: list[str], capsys: pytest.CaptureFixture[str], item: Any) -> int:
+    """The exit status; anything that nobody expected fails the test with the input."""
+    status = cli.main(words)
+    out, err = capsys.readouterr()
+    assert "please report it" not in err, f"{words}: {err}on {fuzz.shown(item)}"
+    assert "Traceback" not in out + err, words
+    assert status in (0, 1, 2, 3), words
+    return status
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_damaged_table_has_a_verdict_or_one_error(name: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, sound = TABLES[name]
+    file = place / "table.csv"
+    words = [str(file) if word == "FILE" else word for word in words]
+    file.write_bytes(sound)
+    assert run(words, capsys, sound) in (0, 1, 2)
+    for text in fuzz.spoiled_texts(f"table {name}", [sound]):
+        file.write_bytes(text)
+        run(words, capsys, text)
+
+
+def records() -> Iterator[list[Any]]:
+    """Session files of two records, one of which has odd members and, where it had one, no seal."""
+    sound = [*STORED, samples.record(launches=[samples.launch(order, 5.0) for order in range(3)])]
+    for number, document in enumerate(fuzz.spoiled_documents("sessions", sound)):
+        yield [document, {**sound[number % len(sound)], "id": f"{number:012x}"}]
+
+
+#: commands that read records
+READERS = [
+    ["list"],
+    ["show", "last"],
+    ["show", "0"],
+    ["diff", "last", "0"],
+    ["history"],
+    ["outliers"],
+    ["history", "--json"],
+]
+
+
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+def test_odd_records_are_shown_or_named(words: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place / "results" / "local" / "s.jsonl"
+    for lines in records():
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run(words, capsys, lines[0])
+
+
+def test_a_gate_of_odd_records_is_a_verdict_or_one_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place / "s.jsonl"
+    for lines in records():
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        run(["gate", str(file)], capsys, lines[0])
+
+
+@pytest.mark.parametrize("words", [["site", "check"], ["site", "list"], ["lint"]], ids=" ".join)
+def test_odd_site_files_are_one_error_or_in_order(
+    words: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = ROOT / "site-configs" / "gpc"
+    folder = place / "sites" / "gpc"
+    for file in source.rglob("*"):
+        if file.is_file():
+            (folder / file.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file.relative_to(source)).write_bytes(file.read_bytes())
+    for name in ("site.yaml", sorted(folder.glob("references/*.yaml"))[0].relative_to(folder).as_posix()):
+        sound = (folder / name).read_text()
+        for document in fuzz.spoiled_documents(f"{name} {words}", [yaml.safe_load(sound)]):
+            (folder / name).write_text(yaml.safe_dump(document))
+            run(words, capsys, document)
+        (folder / name).write_text(sound)
