@@ -26,7 +26,17 @@ def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
             if (file.build_id, file.bytes) != (first.build_id, first.bytes) or not same_time:
                 changed[file.path] = None
     record.loaded = list(known.values())
+    return [*_other_program(record, seen), *_shown(list(changed))]
+
+
+def _other_program(record: Record, seen: list[dict[str, Any]]) -> list[str]:
+    first = next((rank.program for launch in record.launches for rank in launch.ranks), None)
+    others = sorted({witness["program"] for witness in seen} - {first})
+    return [f"the ranks ran {', '.join(others)}, those of the first launch {first}"] if first and others else []
+
+
+def _shown(changed: list[str]) -> list[str]:
     if not changed:
         return []
     more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-    return [f"loaded other files than before: {', '.join(list(changed)[:SHOWN])}{more} changed since the first launch"]
+    return [f"loaded other files than before: {', '.join(changed[:SHOWN])}{more} changed since the first launch"]

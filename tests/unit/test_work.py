@@ -7,7 +7,7 @@ from msgspec import structs
 from samples import record
 
 from plumbline.launch import loaded, work
-from plumbline.records.model import Measurement, convert
+from plumbline.records.model import Measurement, RankSeen, convert
 
 MIB = 1 << 20
 PAGES = 20_000_000 * 24 // 4096
@@ -134,3 +134,12 @@ class TestLoaded:
         item.placement = structs.replace(item.placement, nodes=2)
         assert loaded.note(item, [self.rank(), self.rank(modified_ns=6)]) == []
         assert len(loaded.note(item, [self.rank(bytes=901)])) == 1
+
+    def test_another_program_than_in_the_first_launch_is_named(self):
+        item = convert(record())
+        memory, usage = {"page_bytes": 4096, "nodes": {}, "freed_nodes": {}}, {}
+        first = RankSeen(host="n1", rank=0, local_rank=0, threads=[], memory=memory, usage=usage, program="/opt/stream")
+        item.launches[0].ranks = [first]
+        assert loaded.note(item, [self.rank()]) == []
+        (reason,) = loaded.note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
+        assert reason == "the ranks ran /opt/fast, those of the first launch /opt/stream"
