@@ -1,7 +1,7 @@
 """Files of pairs: CSV with the columns ``series``, ``baseline`` and ``candidate``, rows in the order measured.
 
 Other columns are allowed and ignored; rows of different series may be mixed. A cell that is no positive number makes
-its series INVALID; a file that is no such table is an error.
+its series INVALID, as does a side whose values repeat digit by digit; a file that is no such table is an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from plumbline import csv_input
 from plumbline.errors import PlumbError
 from plumbline.gate.pairs import Pairs
+from plumbline.statistics import constant
 from plumbline.statistics.resolution import limiting_step, step_of
 from plumbline.units import Better
 
@@ -72,9 +73,12 @@ def _series(
             faults.append(f"{file}:{lines[bad]}: the {side} is {what}")
     if faults:
         return Pairs(name, [0.0] * len(baseline), [0.0] * len(candidate), better, faults=faults, fixed=True)
+    for side, texts, values in zip(("baseline", "candidate"), (baseline, candidate), numbers, strict=True):
+        if step_of(texts) < 1 and constant.repeats([values]):  # whole numbers may be counts, which repeat
+            faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
     few = any(limiting_step(texts) for texts in (baseline, candidate))
     step = step_of(baseline + candidate) if few else 0.0
-    return Pairs(name, numbers[0], numbers[1], better, step, fixed=True)
+    return Pairs(name, numbers[0], numbers[1], better, step, faults=faults, fixed=True)
 
 
 def _is_number(text: str) -> bool:

@@ -49,6 +49,18 @@ def test_one_line_a_series_and_a_closing_line(gate):
     assert err.startswith("gate: FAIL: 1 PASS, 1 FAIL; slow: slower by")
 
 
+def test_a_fixed_text_is_no_measurement_but_few_digits_and_counts_may_repeat(gate):
+    def repeated(number):
+        draw = np.random.default_rng(1)
+        return table([f"same,{number},{float(number) * draw.normal(1, 0.01):.6f}" for _ in range(90)])
+
+    status, (line,), _ = gate(repeated("20123.47"))
+    assert (status, line["verdict"]) == (3, "INVALID")
+    assert line["reason"].endswith("all 90 values of the baseline are 20123.47: nothing was measured")
+    for honest in ("10.0", "1000000"):
+        assert "nothing was measured" not in gate(repeated(honest))[1][0].get("reason", "")
+
+
 def test_exit_statuses(gate):
     assert gate(table(rows("a")))[0] == 0
     assert gate(table(rows("a", 1.05)))[0] == 1
