@@ -106,7 +106,7 @@ def figures(**changes):
         (figures(samples=[10200.0, 10000.0, 10100.0]), "not what the launches measured"),
         (figures(name="copy"), "not what the launches measured"),
         ({"launches": [], **figures()}, "3 samples of 0 launches"),
-        ({"launches": [], **figures(samples=[], launches=0)}, "0 samples of 0 launches"),
+        ({"launches": [], **figures(samples=[], launches=0)}, "figures[0].samples: Expected"),
         ({"launches": [launch(n, -1.0) for n in range(3)]}, "negative or not finite"),
         ({"launches": [launch(n, 1.0, superseded=n > 0) for n in range(3)], **figures()}, "3 samples of 1 launches"),
     ],

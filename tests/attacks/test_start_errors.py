@@ -12,7 +12,7 @@ import samples
 
 from plumbline.launch import cause, once
 from plumbline.launch.process import Ended
-from plumbline.mpi import Layout
+from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
 from plumbline.records.model import Launch
 from plumbline.views import show
@@ -32,6 +32,7 @@ def job(script: str, folder: Path) -> Any:
         plan=record.plan,
         host=SimpleNamespace(last_level_cache_bytes=1),
         layout=Layout(1, 1),
+        launcher=SimpleNamespace(family=TABLE["mpich"]),
         command=["sh", "-c", script],
         environment={"PATH": os.environ["PATH"], "COUNT": str(folder / "count")},
         files=NoChanges(),
