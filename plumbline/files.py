@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import shutil
@@ -177,6 +178,22 @@ def sha256(file: Path) -> str:
     """SHA-256 of a file, in hexadecimal digits."""
     with file.open("rb") as stream:
         return sha256_of(stream)
+
+
+def state(file: Path) -> tuple[int, int, int, int]:
+    """What tells two states of a file apart without reading it; the time of an inode's last change cannot be set."""
+    found = file.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def sha256_once(file: Path) -> str:
+    """As :func:`sha256`, but a process reads a file only once in each of its states."""
+    return _sha256_of_state(str(file), state(file))
+
+
+@functools.cache
+def _sha256_of_state(file: str, _: tuple[int, int, int, int]) -> str:
+    return sha256(Path(file))
 
 
 def sha256_of(stream: IO[bytes]) -> str:

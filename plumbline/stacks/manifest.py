@@ -107,7 +107,7 @@ def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str
             found.append(f"stack {name}: program of {ident} is missing: {program}")
         elif not file.is_file():
             found.append(f"stack {name}: file of {ident} is missing: {file}")
-        elif sha256(file) != benchmark["sha256"]:
+        elif files.sha256_once(file) != benchmark["sha256"]:
             found.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
     return found + _changes(document)
 
@@ -120,7 +120,7 @@ def _changes(document: dict[str, Any]) -> list[str]:
     found = []
     for entry, recorded in loads["files"].items():
         try:
-            if sha256(Path(entry)) != recorded:
+            if files.sha256_once(Path(entry)) != recorded:
                 found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
         except FileNotFoundError:
             found.append(f"stack {name}: a file that its programs load is missing: {entry}")

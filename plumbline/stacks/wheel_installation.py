@@ -234,8 +234,8 @@ class Installation:
             elif entry["suite"] == "imb":
                 self.linked(ident, Path(entry["file"]), environment)
                 entry["facts"] = dict(loaded)
-        extensions = self.prefix.glob("lib/python*/site-packages/mpi4py/*.so")
-        document["loads"] = libraries.loads(document, self.library, extensions)
+        modules = [file for file in self.prefix.glob("lib/python*/site-packages/**/*") if file.suffix in (".py", ".so")]
+        document["loads"] = libraries.loads(document, self.library, modules)
         files.replace(self.prefix / "lock", self.mark + "\n")
         manifest.check(document)
         manifest.save(self.moved(document), self.prefix)

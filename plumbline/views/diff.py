@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
 
-    Of the files that were loaded, the build id counts, and the size of one without; records that do not name them are
-    compared without.
+    Of the files that were loaded, size and build id count, and of one without that the time of its last change; records
+    that do not name them are compared without.
     """
     left: dict[str, str] = {}
     right: dict[str, str] = {}
