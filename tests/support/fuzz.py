@@ -102,7 +102,7 @@ def _spoil_member(holder: list[Any], chance: random.Random) -> None:
     if kind == 0 and parent is not holder:
         del parent[key]
     elif kind == 1 and isinstance(parent, dict):
-        parent[chance.choice(("", "x", "schema", "name\n", "\0"))] = chance.choice(VALUES)
+        parent[chance.choice(("", "x", "schema", "name\n", "\0"))] = copy.deepcopy(chance.choice(VALUES))
     elif kind == 2 and isinstance(parent, list) and parent is not holder:
         parent.append(copy.deepcopy(parent[key]))
     else:
