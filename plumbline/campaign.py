@@ -17,7 +17,7 @@ from pathlib import Path
 
 from plumbline import files, paths, schedulers, site, units
 from plumbline.errors import PlumbError
-from plumbline.launch import process
+from plumbline.launch import process, signals
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.views import summary
@@ -66,7 +66,7 @@ def _campaign(args: argparse.Namespace) -> int:
     command += [*_policy(), *_nodes_now(args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in signals.handled():
         signal.signal(number, signal.default_int_handler)
     begin = time.monotonic()
     code, ended = _follow(command, environment)

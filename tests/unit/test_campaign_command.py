@@ -94,6 +94,19 @@ def test_a_campaign_that_is_killed_ends_reframe_and_its_jobs(reframe: Path) -> N
     wait_until(lambda: ended(job))
 
 
+def test_a_campaign_that_ignores_the_end_of_its_terminal_goes_on(reframe: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup(1) does
+    try:
+        child = start(reframe, "#!/bin/sh\necho yes >\"$0.started\"\nsleep 1\necho 'reframe: error: the end'\nexit 1\n")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with child:
+        wait_for(reframe.with_name("reframe.started"))
+        child.send_signal(signal.SIGHUP)
+        _, errors = child.communicate(timeout=60)
+    assert errors.startswith("plumb: no test ran: reframe: error: the end")
+
+
 def test_a_second_campaign_in_one_checkout_is_one_line(reframe: Path) -> None:
     with start(reframe, RUNNING) as first:
         wait_for(reframe.with_name("reframe.job"))
