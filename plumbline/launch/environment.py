@@ -29,11 +29,16 @@ CHANGING = (
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a launch gets of an environment, the part of it that its record names, and what that calls removed."""
+    """What a launch gets of an environment, the part of that which records name, and what would change figures."""
 
     kept: dict[str, str]
     stated: dict[str, str]
-    removed: list[str]
+    changing: dict[str, str]
+
+    def removed(self, given: Mapping[str, str]) -> list[str]:
+        """The names of those that a launch with the variables ``given`` lacks, whole or in part of a search path."""
+        lists = {name: set(value.split(":")) for name, value in self.changing.items()}
+        return sorted(name for name, wanted in lists.items() if not wanted <= set(given.get(name, "").split(":")))
 
 
 def inherit(environment: Mapping[str, str]) -> Inherited:
@@ -42,7 +47,7 @@ def inherit(environment: Mapping[str, str]) -> Inherited:
     return Inherited(
         kept,
         {name: value for name, value in kept.items() if _among(name, STATED)},
-        sorted(name for name in environment if name not in kept and _among(name, CHANGING)),
+        {name: value for name, value in environment.items() if name not in kept and _among(name, CHANGING)},
     )
 
 

@@ -90,7 +90,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     record = _new_record(variant, session, manifest, resolved, layout)
     record.command = [*start.arguments, *binder, *entry["command"], *variant.arguments]
     record.environment = {**inherited.stated, **changes}
-    record.removed_variables = inherited.removed
+    record.removed_variables = inherited.removed(changes)
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
     return Prepared(
         partition.get("facts", {}),
