@@ -79,7 +79,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     )
     given = {**partition.get("environment", {}), **variant.environment}
     inherited = environment.inherit(os.environ)
-    stack = manifests.environment(manifest, inherited.kept)
+    stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
     launcher = mpi.launcher(manifest, partition, around)
     exported = tuple({"HOME": "", **stack, **given})

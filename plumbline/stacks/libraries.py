@@ -45,7 +45,7 @@ def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[
     :class:`PlumbError` for a program that lacks a library in the environment of a launch.
     """
     family = mpi.TABLE[document["mpi"]["family"]]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(document, {})}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(document, os.environ)}
     found: set[Path] = set()
     for program in sorted({entry["command"][0] for entry in document["benchmarks"].values()}):
         linked = _linked(program, environment)

@@ -13,6 +13,7 @@ from plumbline import mpi, provenance, schedulers
 from plumbline.launch import driver
 from plumbline.launch.environment import inherit
 from plumbline.records.model import Record, convert
+from plumbline.stacks import manifest
 from plumbline.views import diff, show
 
 #: a clock on which an hour has half as many seconds: rates double
@@ -68,6 +69,16 @@ def test_a_declared_one_is_used_and_the_circumstances_differ(bench, fake_clock):
     record, given = measured(bench, environment={"LD_PRELOAD": fake_clock})
     assert given["LD_PRELOAD"].endswith(fake_clock)
     assert ("environment.LD_PRELOAD", "absent", fake_clock) in diff.differences(honest, record)
+
+
+@pytest.mark.e2e
+def test_what_a_stack_refers_to_by_name_is_declared_and_recorded(bench, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("HOME", "/home/me")
+    document = bench.stack(TELL)
+    document["environment"]["LICENCE"] = "${HOME}/licence"
+    manifest.save(document)
+    _, (made,) = driver.run([bench.variant()], bench.folder / "work")
+    assert made.environment["LICENCE"] == "/home/me/licence"
 
 
 @pytest.mark.e2e
