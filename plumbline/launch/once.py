@@ -108,8 +108,15 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
 
 
 def _seen(witness: dict[str, Any]) -> RankSeen:
-    others = [{"program": item["program"], "cpu_s": round(processes.cpu_s(item), 6)} for item in witness["others"]]
-    return msgspec.convert({**witness, "others": others}, RankSeen)
+    """The rank of a witness. A wrapper may start hundreds of small programs: the others are one entry a program."""
+    others: dict[str, list[float]] = {}
+    for item in witness["others"]:
+        others.setdefault(item["program"], []).append(processes.cpu_s(item))
+    found = [
+        {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
+        for program, times in sorted(others.items())
+    ]
+    return msgspec.convert({**witness, "others": found}, RankSeen)
 
 
 def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:

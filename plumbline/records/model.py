@@ -101,10 +101,11 @@ class ThreadSeen(Struct, frozen=True, gc=False):
     last_cpu: int
 
 
-class ProcessSeen(Struct, frozen=True, gc=False, kw_only=True):
-    """A process of a rank beside the one that did the work: its program and what CPU time it used."""
+class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
+    """Processes of a rank beside the one that did the work: their program, their number, their CPU time together."""
 
     program: str
+    processes: int
     cpu_s: Number
 
 
@@ -117,7 +118,7 @@ class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
     program: str | None = None
     mpi: bool | None = None
-    others: list[ProcessSeen] = []
+    others: list[OthersSeen] = []
     host: str
     rank: int
     local_rank: int

@@ -216,6 +216,12 @@ def test_a_child_without_the_library_is_missed_by_its_cpu_time(rank, programs, w
     assert reason.endswith("s of CPU time and left no witness: nobody knows where they ran")
 
 
+def test_a_child_that_calls_itself_a_rank_is_one_too_many(rank, programs):
+    command = f"PLUMB_WITNESS_PID=$$; exec {programs}/work 20"
+    reasons = rank.reasons("bash", "-c", f"taskset -c {rank.other} bash -c '{command}'; exit 0")
+    assert f"local rank 0 on {os.uname().nodename} left 2 witnesses instead of one" in reasons
+
+
 def test_a_program_without_the_library_is_missed(rank, programs):
     reasons = rank.reasons("env", "-u", "LD_PRELOAD", programs / "work", 1)
     assert reasons == [
@@ -286,6 +292,13 @@ class TestLaunch:
         found = self.record(bench, code, placement="pair:0,1", ranks_per_node=2)
         assert (found.verified, found.figures) == (False, [])
         assert any("thread place 0 of rank 1" in reason and "threads are on: 0" in reason for reason in found.reasons)
+
+    def test_what_else_ran_is_in_the_record(self, bench):
+        code = f"import subprocess\nfor _ in range(3): subprocess.call(['true'])\n{STREAM_OUTPUT}"
+        found = self.record(bench, code)
+        assert found.reasons == []
+        ((other,),) = [rank.others for rank in found.launches[0].ranks]
+        assert (Path(other.program).name, other.processes) == ("true", 3)
 
     def test_a_wrapper_that_is_replaced_by_its_program(self, bench):
         code = f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', {STREAM_OUTPUT!r}])"
