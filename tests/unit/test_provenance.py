@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from node_facts import node
 
-from plumbline import doctor, provenance
+from plumbline import doctor, provenance, schemas
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -121,3 +122,18 @@ def test_the_report_is_one_screen_with_the_count_last():
     lines = doctor.report(doctor.examine(GOOD, which=lambda name: None)).splitlines()
     assert len(lines) <= 24
     assert "to fix" in lines[-1]
+
+
+def test_little_shared_memory_of_a_node_is_found_and_facts_of_earlier_versions_do_not_tell():
+    def shared(**knobs):
+        facts = node("a1", knobs=knobs)
+        if not knobs:
+            del facts["knobs"]["shm_bytes"]
+        schemas.check("node", facts, "here")
+        return next(item for item in doctor.examine_node(facts) if item.name == "shared memory (/dev/shm)").bad
+
+    assert [shared(shm_bytes=64 << 10), shared(shm_bytes=1 << 40), shared()] == [True, False, None]
+
+
+def test_the_collector_tells_the_size_of_shared_memory():
+    assert provenance.Reader(Path("/")).size("dev/shm") == provenance.collect()["shm_bytes"] > 0
