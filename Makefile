@@ -20,7 +20,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale testbed testbed-down faults bare lint lock clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale disturbed testbed testbed-down faults bare lint lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -66,6 +66,9 @@ attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and c
 rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nodes, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/outliers.py --full
+
+disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor
+	@$(BIN)/python tests/rates/disturbed.py
 
 scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md)
 	@$(BIN)/python tests/scale/bench_store.py

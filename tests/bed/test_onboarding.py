@@ -125,7 +125,7 @@ def test_references_are_made_or_refused_with_the_reason(onboarded, here):
     files = list((here["site"] / "references").glob("*.yaml"))
     found = [entry for file in files for entry in yaml.safe_load(file.read_text())["references"]]
     for entry in found:
-        assert (entry["test"], entry["method"], entry["source"]["sessions"]) == ("stream_numa", "calibrated", 3)
+        assert (entry["test"], entry["method"], entry["source"]["sessions"]) == ("heat1d_steps", "calibrated", 3)
     if not found:
         assert re.search(r"^refused: \d+ ", onboarded.stdout, re.MULTILINE), onboarded.stdout[-4000:]
         assert "the records gave no reference" in onboarded.stdout

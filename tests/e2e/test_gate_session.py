@@ -62,7 +62,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert child.returncode == 130
     assert f"plumb gate --resume {work}" in rest
     deadline = time.monotonic() + 10
-    while (left := processes.carrying(str(tmp_path / "results"))) and time.monotonic() < deadline:
+    while (left := processes.carrying(str(tmp_path))) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
     (file,) = (tmp_path / "results" / "local").glob("*.jsonl")

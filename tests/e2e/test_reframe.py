@@ -174,15 +174,15 @@ def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
-    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "stream_threads"]
+    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "osu_pair"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        # the stage folder has the campaign's name, and each rank's HOME is below it
+        campaign = re.match(r"campaign (\S+): ", child.stdout.readline())[1]
         for line in child.stdout:
             if " OK " in line:
                 break
         deadline = time.monotonic() + 60
-        while not any(
-            line.split(" ")[0].endswith("/bin/stream") for line in processes.carrying(str(tmp_path / "results"))
-        ):
+        while not any(re.match(r"\S+/bin/python -I \S+/osu_\w+\.py", line) for line in processes.carrying(campaign)):
             assert time.monotonic() < deadline, "no launch of the next variant"
             time.sleep(0.05)
         child.send_signal(signum)
@@ -190,7 +190,7 @@ def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(t
     assert child.returncode == 130
     assert "interrupted" in rest
     deadline = time.monotonic() + 10
-    while (left := processes.carrying(str(tmp_path / "results"))) and time.monotonic() < deadline:
+    while (left := processes.carrying(campaign)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
