@@ -25,8 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Launch; 0 if all records are valid, 1 if one is not."""
-    from plumbline.launch import driver  # not above: it loads much that other commands do not need
+    from plumbline.launch import driver, process  # not above: they load much that other commands do not need
 
+    if args.campaign:
+        process.leave_group()
     files.refuse_inputs([args.records], args.variant)
     variants = [read(file) for file in args.variant]
     file, records = driver.run(

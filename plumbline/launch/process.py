@@ -96,6 +96,21 @@ def die_with_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
+def leave_group() -> None:
+    """Leave the process group of the shell that a scheduler started, and get SIGTERM when that shell ends.
+
+    The shell of a cancelled job ends at its SIGTERM, and a scheduler then kills outright what is left of its group: the
+    process would have no time to end its ranks and to write its record. With a terminal, whose Ctrl-C goes to the
+    group, nothing is done.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        with contextlib.suppress(PermissionError):  # it leads a group already
+            os.setsid()
+        die_with_parent()
+
+
 @contextlib.contextmanager
 def _signals() -> Iterator[int]:
     """A pipe that receives the number of each signal that interrupts: waiting sleeps in poll() and burns no CPU."""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shlex
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,3 +163,38 @@ def test_what_was_made_here_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "launch-0" / "old").touch()
     files.make_anew(tmp_path / "launch-0")
     assert [file.name for file in (tmp_path / "launch-0").iterdir()] == [files.MARK]
+
+
+#: a driver in a job's script: told to end, it needs some time, and then leaves a file
+DRIVER = """
+import signal, sys, time
+from pathlib import Path
+from plumbline.launch import process
+process.leave_group()
+def end(*_):
+    time.sleep(0.5)
+    Path("ended").write_text("in its own time")
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+Path("began").touch()
+time.sleep(60)
+"""
+
+
+def test_a_cancelled_job_has_time_to_write_its_record(tmp_path: Path) -> None:
+    """As ReFrame cancels a job on this host: the group gets SIGTERM, and SIGKILL as soon as the job's shell is gone."""
+    script = f"{shlex.join([sys.executable, '-c', DRIVER])}\necho more\n"
+    with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, start_new_session=True) as shell:
+        wait_for(tmp_path / "began")
+        os.killpg(shell.pid, signal.SIGTERM)
+        shell.wait(30)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+    wait_for(tmp_path / "ended")
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not file.exists():
+        assert time.monotonic() < deadline, f"no {file.name}"
+        time.sleep(0.05)

@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.errors import PlumbError
 
-COUNT = int(os.environ.get("PLUMB_ATTACKS", "150"))
+COUNT = int(os.environ.get("PLUMB_ATTACKS", "100"))
 SEED = int(os.environ.get("PLUMB_ATTACKS_SEED", "12"))
 #: what a damaged or hostile text holds
 TOKENS = (
