@@ -99,9 +99,12 @@ class Matrix:
         return evidence.of_launches([BETWEEN.join(link) for link in links], self._logs(links), floor)
 
     def _joined(self) -> list[str]:
-        """The ends with links enough, to distinguish each from its links; none if they are too few."""
-        counts = Counter(end for link in self.values for end in link)
-        joined = sorted(end for end, count in counts.items() if count >= DEGREE)
+        """The ends with links enough to one another, to distinguish each from its links; none if they are too few."""
+        left, links = set[tuple[str, str]](), set(self.values)
+        while left != links:  # an end that goes takes links of others with it
+            left, counts = links, Counter(end for link in links for end in link)
+            links = {link for link in left if min(counts[end] for end in link) >= DEGREE}
+        joined = sorted({end for link in links for end in link})
         return joined if len(joined) > DEGREE else []
 
     def _raw(self, links: list[tuple[str, str]]) -> Floats:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeAlias
@@ -448,18 +449,29 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 AnyRecord: TypeAlias = Record | Row
 
 _DECODER = msgspec.json.Decoder(Record)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def decode(line: bytes) -> Record:
     """The record that a line of JSON is. Raises ValueError, with the path of the first member that is wrong."""
     try:
-        return _DECODER.decode(line)
+        return _writable(_DECODER.decode(line), line)
     except msgspec.ValidationError as error:
         raise ValueError(_plain(error)) from None
     except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
-        return convert(_loads(line))
+        return _writable(convert(_loads(line)), line)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def _writable(record: Record, line: bytes) -> Record:
+    """``record``, unless a text in it is no text that can be written: half of a surrogate pair."""
+    if _SURROGATE.search(line):
+        try:
+            msgspec.json.encode(record)
+        except UnicodeEncodeError:
+            raise ValueError("not a valid record: a text holds half of a character") from None
+    return record
 
 
 def _loads(line: bytes) -> Any:

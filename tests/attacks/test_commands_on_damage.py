@@ -113,3 +113,21 @@ def test_odd_site_files_are_one_error_or_in_order(
             (folder / name).write_text(yaml.safe_dump(document))
             run(words, capsys, document)
         (folder / name).write_text(sound)
+
+
+def test_an_end_that_is_linked_only_to_ends_left_out_is_left_out_too(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its level would be the median of nothing, and no JSON."""
+    rows = [*LINKS.splitlines()[:13], b"2,8,all,2.4", b"1,9,all,2.5", b"2,10,all,2"]
+    (place / "table.csv").write_bytes(b"\n".join(rows) + b"\n")
+    assert cli.main(["outliers", "--matrix", "table.csv", "--better", "lower"]) == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["spread"] > 0
+
+
+def test_a_text_with_half_of_a_character_is_damage(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = samples.record(partition="\ud800", launches=[])
+    (place / "results" / "local" / "s.jsonl").write_text(json.dumps(document) + "\n")
+    for words in (["list"], ["history"], ["show", "0"]):
+        assert run(words, capsys, document) in (1, 2, 3)
