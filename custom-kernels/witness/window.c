@@ -101,8 +101,8 @@ static void read_schedstat(const char *tid, long long *running, long long *waiti
     *waiting = strtoll(at, &at, 10);
 }
 
-/* A thread that wanted a CPU for less than half of the window is a helper of a library: it waits behind the worker
- * on its own CPU, and that disturbs nobody. */
+/* A thread that wanted a CPU for less than half of the window is a helper of a library: it waits behind the
+ * worker on its own CPU, and that disturbs nobody. */
 static void note_delay(const char *tid, void *context) {
     const long long *half = context;
     long long running;
