@@ -17,7 +17,10 @@ CACHE_FACTOR = 4
 ELEMENT_BYTES = 8
 MINIMUM_ELEMENTS = 10_000_000
 ROUNDING = 1_000_000
-NTIMES = 20
+#: Executions of each kernel, and how many where the three arrays take 1 GiB or more: STREAM's own number. There one
+#: takes long enough, and caches of hundreds of MiB would make it minutes.
+NTIMES, NTIMES_LARGE = 20, 10
+LARGE_BYTES = 2**30
 VERSION = "5.10"
 CACHES = Path("/sys/devices/system/cpu")
 #: Static arrays above this total do not fit the small code model.
@@ -55,6 +58,11 @@ def array_elements(llc_bytes: int | None) -> int:
     return max(needed, MINIMUM_ELEMENTS)
 
 
+def repetitions(elements: int) -> int:
+    """How often STREAM executes each kernel on arrays of ``elements``."""
+    return NTIMES if 3 * elements * ELEMENT_BYTES < LARGE_BYTES else NTIMES_LARGE
+
+
 @dataclass(frozen=True)
 class Compiler:
     """The C compiler that programs are built with."""
@@ -89,7 +97,7 @@ def flags(elements: int, machine: str | None = None) -> list[str]:
     options = ["-O3", "-march=native" if machine == "x86_64" else "-mcpu=native", "-fopenmp"]
     if 3 * elements * ELEMENT_BYTES > SMALL_MODEL_BYTES:
         options += ["-fno-pie", "-no-pie", "-mcmodel=medium" if machine == "x86_64" else "-mcmodel=large"]
-    return [*options, f"-DSTREAM_ARRAY_SIZE={elements}", f"-DNTIMES={NTIMES}"]
+    return [*options, f"-DSTREAM_ARRAY_SIZE={elements}", f"-DNTIMES={repetitions(elements)}"]
 
 
 def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None) -> dict[str, Any]:
@@ -104,7 +112,7 @@ def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None
     return {
         "array_elements": elements,
         "llc_bytes": llc_bytes,
-        "ntimes": NTIMES,
+        "ntimes": repetitions(elements),
         "flags": options,
         "march": compiler.native(),
     }

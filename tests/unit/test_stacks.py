@@ -225,6 +225,8 @@ def test_arrays_obey_the_run_rule(llc):
 
 def test_large_arrays_get_another_code_model():
     assert not [option for option in stream.flags(17_000_000, "x86_64") if "mcmodel" in option]
+    assert "-DNTIMES=20" in stream.flags(17_000_000, "x86_64")
+    assert "-DNTIMES=10" in stream.flags(100_000_000, "x86_64")
     assert "-mcmodel=medium" in stream.flags(100_000_000, "x86_64")
     assert "-mcmodel=large" in stream.flags(100_000_000, "aarch64")
 
