@@ -241,7 +241,7 @@ def test_large_arrays_compile_and_run(tmp_path):
     )
     facts = stream.build(source, tmp_path / "big", stream.Compiler.find(), 2**31)
     assert facts["array_elements"] * 8 >= 2**33
-    assert subprocess.run([tmp_path / "big"], capture_output=True, check=True).stdout == b"20"
+    assert subprocess.run([tmp_path / "big"], capture_output=True, check=True).stdout == b"10"
 
 
 def test_source_that_does_not_compile_is_one_line(tmp_path):
