@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,4 +117,13 @@ void export_witness(const char *folder) {
     export_number("PLUMB_WITNESS_PID", (unsigned long)getpid());
     preload(library);
     free(absolute);
+}
+
+void export_own_time(void) {
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    getrusage(RUSAGE_SELF, &usage);
+    unsigned long seconds = (unsigned long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+    export_number("PLUMB_BINDER_CPU_US",
+                  seconds * 1000000 + (unsigned long)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec));
 }

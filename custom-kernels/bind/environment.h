@@ -12,4 +12,7 @@ void export_plan(const struct plan *plan, unsigned rank);
  * library is not there. */
 void export_witness(const char *folder);
 
+/* Export PLUMB_BINDER_CPU_US, the CPU time of this process until now: the witness takes it off. */
+void export_own_time(void);
+
 #endif

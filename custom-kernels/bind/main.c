@@ -26,6 +26,8 @@ static _Noreturn void run(const struct options *options, const struct plan *plan
     export_plan(plan, rank);
     apply_affinity(plan, rank, machine);
     apply_memory(plan, rank, machine);
+    if (options->witness)
+        export_own_time();
     become(options->program);
 }
 
