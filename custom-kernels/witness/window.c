@@ -15,8 +15,9 @@
 #include "procfile.h"
 #include "witness.h"
 
-#define MOST_CPUS 4096 /* those beyond are not looked at */
-#define NEVER (-1LL)   /* a CPU that is off, a file that is not there */
+#define MOST_CPUS 4096    /* those beyond are not looked at */
+#define MOST_THREADS 1024 /* that were there when the window began; of others all counts */
+#define NEVER (-1LL)      /* a CPU that is off, a file that is not there */
 
 struct host {
     long long busy[MOST_CPUS]; /* ticks in processes: user, nice and system time */
@@ -31,7 +32,12 @@ struct moment {
 };
 
 static struct moment begin, end;
-static long long first_thread_delay; /* nanoseconds that the first thread waited before the window */
+static struct before {
+    long tid;
+    long long running; /* nanoseconds, as all of threads */
+    long long waiting;
+} before[MOST_THREADS];
+static size_t threads_before;
 static long long longest_delay;
 static bool ended;
 
@@ -101,6 +107,16 @@ static void read_schedstat(const char *tid, long long *running, long long *waiti
     *waiting = strtoll(at, &at, 10);
 }
 
+/* The threads that were there when the window began, and what they had run and waited until then. */
+static void note_before(const char *tid, void *context) {
+    (void)context;
+    if (threads_before == MOST_THREADS)
+        return;
+    struct before *thread = &before[threads_before++];
+    thread->tid = atol(tid);
+    read_schedstat(tid, &thread->running, &thread->waiting);
+}
+
 /* A thread that wanted a CPU for less than half of the window is a helper of a library: it waits behind the
  * worker on its own CPU, and that disturbs nobody. */
 static void note_delay(const char *tid, void *context) {
@@ -108,19 +124,22 @@ static void note_delay(const char *tid, void *context) {
     long long running;
     long long waiting;
     read_schedstat(tid, &running, &waiting);
-    if (atol(tid) == (long)getpid())
-        waiting -= first_thread_delay;
+    for (size_t i = 0; i < threads_before; i++) {
+        if (before[i].tid == atol(tid)) {
+            running -= before[i].running;
+            waiting -= before[i].waiting;
+        }
+    }
     if (running + waiting >= *half && waiting > longest_delay)
         longest_delay = waiting;
 }
 
 void window_begin(void) {
     int saved = errno;
-    char self[16];
-    long long running;
-    snprintf(self, sizeof self, "%ld", (long)getpid());
     ended = false;
-    read_schedstat(self, &running, &first_thread_delay);
+    threads_before = 0;
+    longest_delay = 0;
+    threads_visit(note_before, NULL);
     look(&begin);
     errno = saved;
 }

@@ -27,6 +27,8 @@ OTHER_CPU_FRACTION = 0.02
 #: Share of the window in which a thread that wants a CPU most of the time waited for one. Alone there it waits for
 #: none, and the kernel counts it in nanoseconds: this sees a competitor on one CPU of many.
 DELAY_FRACTION = 0.02
+#: Seconds that it may have waited in a short window: one turn of a thread of the kernel, or of a library's helper.
+DELAY_S = 0.003
 #: CPUs that processes of others may keep busy beside the planned ones, by what those share: cores run two hardware
 #: threads at half the speed each; a NUMA node or cache is shared by many cores, of which one tenth does about 1 %;
 #: elsewhere it is the clock and the power of the package that are shared.
@@ -41,9 +43,9 @@ MEMORY_PRESSURE_FRACTION = 0.01
 #: Pages of a rank that had to come from disk. A program that was not in the page cache takes tens at its start; more
 #: is memory being swapped, or a start so cold that the launch is not like the others.
 MAJOR_FAULTS = 100
-#: seconds that each CPU's time in /proc/stat, which counts in ticks, may be off at either end
+#: seconds that each CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
 TICK_S = 0.01
-TICKS_OFF = 2
+TICKS_OFF = 4
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,9 @@ def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> li
     if not witnesses:
         return []
     causes = []
-    delay, late = max(((_delay(witness), _name(witness)) for witness in witnesses), key=lambda pair: pair[0])
+    delay, waited, late = max((_delay(witness), witness["window"]["delay_s"], _name(witness)) for witness in witnesses)
     figures["delay_fraction"] = _rounded(delay)
-    if delay > DELAY_FRACTION:
+    if delay > DELAY_FRACTION and waited > DELAY_S:
         causes.append(f"a thread of {late} waited for its CPU {_percent(delay)} of the time")
     faults, swapped = max(
         ((witness["usage"]["major_faults"], _name(witness)) for witness in witnesses), key=lambda pair: pair[0]

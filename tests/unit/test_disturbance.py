@@ -78,7 +78,7 @@ def test_a_quiet_host(tmp_path):
     found = judge(*ranks, before=before, after=after)
     assert found["causes"] == []
     assert found["figures"] == {
-        "cpu_resolution": 0.002,
+        "cpu_resolution": 0.004,
         "steal_fraction": 0.0,
         "other_cpu_fraction": 0.003,
         "busy_cpus_core": 0.0,
@@ -153,7 +153,7 @@ def test_without_witnesses_nobody_is_accused():
 def test_nothing_is_flagged_below_the_ticks_resolution():
     """One tick more on a CPU within 0.1 s is 10 % of it, and proves nothing."""
     found = judge(rank(wall=0.1, seen=host({0: 0.01, 1: 0.01, 5: 0.01}, steal={0: 0.01})))
-    assert found["figures"]["cpu_resolution"] == 0.2
+    assert found["figures"]["cpu_resolution"] == 0.4
     assert found["figures"]["steal_fraction"] == 0.1
     assert found["causes"] == []
 
