@@ -62,7 +62,7 @@ def test_every_pair_is_drawn_and_stands_in_a_table(visit, gate):
         again = [second / first for _, first, second in item.superseded]
         assert series == pytest.approx(kept + again)
         figure.locator("summary").click()
-        assert figure.locator("tbody tr").count() == len(series)
+        expect(figure.locator("tbody tr")).to_have_count(len(series))
     fine = figures.filter(has_text="fine")
     assert fine.locator("tbody tr", has_text="measured again").count() == 2
     expect(figures.filter(has_text="noisy")).to_contain_text("2.0 % tolerated, 8.0 % must be seen")
