@@ -20,7 +20,7 @@ ELSEWHERE = (0.01, 0.01)
 #: the document takes is part of it.
 UNSEEN = (0.05, 0.1)
 #: the same for what the process did before it became the program: the binder, a wrapper that loads modules
-BEFORE = (0.05, 1.0)
+BEFORE = (0.05, 3.0)
 
 
 def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
