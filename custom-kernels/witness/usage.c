@@ -13,7 +13,7 @@ static struct rusage start_usage;
 static long long start_microseconds;
 static long long binder_microseconds;
 
-static long long monotonic(void) {
+long long wall_microseconds(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return time.tv_sec * 1000000LL + time.tv_nsec / 1000;
@@ -28,9 +28,16 @@ static long long cpu_time(const struct rusage *usage) {
     return elapsed(usage->ru_utime, zero) + elapsed(usage->ru_stime, zero);
 }
 
+long long cpu_microseconds(void) {
+    struct rusage usage;
+    memset(&usage, 0, sizeof usage);
+    getrusage(RUSAGE_SELF, &usage);
+    return cpu_time(&usage);
+}
+
 void usage_start(void) {
     getrusage(RUSAGE_SELF, &start_usage);
-    start_microseconds = monotonic();
+    start_microseconds = wall_microseconds();
     const char *binder = witness_is_root() ? getenv("PLUMB_BINDER_CPU_US") : NULL;
     binder_microseconds = binder != NULL ? strtoll(binder, NULL, 10) : 0;
 }
@@ -42,7 +49,7 @@ void usage_write(struct json *out) {
     getrusage(RUSAGE_SELF, &end);
     getrusage(RUSAGE_CHILDREN, &children);
     json_open(out, "usage", '{');
-    json_seconds(out, "wall_s", monotonic() - start_microseconds);
+    json_seconds(out, "wall_s", wall_microseconds() - start_microseconds);
     json_seconds(out, "user_s", elapsed(end.ru_utime, start_usage.ru_utime));
     json_seconds(out, "system_s", elapsed(end.ru_stime, start_usage.ru_stime));
     json_seconds(out, "before_s", cpu_time(&start_usage) - binder_microseconds);

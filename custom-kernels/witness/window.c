@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "procfile.h"
@@ -40,10 +38,6 @@ static struct before {
 static size_t threads_before;
 static long long longest_delay;
 static bool ended;
-
-static long long microseconds(struct timeval time) {
-    return time.tv_sec * 1000000LL + time.tv_usec;
-}
 
 /* "cpu3 user nice system idle iowait irq softirq steal ...". Interrupts are not counted as busy: what they
  * serve is mostly the ranks' own traffic. */
@@ -78,19 +72,14 @@ static long long read_memory_stall(void) {
 }
 
 static void look(struct moment *moment) {
-    struct rusage usage;
-    struct timespec now;
     if (rank_is_first_of_host()) {
         for (size_t cpu = 0; cpu < MOST_CPUS; cpu++)
             moment->host.busy[cpu] = NEVER;
         read_cpus(&moment->host);
         moment->host.memory_stall = read_memory_stall();
     }
-    memset(&usage, 0, sizeof usage);
-    getrusage(RUSAGE_SELF, &usage);
-    moment->cpu = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    moment->wall = now.tv_sec * 1000000LL + now.tv_nsec / 1000;
+    moment->cpu = cpu_microseconds();
+    moment->wall = wall_microseconds();
 }
 
 /* The CPU time of a thread and its time in the queue of a CPU, in nanoseconds (schedstat: "running waiting

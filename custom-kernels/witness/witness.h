@@ -61,6 +61,9 @@ bool hooks_mpi_initialised(void);
 /* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 
 void memory_write(struct json *out);
+/* Of a clock that never goes back; CPU time of this process. */
+long long wall_microseconds(void);
+long long cpu_microseconds(void);
 void usage_start(void);
 void usage_write(struct json *out);
 void rank_start(void);
