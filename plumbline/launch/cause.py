@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plumbline.launch.process import Ended
-from plumbline.launch.shared_memory import FOLDER
+from plumbline.launch.shared_memory import FOLDER, free
 
 #: what the system says; the first such line is where it went wrong
 _SYSTEM = re.compile(
@@ -34,7 +33,7 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
     line = named([line.strip("= \t\r") for text in texts for line in text.splitlines()])
     if line:
         parts.append(f": {line[:WIDTH]}")
-    left = _left(folder)
+    left = free(folder)
     if left is not None and left < SHARED_MEMORY:
         parts.append(f"; {folder} has {left // 1024} KiB left")
     return "".join(parts)
@@ -57,11 +56,3 @@ def named(lines: Sequence[str]) -> str | None:
 def never_began(ended: Ended, folder: Path) -> bool:
     """Whether the launcher failed before it started a rank, so that nothing was measured."""
     return ended.status == "failed" and not any(any((folder / name).iterdir()) for name in ("output", "witness"))
-
-
-def _left(folder: Path) -> int | None:
-    try:
-        found = os.statvfs(folder)
-    except OSError:
-        return None
-    return found.f_bavail * found.f_frsize

@@ -18,10 +18,10 @@ from plumbline import mpi
 FOLDER = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
 
 
-def free() -> int | None:
+def free(folder: Path = FOLDER) -> int | None:
     """Bytes that are free there; None where there is no such file system."""
     try:
-        found = os.statvfs(FOLDER)
+        found = os.statvfs(folder)
     except OSError:
         return None
     return found.f_bavail * found.f_frsize

@@ -83,10 +83,9 @@ def test_every_family_wants_room_for_each_rank(family):
     assert len(shared_memory.shortage(family, 1024, 32 << 20)) == 1
 
 
-def test_a_host_without_such_memory_has_none(tmp_path, monkeypatch):
+def test_a_host_without_such_memory_has_none(tmp_path):
     assert provenance.collect(tmp_path)["shm_bytes"] is None
-    monkeypatch.setattr(shared_memory, "FOLDER", tmp_path / "dev" / "shm")
-    assert shared_memory.free() is None
+    assert shared_memory.free(tmp_path / "dev" / "shm") is None
 
 
 def test_locked_memory_cgroup_and_huge_pages_are_circumstances():
