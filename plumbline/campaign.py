@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline import files, paths, schedulers, site, units
 from plumbline.errors import PlumbError
@@ -59,11 +60,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _campaign(args: argparse.Namespace) -> int:
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(args.node, args.turn)}
+    here = site.claiming(site.load_all())
+    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
-    command += [*_policy(), *_nodes_now(args.reframe), *args.reframe]
+    command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
     for number in signals.handled():
@@ -90,11 +92,10 @@ def _make_stage(campaign: str) -> Path:
     return place / campaign
 
 
-def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
+def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     """Pin the jobs as asked."""
     if not nodes and turn is None:
         return {}
-    here = site.claiming(site.load_all())
     if here is None:
         raise PlumbError(
             "no site claims this host, so it has no nodes", str(paths.sites()), "plumb site init makes one"
@@ -105,21 +106,19 @@ def _nodes_chosen(nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
-def _policy() -> list[str]:
+def _policy(here: dict[str, Any] | None) -> list[str]:
     """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
-    here = site.claiming(site.load_all())
     schedulers_here = [schedulers.named(part["scheduler"]) for part in here["partitions"]] if here else []
     return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
 
 
-def _nodes_now(extra: Sequence[str]) -> list[str]:
-    """Say which nodes of this host's site are out of work; returns the option that keeps jobs from waiting for them.
+def _nodes_now(here: dict[str, Any] | None, extra: Sequence[str]) -> list[str]:
+    """Say which nodes of the site are out of work; returns the option that keeps jobs from waiting for them.
 
     None where ``extra``, ReFrame's other options, has it already.
     """
     if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
         return []
-    here = site.claiming(site.load_all())
     if here is None or here.get("archived", False):
         return []
     counts, lines = usable.survey(here)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import campaign, rfm_settings, schedulers, site
+from plumbline import campaign, rfm_settings, schedulers
 from plumbline.errors import PlumbError
 from plumbline.nodes import pinned
 from plumbline.schedulers import Node
@@ -102,15 +102,13 @@ def test_reframe_is_told(monkeypatch):
     assert both[1]["sched_options"] == {"ssh_hosts": ["a2", "a1", "a3"]}
 
 
-def test_a_campaign_says_where_it_runs(monkeypatch, capsys):
-    monkeypatch.setattr(site, "load_all", list)
-    monkeypatch.setattr(site, "claiming", lambda _: a_site(CPU, GPU))
-    assert campaign._nodes_chosen([], "2/2") == {"PLUMB_PIN_JOBS": "cpu=node3,gpu=gpu2"}
+def test_a_campaign_says_where_it_runs(capsys):
+    here = a_site(CPU, GPU)
+    assert campaign._nodes_chosen(here, [], "2/2") == {"PLUMB_PIN_JOBS": "cpu=node3,gpu=gpu2"}
     assert capsys.readouterr().out == "partition cpu: jobs run on node3\npartition gpu: jobs run on gpu2\n"
-    monkeypatch.setattr(site, "claiming", lambda _: None)
     with pytest.raises(PlumbError, match="no site claims this host"):
-        campaign._nodes_chosen(["node1"], None)
-    assert campaign._nodes_chosen([], None) == {}
+        campaign._nodes_chosen(None, ["node1"], None)
+    assert campaign._nodes_chosen(here, [], None) == {}
 
 
 def test_one_of_both_is_enough():

@@ -62,14 +62,11 @@ def test_a_site_without_a_scheduler_is_not_asked(cluster):
     assert cluster == []
 
 
-def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, monkeypatch, capsys):
-    monkeypatch.setattr(campaign.site, "load_all", lambda: [site(3)])
-    monkeypatch.setattr(campaign.site, "claiming", lambda documents: documents[0])
-    assert campaign._nodes_now([]) == ["-S", "max_nodes=cpu=2"]
+def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, capsys):
+    assert campaign._nodes_now(site(3), []) == ["-S", "max_nodes=cpu=2"]
     assert "node2 is drained" in capsys.readouterr().out
-    assert campaign._nodes_now(["-S", "max_nodes=1"]) == []
-    monkeypatch.setattr(campaign.site, "claiming", lambda documents: None)
-    assert campaign._nodes_now([]) == []
+    assert campaign._nodes_now(site(3), ["-S", "max_nodes=1"]) == []
+    assert campaign._nodes_now(None, []) == []
 
 
 def test_a_scheduler_that_was_just_started_is_asked_again(monkeypatch):
