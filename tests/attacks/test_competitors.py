@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from witness_helper import compile_c, cpus, only, rank_plan, run
+from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
 
 from plumbline.topology import machine
 from plumbline.witness import disturbance
@@ -32,11 +32,6 @@ int main(int argc, char **argv) {
     work(argv[3]);
     return 0;
 }
-"""
-MPI = """
-int MPI_Init(int *argc, char ***argv) { (void)argc; (void)argv; return 0; }
-int MPI_Initialized(int *flag) { *flag = 1; return 0; }
-int MPI_Finalize(void) { return 0; }
 """
 
 

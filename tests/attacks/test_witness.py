@@ -12,33 +12,13 @@ from typing import Any
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
-from witness_helper import compile_c, cpus, node_plan, rank_plan, run
+from witness_helper import MPI, compile_c, cpus, node_plan, rank_plan, run
 
 from plumbline import witness
 from plumbline.launch import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
 
-#: an MPI library that can be asked, and that looks at every CPU while it is initialised
-MPI = """
-#include <sched.h>
-static int initialised;
-int MPI_Init(int *argc, char ***argv) {
-    cpu_set_t before, one;
-    (void)argc; (void)argv;
-    sched_getaffinity(0, sizeof before, &before);
-    for (int cpu = 0; cpu < 64; cpu++) {
-        CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
-        sched_setaffinity(0, sizeof one, &one);
-    }
-    sched_setaffinity(0, sizeof before, &before);
-    initialised = 1;
-    return 0;
-}
-int MPI_Initialized(int *flag) { *flag = initialised; return 0; }
-int MPI_Finalize(void) { return 0; }
-"""
 #: works for the given hundredths of a second of CPU time; with a second argument it is an MPI program
 WORK = """
 #include <stdlib.h>

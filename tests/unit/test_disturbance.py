@@ -158,6 +158,12 @@ def test_nothing_is_flagged_below_the_ticks_resolution():
     assert found["causes"] == []
 
 
+def test_one_turn_of_the_kernels_scheduler_is_no_cause():
+    assert judge(rank(wall=0.05, delay=0.0029))["causes"] == []
+    (cause,) = judge(rank(wall=0.05, delay=0.0031))["causes"]
+    assert "wait" in cause, cause
+
+
 def test_major_faults():
     assert judge(rank(major=20))["causes"] == []
     assert judge(rank(major=2000))["causes"] == ["rank 0 on n1 waited 2000 times for pages from disk (major faults)"]
