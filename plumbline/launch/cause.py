@@ -54,5 +54,5 @@ def named(lines: Sequence[str]) -> str | None:
 
 
 def never_began(ended: Ended, folder: Path) -> bool:
-    """Whether the launcher failed before it started a rank, so that nothing was measured."""
-    return ended.status == "failed" and not any(any((folder / name).iterdir()) for name in ("output", "witness"))
+    """Whether the launcher ended, or was ended, before it started a rank, so that nothing was measured."""
+    return ended.status != "ok" and not any(any((folder / name).iterdir()) for name in ("output", "witness"))

@@ -22,8 +22,8 @@ from plumbline.launch import process
 from plumbline.launch.environment import at_home
 from plumbline.witness.compare_nodes import same_host
 
-#: seconds in which every node must have answered
-PATIENCE_S = 60.0
+#: seconds in which every node must have answered; srun tries again after 60 to 69 where slurmctld was just restarted
+PATIENCE_S = 90.0
 
 
 def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:

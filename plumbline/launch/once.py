@@ -21,7 +21,7 @@ from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
 TAIL = 2000
-#: how often a launch is started whose launcher fails before it starts a rank, and the seconds between
+#: how often a launch is started whose launcher starts no rank, and the seconds between
 STARTS = 2
 PAUSE_S = 1.0
 #: how the binder begins its errors
@@ -33,7 +33,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
 
     The nodes of its record become those that it ran on. Raises :class:`Interrupted`, and OSError when it cannot
     be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`. A launch that measured nothing
-    because its launcher failed at once is started again; its ``start_errors`` say so.
+    because its launcher started no rank is started again; its ``start_errors`` say so.
     """
     errors: list[str] = []
     found = _launch(job, index, position, folder, errors)
@@ -59,7 +59,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
-    if len(errors) + 1 < STARTS and cause.never_began(ended, folder) and not _line(folder, BINDER):
+    if _worth_another_start(job, ended, folder, errors):
         errors += _ending(job, ended, folder)
         return None
     seen, reasons = witness.read(folder / "witness")
@@ -105,6 +105,13 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         shutil.rmtree(folder)
     record.nodes = sorted({rank.host for rank in found.ranks}) or record.nodes
     return found
+
+
+def _worth_another_start(job: Prepared, ended: process.Ended, folder: Path, errors: list[str]) -> bool:
+    """A job has time for one launcher that waits in vain: a second one that does is no accident."""
+    if len(errors) + 1 >= STARTS or not cause.never_began(ended, folder) or _line(folder, BINDER):
+        return False
+    return ended.status == "failed" or not any(launch.start_errors for launch in job.record.launches)
 
 
 def _seen(witness: dict[str, Any]) -> RankSeen:

@@ -93,8 +93,7 @@ class Launcher:
         else:
             raise PlumbError(f"unknown launcher family '{self.kind}'", "stack manifest", f"one of {', '.join(KINDS)}")
         unbound = self.family.unbound if bound else {}
-        steps = schedulers.current(environment).step_variables
-        return Command(made.arguments, {**steps, **made.environment, **unbound, **self.variables}, made.removed)
+        return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
 
     def _of_scheduler(self, layout: Layout, bound: bool) -> Command:
         own, scheduler = _OWN[self.kind]

@@ -129,7 +129,8 @@ class PlumbTest(RecordShown, AsleepTest):
         self.num_tasks = self.nodes
         self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
-        wanted = int(self.launches * self.launch_time_limit) + 60
+        # one launch more: of a launcher that waits in vain before it starts a rank
+        wanted = int((self.launches + 1) * self.launch_time_limit) + 120
         self.time_limit = f"{min(wanted, extras['max_job_s'] or wanted)}s"
 
     def ask_for_nodes(self) -> None:

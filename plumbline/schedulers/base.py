@@ -156,8 +156,6 @@ class Scheduler(ABC):
 
     #: variables of the job that would change what a step's command line says: no launcher may see them
     hidden_variables: tuple[str, ...] = ()
-    #: variables that every step of a job of ours needs
-    step_variables: Mapping[str, str] = MappingProxyType({})
     #: variables with which the steps of a job bind nothing
     unbound_steps: Mapping[str, str] = MappingProxyType({})
     #: variables with which the steps of a job offer no PMI: for a launcher that brings its own

@@ -147,9 +147,6 @@ class Slurm(Scheduler):
         "SLURM_EXPORT_ENV",
         "SRUN_EXPORT_ENV",
     )
-    #: Steps run one after another, but the controller may still take the one before for running: where it was
-    #: restarted meanwhile, srun waited for minutes.
-    step_variables = MappingProxyType({"SLURM_OVERLAP": "1"})
     unbound_steps = MappingProxyType({"SLURM_CPU_BIND": "none"})
     steps_without_pmi = MappingProxyType({"SLURM_MPI_TYPE": "none"})
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 import samples
 
@@ -28,7 +29,7 @@ def job(script: str, folder: Path) -> Any:
     record = model.convert(samples.record(launches=[], state="running"))
     return SimpleNamespace(
         record=record,
-        variant=record.variant,
+        variant=msgspec.structs.replace(record.variant, time_limit_s=2.0),
         plan=record.plan,
         host=SimpleNamespace(last_level_cache_bytes=1),
         layout=Layout(1, 1),
@@ -44,8 +45,10 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a script as a launch; ``starts`` says how often it was started."""
     monkeypatch.setattr(once, "PAUSE_S", 0.0)
 
-    def run(script: str) -> tuple[Launch, int]:
-        found = once.launch(job('echo x >>"$COUNT"; ' + script, tmp_path), 0, 0, tmp_path / "launch-0")
+    def run(script: str, earlier: Launch | None = None) -> tuple[Launch, int]:
+        made = job('echo x >>"$COUNT"; ' + script, tmp_path)
+        made.record.launches += [earlier] if earlier else []
+        found = once.launch(made, 0, 0, tmp_path / "launch-0")
         return found, (tmp_path / "count").read_text().count("x")
 
     return run
@@ -69,10 +72,20 @@ def test_a_launcher_that_fails_twice_is_an_invalid_launch(launch: Any) -> None:
     assert len(found.start_errors) == 1
 
 
+def test_a_launcher_that_waits_in_vain_is_started_again_once_in_a_session(launch: Any) -> None:
+    hangs_once = 'test "$(wc -l <"$COUNT")" -gt 1 || exec sleep 60'
+    found, starts = launch(hangs_once)
+    assert (starts, found.status) == (2, "ok")
+    assert found.start_errors[0].startswith("ended by its time limit of 2 s")
+    second, starts = launch("exec sleep 60", found)
+    assert (starts, second.status, second.start_errors) == (3, "timeout", [])
+
+
 @pytest.mark.parametrize(
     "script",
     [
         "touch output/0; exit 1",
+        "touch output/0; exec sleep 60",
         "echo 5.0 >output/0; kill -SEGV $$",
         "touch witness/h.1.json; exit 1",
         "echo 'plumb-bind: 3 ranks asked, there is room for 2' >&2; exit 2",

@@ -85,10 +85,10 @@ def test_open_mpi_as_root(kind, monkeypatch):
 
 def test_hydra_under_slurm_hides_pmix():
     found = command("hydra", TWO, environment=ALLOCATED)
-    assert found.environment == {"SLURM_OVERLAP": "1", "SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}
+    assert found.environment == {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none"}
     assert "SRUN_CPUS_PER_TASK" in found.removed
     free = command("hydra", TWO, bound=False, environment=ALLOCATED)
-    assert free.environment == {"SLURM_OVERLAP": "1", "SLURM_MPI_TYPE": "none"}
+    assert free.environment == {"SLURM_MPI_TYPE": "none"}
 
 
 @pytest.mark.parametrize(("kind", "option"), [("hydra", "-launcher fork"), ("intel-hydra", "-bootstrap fork")])

@@ -77,7 +77,7 @@ def test_intel_mpi_needs_slurms_library(program, tmp_path, monkeypatch):
 def test_what_a_library_needs_of_srun_is_in_the_command(program):
     program("srun", SRUN)
     found = mpi.launcher(manifest("openmpi"), PART, JOB).command(mpi.Layout(1, 2), bound=True, environment=JOB)
-    assert found.environment == {"SLURM_OVERLAP": "1", "PMIX_MCA_psec": "native"}
+    assert found.environment == {"PMIX_MCA_psec": "native"}
 
 
 def test_srun_needs_a_job():
