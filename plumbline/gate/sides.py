@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
+import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
+from plumbline import files, git, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
@@ -38,7 +38,7 @@ def resolve(role: str, given: str, stack: str | None) -> Side:
     """What ``given`` names: an installed stack, or else a commit of this checkout, built against ``stack``."""
     if given in manifests.names():
         return Side(role, given)
-    commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}")
+    commit = git.commit(given)
     installed = ", ".join(manifests.names()) or "none"
     where = f"plumb gate --{role}"
     if commit is None:
@@ -104,26 +104,10 @@ def checkout(commit: str) -> Path:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir()
     try:
-        for command in (
-            ["git", "-C", str(paths.root()), "archive", "--output", str(archive), commit],
-            ["tar", "-xf", str(archive), "-C", str(fresh)],
-        ):
-            subprocess.run(command, capture_output=True, text=True, check=True)
-    except subprocess.CalledProcessError as error:
-        why = (error.stderr.strip().splitlines() or [f"{error.cmd[0]} ended with {error.returncode}"])[-1]
-        raise PlumbError(f"cannot check out the commit: {why}", str(folder), "see 'git status'") from error
+        git.run("archive", "--output", str(archive), commit)
+        with tarfile.open(archive) as files_of_commit:
+            files_of_commit.extractall(fresh, filter="data")
     finally:
         archive.unlink(missing_ok=True)
     fresh.rename(folder)
     return folder
-
-
-def _git(*arguments: str) -> str | None:
-    """What git prints, or None if it refuses or there is none."""
-    try:
-        answer = subprocess.run(
-            ["git", "-C", str(paths.root()), *arguments], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return answer.stdout.strip()

@@ -6,14 +6,13 @@ takes fresh sessions, and the text says which.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
-from plumbline import jobs, paths, site
+from plumbline import git, jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import measure, rules, run, session, setup, sides
 from plumbline.gate.decide import Verdict
@@ -107,7 +106,7 @@ def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
     commits = [record.suite.commit for record in (good, bad)]
     base = installed(bad, kernels=False)
     if bad.benchmark.suite == KERNELS and base and base == installed(good, kernels=False):
-        if all(map(_known, commits)):
+        if all(commit and git.commit(commit) for commit in commits):
             return Side("baseline", base, commits[0]), Side("candidate", base, commits[1])
         return "the commits of the kernels are not in this checkout"
     gone = "last good" if not stacks[0] else "newer"
@@ -142,13 +141,6 @@ def installed(record: Record, kernels: bool = True) -> str | None:
         elif program and (*found, *_of_program(msgspec.convert(program, Benchmark))) == identity(record):
             return name
     return None
-
-
-def _known(commit: str | None) -> bool:
-    if not commit:
-        return False
-    command = ["git", "-C", str(paths.root()), "cat-file", "-e", f"{commit}^{{commit}}"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def measure_here(say: setup.Say) -> Measure:

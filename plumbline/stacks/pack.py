@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, stacks
+from plumbline import files, git, paths, stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch, manifest, wheel
 from plumbline.stacks.spack import archive as spack_archive
@@ -98,7 +97,7 @@ def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], fo
     here = archive.machine()
     return {
         "schema": archive.SCHEMA,
-        "commit": _commit(),
+        "commit": git.commit(),
         "machine": here["machine"],
         "python": here["python"],
         "glibc": oldest_glibc(list(needed)),
@@ -124,10 +123,3 @@ def oldest_glibc(names: list[str]) -> str | None:
         tags += [value for tag, value in _MANYLINUX.items() if f"{tag}_" in name]
         needed += sorted(tags, key=archive.version)[:1]  # a wheel with several tags runs on the oldest of them
     return max(needed, key=archive.version, default=None)
-
-
-def _commit() -> str | None:
-    """The checkout's commit; None outside git."""
-    command = ["git", "-C", str(paths.root()), "rev-parse", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import samples
 
-from plumbline import cli, paths, site
+from plumbline import cli, git, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import run
 from plumbline.gate.decide import Verdict
@@ -177,10 +177,10 @@ def kernels(commits):
 def test_kernels_of_two_commits_are_built_against_the_stack(place, monkeypatch):
     good, bad = kernels(("1" * 40, "2" * 40))
     install("openmpi", model.convert(samples.record(**software("5.0"))))
-    monkeypatch.setattr(confirm, "_known", lambda commit: True)
+    monkeypatch.setattr(git, "commit", lambda name: name)
     both = confirm.choose(good, bad)
     assert [side.measured for side in both] == ["openmpi@" + "1" * 12, "openmpi@" + "2" * 12]
-    monkeypatch.setattr(confirm, "_known", lambda commit: commit[0] == "2")
+    monkeypatch.setattr(git, "commit", lambda name: name if name[0] == "2" else None)
     assert confirm.choose(good, bad) == "the commits of the kernels are not in this checkout"
 
 

@@ -5,7 +5,9 @@ import subprocess
 import pytest
 from samples import record
 
-from plumbline import doctor, paths
+from plumbline import doctor, git, paths
+from plumbline.errors import PlumbError
+from plumbline.gate import sides
 from plumbline.records import suite
 from plumbline.records.model import convert
 from plumbline.views import show
@@ -41,12 +43,26 @@ def test_a_checkout_of_another_owner_is_said_with_the_cure(checkout, monkeypatch
     assert finding.cure.endswith(cure)
 
 
+@pytest.mark.parametrize("ask", [lambda: sides.resolve("candidate", "HEAD", None), git.commit])
+def test_who_needs_a_commit_is_told_why_git_refuses(checkout, monkeypatch, ask):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(PlumbError, match=r"dubious ownership.*safe\.directory"):
+        ask()
+
+
+def test_a_name_that_is_no_commit_is_none(checkout):
+    assert git.commit("nosuch") is None
+    assert git.commit("--help") is None
+    assert len(git.commit("HEAD") or "") == 40
+
+
 def test_a_repository_around_the_checkout_is_not_taken_for_it(checkout, monkeypatch):
     below = checkout / "plumbline"
     below.mkdir()
     monkeypatch.setattr(paths, "root", lambda: below)
     assert suite.describe()["commit"] is None
     assert "unknown" not in suite.describe()
+    assert git.commit() is None
 
 
 def test_a_host_without_git_is_said(checkout, monkeypatch):
