@@ -37,14 +37,17 @@ unsigned ranks_within(const struct request *request, size_t room, const char *th
     return request->ranks ? request->ranks : (unsigned)room;
 }
 
+void must_know_ranks(const struct request *request, const char *depends) {
+    if (request->ranks && !request->ranks_known)
+        cannot(request, "the launcher tells the local rank but not the number of ranks, which %s", depends);
+}
+
 unsigned threads_within(const struct request *request, size_t available, const char *things) {
     if (request->threads > available)
         cannot(request, "%u threads a rank asked, %zu core%s in the smallest of the %s used",
                request->threads, available, available == 1 ? "" : "s", things);
-    if (!request->threads && request->ranks && !request->ranks_known)
-        cannot(request,
-               "the launcher tells the local rank but not the number of ranks, which the default number "
-               "of threads depends on: give --threads");
+    if (!request->threads)
+        must_know_ranks(request, "the default number of threads depends on: give --threads");
     return request->threads ? request->threads : (unsigned)available;
 }
 

@@ -37,6 +37,9 @@ _Noreturn void cannot(const struct request *request, const char *format, ...)
  * `things` that take one rank each. */
 unsigned ranks_within(const struct request *request, size_t room, const char *things);
 
+/* Fail if the launcher does not say how many ranks the node has, "which DEPENDS". */
+void must_know_ranks(const struct request *request, const char *depends);
+
 /* Threads a rank: those asked for, else `available`, the CPUs of the smallest object used. Fails if more are
  * asked than available. `available` must not depend on ranks that may exist beyond those known. */
 unsigned threads_within(const struct request *request, size_t available, const char *things);

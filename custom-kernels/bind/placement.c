@@ -12,6 +12,7 @@ static const struct placement known[] = {
     {.name = "none", .kind = PLACE_NONE, .level = LEVEL_MACHINE},
     {.name = "compact", .kind = PLACE_COMPACT, .level = LEVEL_CORE},
     {.name = "scatter", .kind = PLACE_SCATTER, .level = LEVEL_CORE},
+    {.name = "spread", .kind = PLACE_SPREAD, .level = LEVEL_CORE},
     {.name = "core", .kind = PLACE_CORE, .level = LEVEL_CORE},
     {.name = "l3", .kind = PLACE_OBJECT, .level = LEVEL_L3},
     {.name = "numa", .kind = PLACE_OBJECT, .level = LEVEL_NUMA},
@@ -266,6 +267,8 @@ struct layout lay_out(const struct request *request) {
         return consecutive(request, &request->table->cores, request->threads ? request->threads : 1, "cores");
     case PLACE_SCATTER:
         return lay_out_scatter(request);
+    case PLACE_SPREAD:
+        return lay_out_spread(request);
     case PLACE_OBJECT:
         return lay_out_objects(request);
     case PLACE_ONE_OBJECT:

@@ -11,7 +11,8 @@ enum placement_kind {
     PLACE_NONE,
     PLACE_COMPACT,
     PLACE_ROUND_ROBIN, /* on one node like compact; over nodes, ranks are dealt in turn */
-    PLACE_SCATTER,
+    PLACE_SCATTER,     /* ranks far apart, the threads of each close together */
+    PLACE_SPREAD,      /* ranks far apart, and the threads of each over its share of the node */
     PLACE_CORE,
     PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
     PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
@@ -59,6 +60,7 @@ struct layout lay_out(const struct request *request);
 
 /* The parts of lay_out that have a file of their own. */
 struct layout lay_out_scatter(const struct request *request);
+struct layout lay_out_spread(const struct request *request);
 struct layout lay_out_ways(const struct request *request);
 struct layout lay_out_pair_class(const struct request *request);
 struct layout lay_out_pair_cpus(const struct request *request);

@@ -18,7 +18,7 @@ from plumbline.topology.machine import Machine
 from plumbline.topology.plan import resolve
 
 TOPOLOGIES = sorted((paths.root() / "tests/data/topologies").glob("*.xml"))
-PLACEMENTS = ("compact", "scatter", "core", "l3", "numa", "socket", "node", "smt", "roundrobin")
+PLACEMENTS = ("compact", "scatter", "spread", "core", "l3", "numa", "socket", "node", "smt", "roundrobin")
 PAIRS = ("pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket")
 WAYS = tuple(f"ways:{n}" for n in (1, 2, 3, 4, 5, 7, 8, 12))
 

@@ -37,8 +37,8 @@ def on(topology: str, placement: str, *more: str) -> str:
 
 
 KNOWN = (
-    "known are none, compact, scatter, core, l3, numa, socket, node, smt, roundrobin, numa:N, socket:N, ways:N, "
-    "pair:smt, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
+    "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, numa:N, socket:N, "
+    "ways:N, pair:smt, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
 )
 
 
@@ -81,6 +81,12 @@ def test_unknown_placement_lists_the_known_ones(name: str, hint: str) -> None:
             "scatter",
             ["--ranks", "5", "--threads", "3"],
             f"placement scatter: 5 ranks of 3 threads asked, room for 4 on {RANGER}",
+        ),
+        (
+            RANGER,
+            "spread",
+            ["--ranks", "5", "--threads", "3"],
+            f"placement spread: 5 ranks of 3 threads asked, room for 4 on {RANGER}",
         ),
         (RANGER, "scatter", ["--threads", "17"], f"placement scatter: 17 threads a rank asked, 16 cores on {RANGER}"),
         (

@@ -203,6 +203,7 @@ def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[
         "plumb-bind: placement numa: the launcher tells the local rank but not the number of ranks, which the default "
         "number of threads depends on: give --threads on this host"
     )
+    assert "the number of ranks, which the share of a rank depends on" in refusal("--placement", "spread", env=env)
 
 
 @pytest.mark.parametrize(

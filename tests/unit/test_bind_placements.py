@@ -61,8 +61,8 @@ def test_help_names_the_placements_of_the_list() -> None:
 def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement() -> None:
     """Names that are words of other things too (``none``, ``core``, the collective ``scatter``) are not looked for."""
     plain = {item.name for item in placements.listed() if not item.argument}
-    names = plain - {"none", "core", "node", "numa", "socket", "smt", "l3", "compact", "scatter"}
-    assert len(names) == len(plain) - 9
+    names = plain - {"none", "core", "node", "numa", "socket", "smt", "l3", "compact", "scatter", "spread"}
+    assert len(names) == len(plain) - 10
     package = paths.root() / "plumbline"
     found = []
     for file in package.rglob("*.py"):
@@ -98,6 +98,40 @@ def test_scatter_finds_the_room_of_compact_where_packages_lack_usable_numa_nodes
     assert len(scatter) == len(compact) == 40
     assert sorted(rank["cpus"] for rank in scatter) == sorted(rank["cpus"] for rank in compact)
     assert scatter[1]["cpus"] == [20], "the second rank is on the other package"
+
+
+#: 2 packages of 2 NUMA nodes of 4 cores, the same with an L3 for every 2, and with 2 hardware threads a core
+NODES = "package:2 numa:2 core:4 pu:1"
+CACHES = "package:2 numa:2 l3:2 core:2 pu:1"
+SMT = "package:2 numa:2 core:4 pu:2"
+
+
+@pytest.mark.parametrize(
+    ("topology", "ranks", "threads", "places"),
+    [
+        (NODES, 1, 4, [[0, 8, 4, 12]]),
+        (NODES, 1, 8, [[0, 8, 4, 12, 1, 9, 5, 13]]),
+        (NODES, 2, 4, [[0, 4, 1, 5], [8, 12, 9, 13]]),
+        (NODES, 4, 2, [[0, 1], [8, 9], [4, 5], [12, 13]]),
+        (NODES, 3, 4, [[0, 1, 2, 3], [8, 9, 10, 11], [4, 5, 6, 7]]),  # shares of a package have room for two
+        (NODES, 2, None, [[0, 4, 1, 5, 2, 6, 3, 7], [8, 12, 9, 13, 10, 14, 11, 15]]),
+        (CACHES, 1, 8, [[0, 8, 4, 12, 2, 10, 6, 14]]),
+        (CACHES, 2, 4, [[0, 4, 2, 6], [8, 12, 10, 14]]),
+        (CACHES, 4, 2, [[0, 2], [8, 10], [4, 6], [12, 14]]),
+        (SMT, 1, 4, [[0, 16, 8, 24]]),
+    ],
+)
+def test_spread_deals_the_threads_of_each_rank_over_its_share(
+    topology: str, ranks: int, threads: int | None, places: list[list[int]]
+) -> None:
+    plan = resolve("spread", topology=topology, ranks=ranks, threads=threads)
+    assert [[cpu for place in rank["places"] for cpu in place] for rank in plan["ranks"]] == places
+
+
+def test_spread_with_one_thread_a_rank_is_scatter() -> None:
+    for topology in (NODES, CACHES, SMT, RANGER):
+        spread, scatter = (resolve(name, topology=topology)["ranks"] for name in ("spread", "scatter"))
+        assert spread == scatter
 
 
 @pytest.mark.parametrize("memory", ["local", None])

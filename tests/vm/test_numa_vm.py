@@ -73,6 +73,8 @@ PLACEMENTS = [
     Case("compact-4x2", 4, "hold", "--placement compact --threads 2", groups(2, 4)),
     Case("roundrobin-4", 4, "hold", "--placement roundrobin --threads 1", each(range(4))),
     Case("scatter-8", 8, "hold", "--placement scatter --threads 1", each([0, 8, 4, 12, 2, 10, 6, 14])),
+    Case("spread-1x8", 1, "hold", "--placement spread --threads 8", [[0, 8, 4, 12, 2, 10, 6, 14]]),
+    Case("spread-2x4", 2, "hold", "--placement spread --threads 4", [[0, 4, 2, 6], [8, 12, 10, 14]]),
     Case("core-8", 8, "hold", "--placement core", each(range(8))),
     Case("l3-8", 8, "hold", "--placement l3", groups(2, 8)),
     Case("numa-4", 4, "hold", "--placement numa", groups(4, 4)),
