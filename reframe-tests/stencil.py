@@ -32,7 +32,7 @@ class jacobi_modes(JacobiTest):
 
     @run_after("init")
     def choose_mode(self):
-        """The default grid is eight times as large as all caches."""
+        """Each array of the default grid is four times as large as all caches."""
         self.arguments = ["--mode", self.operation, "--sweeps", "4"]
 
 

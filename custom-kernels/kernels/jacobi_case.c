@@ -18,7 +18,7 @@ const char *const boundary_names[] = {"periodic", "fixed", NULL};
 struct jacobi_case problem = {.boundary = PERIODIC};
 
 size_t case_edge(void) {
-    double edge = cbrt(8.0 * (double)all_last_caches_bytes() / sizeof(double));
+    double edge = cbrt(4.0 * (double)all_last_caches_bytes() / sizeof(double));
     return ((size_t)edge / 8 + 1) * 8;
 }
 

@@ -45,7 +45,7 @@ extern const char *const boundary_names[];
          NULL,                                                                                               \
          "compare with the serial solver also where that takes long"}
 
-/* Edge of the cube whose array is eight times as large as all last-level caches together, a multiple of 8. */
+/* Edge of the cube whose array is four times as large as all last-level caches together, a multiple of 8. */
 size_t case_edge(void);
 
 /* Points, parts and boundary for halos of `depth` layers; `wrap` as in grid_plan. Exits with one line if the
