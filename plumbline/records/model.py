@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline.errors import PlumbError
 from plumbline.records import seal
@@ -92,6 +92,13 @@ class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
     disturbed: bool = False
     causes: list[str] = []
     figures: dict[str, Any] = {}
+    #: processes that used most CPU time on the driver's node meanwhile, with that time
+    beside: list[str] | UnsetType = UNSET
+
+    def text(self) -> str:
+        """The causes, and who ran meanwhile, on one line; empty for an undisturbed launch."""
+        meanwhile = f" (meanwhile {', '.join(self.beside)})" if self.beside else ""
+        return "; ".join(self.causes) + meanwhile
 
 
 class ThreadSeen(Struct, frozen=True, gc=False):

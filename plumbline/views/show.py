@@ -72,10 +72,9 @@ def _figures(record: Record) -> str:
 def _launches(record: Record) -> str:
     rows = []
     for launch in record.launches:
-        causes = launch.disturbance.causes
         marks = ["superseded: measured again"] if launch.superseded else []
         marks += [f"started again: {error}" for error in launch.start_errors]
-        marks += ["disturbed: " + "; ".join(causes)] if causes else []
+        marks += [f"disturbed: {launch.disturbance.text()}"] if launch.disturbance.causes else []
         note = "; ".join([*launch.reasons, *marks])
         rows.append(
             (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", launch.status,

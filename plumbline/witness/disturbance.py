@@ -8,8 +8,8 @@ of the driver alone tells (pressure, throttling, clock) is read right before and
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,8 @@ MAJOR_FAULTS = 100
 #: seconds that each CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
 TICK_S = 0.01
 TICKS_OFF = 4
+#: processes that are named beside a disturbed launch, at most
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Snapshot:
     clock_mhz: float | None = None
     throttles: int | None = None
     time_s: float = 0.0
+    #: by process id and start time: name and CPU time in ticks
+    processes: Mapping[tuple[int, str], tuple[str, int]] = field(default_factory=dict)
 
 
 def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
@@ -68,14 +72,15 @@ def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
         clock_mhz=_clock(base, planned),
         throttles=_throttles(base, planned),
         time_s=time.monotonic(),
+        processes=dict(_processes(base)),
     )
 
 
 def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], machine: Machine) -> dict[str, Any]:
-    """``{"disturbed", "causes", "figures"}`` of the launch between two snapshots.
+    """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
-    where they are worst.
+    where they are worst. ``beside``: who used CPU time on the driver's node meanwhile, if the launch was disturbed.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
@@ -83,7 +88,18 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
         causes += _assess_host([witness for witness in witnesses if witness["host"] == host], machine, figures)
     causes += _assess_driver(before, after, figures)
     causes += _assess_ranks(witnesses, figures)
-    return {"disturbed": bool(causes), "causes": causes, "figures": figures}
+    beside = _beside_launch(before, after) if causes else []
+    return {"disturbed": bool(causes), "causes": causes, "figures": figures, "beside": beside}
+
+
+def _beside_launch(before: Snapshot, after: Snapshot) -> list[str]:
+    """The processes that ran before and after the launch, so that they are none of it, and used most CPU time."""
+    used = [
+        (ticks - before.processes[key][1], name)
+        for key, (name, ticks) in after.processes.items()
+        if key in before.processes
+    ]
+    return [f"{name} {ticks * TICK_S:.2f} s" for ticks, name in sorted(used, reverse=True)[:NAMED] if ticks > 0]
 
 
 def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, float]) -> list[str]:
@@ -190,6 +206,15 @@ def _percent(fraction: float) -> str:
 
 def _rounded(value: float) -> float:
     return round(value, 6)
+
+
+def _processes(base: Path) -> Iterator[tuple[tuple[int, str], tuple[str, int]]]:
+    """Of each process that this user may see (proc_pid_stat(5)); those that end meanwhile are left out."""
+    for folder in (base / "proc").glob("[0-9]*"):
+        head, _, rest = (_text(folder / "stat") or "").rpartition(")")
+        values = rest.split()
+        if len(values) > 19:
+            yield (int(folder.name), values[19]), (head.partition("(")[2], int(values[11]) + int(values[12]))
 
 
 def _text(file: Path) -> str | None:

@@ -146,6 +146,24 @@ def test_memory_pressure():
     assert found["causes"] == ["tasks waited for memory 5.0 % of the time (memory pressure) on n1"]
 
 
+def test_who_ran_meanwhile_is_named(tmp_path):
+    """The most CPU time first; a process that began or ended in between is one of the launch, or nobody knows."""
+
+    def with_processes(name, **ticks):
+        root = tree(tmp_path / name)
+        for pid, (user, system) in enumerate(ticks.values(), 100):
+            (root / f"proc/{pid}").mkdir()
+            rest = ["S", *["0"] * 10, str(user), str(system), *["0"] * 6, str(pid), "0"]
+            comm = list(ticks)[pid - 100]
+            (root / f"proc/{pid}/stat").write_text(f"{pid} (a) {comm}) {' '.join(rest)}\n")
+        return disturbance.snapshot([0], root)
+
+    before = with_processes("before", daemon=(5, 5), idle=(7, 0), monitor=(0, 1))
+    after = with_processes("after", daemon=(6, 9), idle=(7, 0), monitor=(0, 3), rank=(400, 0))
+    assert judge(before=before, after=after)["beside"] == []
+    assert judge(rank(major=2000), before=before, after=after)["beside"] == ["a) daemon 0.05 s", "a) monitor 0.02 s"]
+
+
 def test_without_witnesses_nobody_is_accused():
     assert judge()["causes"] == []
 
