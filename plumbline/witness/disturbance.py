@@ -178,10 +178,12 @@ def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> li
     if not witnesses:
         return []
     causes = []
-    delay, waited, late = max((_delay(witness), witness["window"]["delay_s"], _name(witness)) for witness in witnesses)
-    figures["delay_fraction"] = _rounded(delay)
-    if delay > DELAY_FRACTION and waited > DELAY_S:
-        causes.append(f"a thread of {late} waited for its CPU {_percent(delay)} of the time")
+    figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
+    late = [one for one in witnesses if _delay(one) > DELAY_FRACTION and one["window"]["delay_s"] > DELAY_S]
+    for one in sorted(late, key=_delay, reverse=True):
+        if not _waited_for_its_own(one, [other for other in witnesses if other["host"] == one["host"]]):
+            causes.append(f"a thread of {_name(one)} waited for its CPU {_percent(_delay(one))} of the time")
+            break
     faults, swapped = max(
         ((witness["usage"]["major_faults"], _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
     )
@@ -189,6 +191,23 @@ def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> li
     if faults > MAJOR_FAULTS:
         causes.append(f"{swapped} waited {faults:.0f} times for pages from disk (major faults)")
     return causes
+
+
+def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> bool:
+    """Whether the threads of the launch itself had too few CPUs: two on one that the launcher's own binding chose, say.
+
+    Then they used all of the CPUs that they had, and what one of them waited comes on top.
+    """
+    here = [other for other in on_its_host if _cpus(other) & _cpus(witness)]
+    shared = set().union(*map(_cpus, here))
+    used = sum(process["window"]["cpu_s"] for rank in here for process in processes.everyone(rank))
+    wanted = used + witness["window"]["delay_s"]
+    return bool(shared) and wanted > (1 + DELAY_FRACTION) * len(shared) * witness["window"]["wall_s"]
+
+
+def _cpus(witness: Witness) -> set[int]:
+    """The CPUs that threads of a rank were bound to."""
+    return {cpu for thread in witness["threads"] for cpu in thread["affinity"]}
 
 
 def _delay(witness: Witness) -> float:

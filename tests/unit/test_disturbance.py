@@ -49,12 +49,13 @@ def host(busy=None, steal=None, stall=0.0):
     }
 
 
-def rank(number=0, cpus=(0,), cpu=0.0, delay=0.0, major=0, wall=WALL, name="n1", seen=None, others=()):
+def rank(number=0, cpus=(0,), cpu=0.0, delay=0.0, major=0, wall=WALL, name="n1", seen=None, others=(), bound=None):
     window = {"wall_s": wall, "cpu_s": cpu, "delay_s": delay}
     return {
         "host": name,
         "rank": number,
         "plan": {"cpus": list(cpus)},
+        "threads": [{"name": "x", "affinity": list(bound or cpus), "last_cpu": 0}],
         "usage": {"major_faults": major},
         "window": {**window, "host": seen} if seen else window,
         "others": list(others),
@@ -174,6 +175,19 @@ def test_nothing_is_flagged_below_the_ticks_resolution():
     assert found["figures"]["cpu_resolution"] == 0.4
     assert found["figures"]["steal_fraction"] == 0.1
     assert found["causes"] == []
+
+
+def test_threads_that_wait_for_each_other_are_not_disturbed():
+    """Open MPI binds a rank of two threads to one core; or two ranks run on one CPU."""
+    assert judge(rank(cpus=[0, 1], bound=[0], cpu=9.9, delay=4.9))["causes"] == []
+    assert judge(rank(bound=[0], cpu=5, delay=4.9), rank(1, cpus=[1], bound=[0], cpu=4.9, delay=5))["causes"] == []
+
+
+@pytest.mark.parametrize("bound", [[0], [0, 1]])
+def test_a_thread_that_waits_for_another_process_is_disturbed(bound):
+    one, two = rank(bound=bound, cpu=9.5, delay=0.5), rank(1, cpus=[1], bound=[1, *bound], cpu=9.9)
+    (cause,) = judge(one, two)["causes"]
+    assert cause == "a thread of rank 0 on n1 waited for its CPU 5.0 % of the time"
 
 
 def test_one_turn_of_the_kernels_scheduler_is_no_cause():
