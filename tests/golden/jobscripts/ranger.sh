@@ -3,7 +3,7 @@
 #$ -o rfm_job.out
 #$ -e rfm_job.err
 #$ -wd STAGE
-#$ -l h_rt=0:4:0
+#$ -l h_rt=0:6:0
 #$ -r n
 #$ -q development
 #$ -pe 1way 32
