@@ -7,22 +7,31 @@ if there is one.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import os
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from plumbline import paths, site
+from plumbline.errors import PlumbError
+from plumbline.topology import counts, machine
+from plumbline.topology.plan import resolve
 
 #: the list of test classes that must load, one per line
 EXPECTED = "expected.txt"
 
 
 def faults(tests: Path, site_name: str) -> list[str]:
-    """Everything that is missing: expected tests that did not load, unexpected ones, absent reference files."""
+    """Expected tests that did not load, unexpected ones, absent reference files, placements that never differ."""
     expected = set((tests / EXPECTED).read_text(encoding="utf-8").split())
-    loaded = loaded_classes(tests)
+    described = describe(tests)
+    loaded = {test["@class"] for test in described}
     found = [f"test {name} was dropped: 'reframe -c {tests} -l -v' says why" for name in sorted(expected - loaded)]
     found += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     families = {name.partition("_")[0] for name in expected} - {"suite"}
@@ -30,19 +39,79 @@ def faults(tests: Path, site_name: str) -> list[str]:
         file = site.folder(site_name) / "references" / f"{family}.yaml"
         if not file.is_file():
             found.append(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
-    return found
+    return found + equal_arms(described, two_packages())
 
 
-def loaded_classes(tests: Path) -> set[str]:
-    """Names of the test classes that ReFrame loads from ``tests`` with the present settings."""
+def two_packages() -> list[Path]:
+    """The stored topologies with two packages of as many cores each: on odd ones all placements differ somewhere."""
+    stored = [*paths.sites().glob("*/topology/*.xml"), *(paths.root() / "tests/data/topologies").glob("*.xml")]
+    return sorted(file for file in stored if _is_twice_the_same(machine.load(file)))
+
+
+def _is_twice_the_same(node: machine.Machine) -> bool:
+    cores = [counts.cores_in(node, package.cpus) for package in node.packages]
+    return len(cores) == 2 and cores[0] == cores[1]
+
+
+def equal_arms(described: Iterable[dict[str, Any]], topologies: list[Path]) -> list[str]:
+    """A line for two placements of a test whose plans are equal for all its variants on all of ``topologies``."""
+    tests: dict[str, dict[str, dict[Any, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
+    for test in described:
+        _, *words = test["name"].split()
+        for placement in (word for word in words if word.startswith("%placement=")):
+            others = tuple(word for word in words if word != placement and not word.startswith("%threads="))
+            tests[test["@class"]][test["placement"]][others] = test
+    return [
+        f"test {name}: placements {one} and {other} are equal on every stored machine with two packages: drop one"
+        for name, arms in sorted(tests.items())
+        for one, other in itertools.combinations(arms, 2)
+        if _equal(arms[one], arms[other], topologies)
+    ]
+
+
+def _equal(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], topologies: list[Path]) -> bool:
+    """Whether the plans of two arms, variants by their other parameters, are equal wherever both have one."""
+    compared = False
+    for first, second in itertools.chain.from_iterable(_plans(one, other, file) for file in topologies):
+        if first and second and first != second:
+            return False
+        compared = compared or bool(first and second)
+    return compared
+
+
+def _plans(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], file: Path) -> Iterator[tuple[str, str]]:
+    """The plans of the variants that differ in their placement only, with each number of threads that a test tries."""
+    for others in one.keys() & other.keys():
+        tries = counts.node_threads([machine.load(file)]) if "%threads=" in one[others]["name"] else [None]
+        for threads in tries:
+            first, second = (
+                _plan(test["placement"], threads or test.get("threads") or None, test["ranks_per_node"] or None, file)
+                for test in (one[others], other[others])
+            )
+            yield first, second
+
+
+@functools.cache
+def _plan(placement: str, threads: int | None, ranks: int | None, file: Path) -> str:
+    """What a variant asks of a machine, without its name; empty if the machine cannot hold it."""
+    try:
+        plan = resolve(placement, threads=threads, ranks=ranks, topology=file, memory="firsttouch")
+    except PlumbError:
+        return ""
+    return json.dumps([plan[key] for key in ("bound", "map", "nodes", "threads", "ranks")])
+
+
+def describe(tests: Path) -> list[dict[str, Any]]:
+    """The variants that ReFrame loads from ``tests`` with the present settings, as ``--describe`` says them."""
     command = [str(Path(sys.executable).parent / "reframe"), "-c", str(tests), "--describe"]
     # with a job's own variables ReFrame would write its log over the one of the run that started this
     environment = {**os.environ, "RFM_SAVE_LOG_FILES": "no", "RFM_PREFIX": str(paths.build() / "reframe-integrity")}
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     try:
-        return {test["@class"] for test in json.loads(answer.stdout)}
+        found: list[dict[str, Any]] = json.loads(answer.stdout)
     except ValueError:
-        return set()
+        return []
+    return found
 
 
 def main() -> int:

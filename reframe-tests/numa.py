@@ -35,7 +35,7 @@ class daxpy_touch(KernelTest):
 
     kernel = "daxpy"
     mpi_matters = False
-    placement = parameter(["node", "numa:0"])
+    placement = parameter(["node", "numa:0", "spread"])
     memory = "firsttouch"
     ranks_per_node = 1
     arguments = ["--repetitions", "5"]
@@ -45,6 +45,12 @@ class daxpy_touch(KernelTest):
         ("first_touch_ratio", "first_touch_ratio", {"touch": "thread"}),
     ]
     quick_placements = ("node",)
+
+    @run_after("init")
+    def spread_four(self):
+        """As published: four threads, on as many sockets as there are."""
+        if self.placement == "spread":
+            self.threads = 4
 
 
 @rfm.simple_test

@@ -25,7 +25,7 @@ class StreamTest(PlumbTest):
 class stream_threads(StreamTest):
     """One rank, more and more threads, unpinned against pinned (experiment R2: pinning removes the spread)."""
 
-    placement = parameter(["none", "compact", "scatter"])
+    placement = parameter(["none", "compact", "spread"])
     threads = parameter(counts.node_threads(machines()))
     ranks_per_node = 1
     quick_placements = ("none", "compact")
@@ -58,9 +58,12 @@ class stream_numa(StreamTest):
 
 @rfm.simple_test
 class stream_ranks(StreamTest):
-    """A rank per object, its threads filling it; the ranks' rates are added (experiments T3, R3)."""
+    """A rank per object, its threads filling it; the ranks' rates are added (experiments T3, R3).
 
-    placement = parameter(["core", "l3", "numa", "socket", "node", "smt"])
+    ``node`` and ``spread`` have one rank with a thread on each core, in core order and dealt over the sockets in turn.
+    """
+
+    placement = parameter(["core", "l3", "numa", "socket", "node", "smt", "spread"])
     memory = parameter(["local", "interleave", "remote"])
     mpi_matters = False
     quick_placements = ("numa", "core")
@@ -68,5 +71,6 @@ class stream_ranks(StreamTest):
     @run_after("init")
     def keep_quick_short(self):
         """Quick: local memory only."""
+        self.ranks_per_node = int(self.placement == "spread")
         if self.memory != "local":
             self.tags -= {"quick"}

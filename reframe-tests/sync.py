@@ -44,7 +44,7 @@ class barrier_pair(BarrierTest):
 class barrier_threads(BarrierTest):
     """More and more threads, close together and far apart."""
 
-    placement = parameter(["compact", "scatter"])
+    placement = parameter(["compact", "spread"])
     threads = parameter([count for count in counts.node_threads(machines()) if count > 1])
     arguments = ["--samples", "50"]
 

@@ -14,6 +14,7 @@ from plumbline import paths, schedulers, site
 from plumbline.errors import PlumbError
 from plumbline.nodes import usable
 from plumbline.records.model import Variant, WantedFigure, document
+from plumbline.rfm import once
 from plumbline.rfm.asleep import AsleepTest
 from plumbline.rfm.shown import RecordShown
 from plumbline.rfm.system import UNCONFIGURED, configured
@@ -122,6 +123,7 @@ class PlumbTest(RecordShown, AsleepTest):
             )
         except PlumbError as error:
             self.skip(str(error))
+        self.plan = resolved
         self.nodes = max(self.nodes, resolved["nodes"])
         self.ask_for_nodes()
         ranks = self.nodes * len(resolved["ranks"])
@@ -162,6 +164,12 @@ class PlumbTest(RecordShown, AsleepTest):
         file = site.references_file(self.current_system.name, type(self).__name__)
         if not self.is_dry_run() and not file.is_file():
             raise PerformanceError(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
+
+    @run_after("setup")
+    def run_once(self) -> None:
+        """Two names may be one plan on this machine. The last check: only what will run is remembered."""
+        equal = once.equal_to(self.variant(), self.plan)
+        self.skip_if(bool(equal), f"equal to {equal} here")
 
     @run_before("run")
     def pass_access_options(self) -> None:

@@ -160,6 +160,21 @@ def test_a_test_nobody_expects_is_a_fault(configured, suite):
     assert "osu_barrier is not in" in found[0]
 
 
+def test_placements_that_never_differ_are_a_fault(configured, suite):
+    """``scatter`` places one rank as ``compact`` does, at every number of threads."""
+    text = (suite / "stream.py").read_text()
+    (suite / "stream.py").write_text(text.replace('"compact", "spread"', '"compact", "scatter"'))
+    (found,) = integrity.faults(suite, "local")
+    assert found.startswith("test stream_threads: placements compact and scatter are equal on every stored machine")
+
+
+def test_stream_arms_are_distinct_on_every_stored_topology_with_two_packages(configured):
+    stream = [test for test in integrity.describe(TESTS) if test["@class"] == "stream_threads"]
+    assert {test["placement"] for test in stream} == {"none", "compact", "spread"}
+    assert len(integrity.two_packages()) > 10
+    assert [file for file in integrity.two_packages() if integrity.equal_arms(stream, [file])] == []
+
+
 def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
     shutil.copytree(paths.sites(), tmp_path / "sites")
     (tmp_path / "sites" / "local" / "references" / "imb.yaml").unlink()

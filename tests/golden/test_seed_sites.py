@@ -269,6 +269,13 @@ def test_nothing_runs_for_real_on_an_archived_site(tmp_path: Path) -> None:
     )
 
 
+def test_variants_with_one_plan_are_one_job(tmp_path: Path) -> None:
+    """One thread is at the same place under both names, two are not."""
+    output = reframe("ulysses", "--dry-run", "-n", "stream_threads.*threads=[12]$", prefix=tmp_path)
+    found = dict(re.findall(r"SKIP \].*stream_threads (%.*?) /.*\[(.*)\]$", output, re.MULTILINE))
+    assert found == {"%placement=spread %threads=1": "equal to placement=compact here"}
+
+
 @pytest.mark.parametrize("name", SEEDS)
 def test_job_scripts(name: str, tmp_path: Path) -> None:
     selection, partition, stack = SCRIPTS[name]

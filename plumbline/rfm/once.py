@@ -1,0 +1,32 @@
+"""Variants of a test that are one job on a machine are measured once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from plumbline.records.model import Variant, document
+
+#: parameters that only say where ranks, threads and pages are: what they come to is in the plan
+WHERE = ("placement", "memory", "threads")
+#: what names such a variant besides its parameters
+NAMES = ("name", "ranks_per_node", "params", *WHERE)
+
+#: the parameters of the variant of each job that came first in this run of ReFrame
+_first: dict[str, dict[str, Any]] = {}
+
+
+def equal_to(variant: Variant, plan: dict[str, Any]) -> str:
+    """The words in which an earlier variant with the same job differs from ``variant``; empty if there is none.
+
+    ``plan``: the variant's, on the machine that it would run on. The first variant of a job is remembered.
+    """
+    first = _first.setdefault(_job(variant, plan), variant.params)
+    return " ".join(f"{name}={value}" for name, value in first.items() if variant.params[name] != value)
+
+
+def _job(variant: Variant, plan: dict[str, Any]) -> str:
+    asked = {key: value for key, value in document(variant).items() if key not in NAMES}
+    others = {key: value for key, value in variant.params.items() if key not in WHERE}
+    where = [plan[key] for key in ("bound", "threads", "ranks")]
+    return json.dumps([asked, others, where, plan["map"] if variant.nodes > 1 else None], sort_keys=True)
