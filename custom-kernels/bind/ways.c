@@ -30,16 +30,32 @@ static struct share part_of_package(size_t begin, size_t cores, size_t index, si
     return (struct share){begin + from, to - from};
 }
 
-/* At least as many ranks as packages: consecutive ranks share a package, what is left over is dealt from the
- * first package on. */
+/* Has every package `cores` cores? */
+static bool all_have(const struct object_list *packages, size_t cores) {
+    for (size_t i = 0; i < packages->count; i++)
+        if (packages->object[i].count != cores)
+            return false;
+    return true;
+}
+
+/* The package of a rank, of at least as many ranks as packages: consecutive ranks share one, and what is left
+ * over is dealt from the first package on. Where that would fill the first one, it keeps a core free. */
+static size_t package_of(size_t rank, const struct object_list *packages, unsigned ways) {
+    size_t each = ways / packages->count, left = ways % packages->count;
+    if (left && all_have(packages, each + 1))
+        return (rank + 1) / (each + 1);
+    return rank < each * packages->count ? rank / each : rank - each * packages->count;
+}
+
 static void share_packages(const struct object_list *packages, unsigned ways, struct share *shares) {
-    size_t each = ways / packages->count, left = ways % packages->count, begin = 0;
+    size_t begin = 0;
     for (size_t package = 0; package < packages->count; package++) {
-        size_t cores = packages->object[package].count, count = each + (package < left);
-        for (size_t index = 0; index < count; index++) {
-            size_t rank = index < each ? package * each + index : packages->count * each + package;
-            shares[rank] = part_of_package(begin, cores, index, count);
-        }
+        size_t cores = packages->object[package].count, count = 0, index = 0;
+        for (size_t rank = 0; rank < ways; rank++)
+            count += package_of(rank, packages, ways) == package;
+        for (size_t rank = 0; rank < ways; rank++)
+            if (package_of(rank, packages, ways) == package)
+                shares[rank] = part_of_package(begin, cores, index++, count);
         begin += cores;
     }
 }

@@ -128,6 +128,20 @@ def test_spread_deals_the_threads_of_each_rank_over_its_share(
     assert [[cpu for place in rank["places"] for cpu in place] for rank in plan["ranks"]] == places
 
 
+@pytest.mark.parametrize(
+    ("allowed", "ranks", "first", "second"),
+    [
+        ("0-11", 11, 5, 6),  # full but for one core: the first package keeps it, as with tacc_affinity
+        ("0-11", 12, 6, 6),
+        ("0-9", 9, 5, 4),  # the second package has four cores only
+    ],
+)
+def test_ways_leaves_a_core_of_the_first_of_equal_packages(allowed: str, ranks: int, first: int, second: int) -> None:
+    plan = resolve(f"ways:{ranks}", topology="package:2 core:6 pu:1", allowed=allowed)
+    on_first = sum(rank["cpus"][0] < 6 for rank in plan["ranks"])
+    assert (on_first, len(plan["ranks"]) - on_first) == (first, second)
+
+
 def test_spread_with_one_thread_a_rank_is_scatter() -> None:
     for topology in (NODES, CACHES, SMT, RANGER):
         spread, scatter = (resolve(name, topology=topology)["ranks"] for name in ("spread", "scatter"))
