@@ -1,8 +1,8 @@
 """Placements that several tests run under; ``plumb-bind --list`` has all of them."""
 
 #: distances of two ranks, near to far; a machine has some of them
-PAIRS = ["pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node"]
-#: those of the quick campaign: all but hardware threads of one core
-QUICK_PAIRS = tuple(PAIRS[1:])
+PAIRS = ["pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket", "pair:node"]
+#: those of the quick campaign: all but hardware threads of one core and cores with one L2
+QUICK_PAIRS = tuple(PAIRS[2:])
 #: one rank per object, and the two orders; ``none`` is the control
 GROUPS = ["none", "core", "l3", "numa", "socket", "scatter"]

@@ -31,6 +31,7 @@ static struct cpu read_cpu(hwloc_topology_t topology, hwloc_obj_t pu) {
     struct cpu cpu = {.os = pu->os_index};
     /* Virtual machines may show no cores or packages: each CPU is then a core, the machine one package. */
     cpu.object[LEVEL_CORE] = ancestor_id(topology, pu, HWLOC_OBJ_CORE, (int)pu->logical_index);
+    cpu.object[LEVEL_L2] = ancestor_id(topology, pu, HWLOC_OBJ_L2CACHE, NO_OBJECT);
     cpu.object[LEVEL_L3] = ancestor_id(topology, pu, HWLOC_OBJ_L3CACHE, NO_OBJECT);
     cpu.object[LEVEL_NUMA] = home_node(topology, pu->os_index);
     cpu.object[LEVEL_PACKAGE] = ancestor_id(topology, pu, HWLOC_OBJ_PACKAGE, 0);
@@ -112,7 +113,7 @@ const struct cpu *find_cpu(const struct cpu_list *cpus, unsigned os) {
 }
 
 const char *level_name(enum level level) {
-    static const char *const names[LEVELS] = {"cores", "L3 caches", "NUMA nodes with CPUs", "sockets",
-                                              "nodes"};
+    static const char *const names[LEVELS] = {"cores",   "L2 caches", "L3 caches", "NUMA nodes with CPUs",
+                                              "sockets", "nodes"};
     return names[level];
 }

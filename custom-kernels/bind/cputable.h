@@ -6,7 +6,7 @@
 
 /* From small to large. NUMA nodes that share one CPU set (DRAM and HBM of a package) count as one, named
  * after the one with the lowest OS index; where nodes are nested a CPU belongs to the innermost. */
-enum level { LEVEL_CORE, LEVEL_L3, LEVEL_NUMA, LEVEL_PACKAGE, LEVEL_MACHINE, LEVELS };
+enum level { LEVEL_CORE, LEVEL_L2, LEVEL_L3, LEVEL_NUMA, LEVEL_PACKAGE, LEVEL_MACHINE, LEVELS };
 
 enum { NO_OBJECT = -1 };
 

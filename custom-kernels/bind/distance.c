@@ -12,7 +12,7 @@ enum level smallest_common_level(const struct cpu *a, const struct cpu *b) {
 }
 
 const char *pair_class(enum level level) {
-    static const char *const names[LEVELS] = {"pair:smt", "pair:l3", "pair:numa", "pair:socket",
-                                              "pair:xsocket"};
+    static const char *const names[LEVELS] = {"pair:smt",  "pair:l2",     "pair:l3",
+                                              "pair:numa", "pair:socket", "pair:xsocket"};
     return names[level];
 }

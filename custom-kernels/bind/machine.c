@@ -34,11 +34,12 @@ static void set_source(hwloc_topology_t topology, const char *description) {
         fail("topology '%s': no such file, and not an hwloc synthetic description", description);
 }
 
-/* Placements need packages, NUMA nodes, L3 caches, cores and hardware threads: the rest only costs time. */
+/* Placements need packages, NUMA nodes, L3 and L2 caches, cores and hardware threads: the rest only costs
+ * time. */
 static void leave_out_what_nobody_needs(hwloc_topology_t topology, bool distances) {
-    static const hwloc_obj_type_t unused[] = {HWLOC_OBJ_L1CACHE,  HWLOC_OBJ_L2CACHE,  HWLOC_OBJ_L4CACHE,
-                                              HWLOC_OBJ_L5CACHE,  HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2ICACHE,
-                                              HWLOC_OBJ_L3ICACHE, HWLOC_OBJ_MEMCACHE, HWLOC_OBJ_MISC};
+    static const hwloc_obj_type_t unused[] = {HWLOC_OBJ_L1CACHE,  HWLOC_OBJ_L4CACHE,  HWLOC_OBJ_L5CACHE,
+                                              HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2ICACHE, HWLOC_OBJ_L3ICACHE,
+                                              HWLOC_OBJ_MEMCACHE, HWLOC_OBJ_MISC};
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
         hwloc_topology_set_type_filter(topology, unused[i], HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);

@@ -24,6 +24,7 @@ static const struct placement known[] = {
     {.name = "socket:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_PACKAGE},
     {.name = "ways:", .argument = "N", .kind = PLACE_WAYS, .level = LEVEL_PACKAGE},
     {.name = "pair:smt", .kind = PLACE_PAIR_CLASS, .level = LEVEL_CORE},
+    {.name = "pair:l2", .kind = PLACE_PAIR_CLASS, .level = LEVEL_L2},
     {.name = "pair:l3", .kind = PLACE_PAIR_CLASS, .level = LEVEL_L3},
     {.name = "pair:numa", .kind = PLACE_PAIR_CLASS, .level = LEVEL_NUMA},
     {.name = "pair:socket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_PACKAGE},

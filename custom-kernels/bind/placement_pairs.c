@@ -27,6 +27,7 @@ static struct layout pair_of(unsigned ranks, unsigned first, unsigned second) {
 static _Noreturn void no_such_pair(const struct request *request) {
     static const char *const shortage[LEVELS] = {
         "no core has two allowed hardware threads",
+        "no two cores share an L2 cache",
         "no two cores share an L3 cache and nothing smaller",
         "no two cores share a NUMA node and nothing smaller",
         "no two cores share a socket and nothing smaller",

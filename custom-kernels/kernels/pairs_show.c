@@ -11,7 +11,7 @@
 
 enum { MOST_CELLS = 64, LEAST_IN_CLASS = 5, MOST_HINTS = 10 };
 
-static const char *const classes[] = {"same-cpu",    "pair:smt",     "pair:l3",   "pair:numa",
+static const char *const classes[] = {"same-cpu",    "pair:smt",     "pair:l2",   "pair:l3", "pair:numa",
                                       "pair:socket", "pair:xsocket", "pair:node", "unbound"};
 enum { CLASSES = sizeof classes / sizeof *classes };
 

@@ -39,28 +39,10 @@ def memory_nodes(machines: Iterable[Machine]) -> list[int]:
     return sorted({node.index for machine in machines for node in machine.numa_nodes}) or [0]
 
 
-def unshared_pairs(machines: Iterable[Machine]) -> list[str]:
-    """Placements of two cores of a package that share no cache, on machines where other cores of it do.
-
-    No class of pairs says that where the outermost shared cache is an L2 (``pair:l3`` is empty, ``pair:socket`` takes
-    neighbours). Machines with L3 caches give none.
-    """
-    return sorted({pair for machine in machines if not machine.l3s for pair in _unshared(machine)})
-
-
 def cores_in(machine: Machine, cpus: Iterable[int]) -> int:
     """How many cores have a hardware thread in ``cpus``."""
     wanted = set(cpus)
     return sum(bool(wanted & set(core.cpus)) for core in machine.cores)
-
-
-def _unshared(machine: Machine) -> list[str]:
-    for package in machine.packages:
-        inside = [set(cache.cpus) for cache in machine.last_level_caches if set(cache.cpus) <= set(package.cpus)]
-        if len(inside) > 1 and all(cores_in(machine, cpus) > 1 for cpus in inside):
-            first, second = (next(cpu for cpu in machine.cpus if cpu in cpus) for cpus in inside[:2])
-            return [f"pair:{first},{second}"]
-    return []
 
 
 def _full_counts(machine: Machine) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from plumbline.topology.plan import resolve
 
 TOPOLOGIES = sorted((paths.root() / "tests/data/topologies").glob("*.xml"))
 PLACEMENTS = ("compact", "scatter", "spread", "core", "l3", "numa", "socket", "node", "smt", "roundrobin")
-PAIRS = ("pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket")
+PAIRS = ("pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket")
 WAYS = tuple(f"ways:{n}" for n in (1, 2, 3, 4, 5, 7, 8, 12))
 
 Plan = dict[str, Any]
@@ -134,6 +135,14 @@ def test_compact_fills_every_core(path: Path) -> None:
     assert [rank["cpus"] for rank in plan["ranks"]] == [[core.cpus[0]] for core in load(path).cores]
 
 
+def l2_caches(path: Path) -> list[set[int]]:
+    """The CPU sets of the L2 caches of a file; hwloc writes a mask in words of 32 bits."""
+    objects = ElementTree.parse(path).iterfind(".//object[@type='L2Cache']")  # noqa: S314 - a file of this repository
+    masks = [[int(word, 16) for word in item.attrib["cpuset"].split(",")] for item in objects]
+    words = [list(enumerate(reversed(mask))) for mask in masks]
+    return [{32 * place + bit for place, word in mask for bit in range(32) if word >> bit & 1} for mask in words]
+
+
 @pytest.mark.parametrize("path", TOPOLOGIES, ids=lambda path: path.stem)
 def test_pair_classes_are_strict(path: Path) -> None:
     """The two CPUs share an object of the class, and no object that is really smaller."""
@@ -143,9 +152,10 @@ def test_pair_classes_are_strict(path: Path) -> None:
         if plan is None:
             continue
         both = {rank["cpus"][0] for rank in plan["ranks"]}
+        objects = {"core": level_objects(machine, "core"), "l2": l2_caches(path)}
+        objects |= {level: level_objects(machine, level) for level in ("l3", "numa", "socket")}
         common = {
-            level: min((len(cpus) for cpus in level_objects(machine, level) if both <= cpus), default=None)
-            for level in ("core", "l3", "numa", "socket")
+            level: min((len(cpus) for cpus in found if both <= cpus), default=None) for level, found in objects.items()
         }
         level = pair.partition(":")[2].replace("smt", "core")
         if level == "xsocket":

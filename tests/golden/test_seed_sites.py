@@ -226,7 +226,7 @@ SCRIPTS = {
     "ranger": ("osu_pair.*operation=latency.*placement=pair:node", "normal", "mvapich"),
     "rrze-nehalem": ("imb_pair.*operation=PingPong.*placement=pair:l3", "ep", "intelmpi"),
     "rrze-westmere": ("stream_threads.*placement=none.*threads=12", "ep", "intelmpi"),
-    "rrze-woodcrest": ("imb_pair.*operation=PingPong.*placement=pair:socket", "woodcrest", "intelmpi"),
+    "rrze-woodcrest": ("imb_pair.*operation=PingPong.*placement=pair:l2", "woodcrest", "intelmpi"),
     "ulysses": ("stream_numa", "default", "intelmpi"),
 }
 

@@ -38,7 +38,7 @@ def on(topology: str, placement: str, *more: str) -> str:
 
 KNOWN = (
     "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, numa:N, socket:N, "
-    "ways:N, pair:smt, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
+    "ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
 )
 
 
@@ -133,6 +133,7 @@ def test_unknown_placement_lists_the_known_ones(name: str, hint: str) -> None:
             [],
             f"placement pair:numa: no two cores share a NUMA node and nothing smaller on {RANGER}",
         ),
+        (RANGER, "pair:l2", [], f"placement pair:l2: no two cores share an L2 cache on {RANGER}"),
         (ONE, "pair:xsocket", [], f"placement pair:xsocket: no second socket with allowed CPUs on {ONE}"),
         (RANGER, "pair:l3", ["--ranks", "3"], f"placement pair:l3: 3 ranks asked, a pair has two on {RANGER}"),
         (RANGER, "pair:l3", ["--ranks", "1"], f"placement pair:l3: 1 rank asked, a pair has two on {RANGER}"),

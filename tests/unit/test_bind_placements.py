@@ -19,7 +19,7 @@ RANGER = TOPOLOGIES / "ranger-4x4.xml"
 #: one placement of each name, on two nodes where one is not enough
 WORDS = {"N": "1", "I,J": "0,4", "": ""}
 #: those that Ranger's nodes, without hardware threads, NUMA nodes inside of a package or shared caches, cannot hold
-ABSENT = {"pair:smt", "pair:numa", "pair:socket"}
+ABSENT = {"pair:smt", "pair:l2", "pair:numa", "pair:socket"}
 
 
 @pytest.mark.parametrize("placement", placements.listed(), ids=lambda placement: placement.name + placement.argument)
@@ -44,8 +44,30 @@ def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes() 
 
 def test_pairs_are_listed_from_near_to_far() -> None:
     pairs = [item.name + item.argument for item in placements.listed() if item.pair]
-    names = ["smt", "l3", "numa", "socket", "xsocket", "node", "I,J"]
+    names = ["smt", "l2", "l3", "numa", "socket", "xsocket", "node", "I,J"]
     assert pairs == [f"pair:{name}" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("site", "partition", "pairs"),
+    [
+        ("rrze-woodcrest", "e5420", {"l2": [0, 1], "socket": [0, 2], "xsocket": [0, 4]}),  # an L2 for every two cores
+        ("rrze-woodcrest", "q9550", {"l2": [0, 1], "numa": [0, 2]}),
+        ("rrze-woodcrest", "woodcrest", {"l2": [0, 1], "xsocket": [0, 2]}),  # one shared L2 a package
+        ("rrze-nehalem", "ep", {"smt": [0, 1], "l3": [0, 2], "xsocket": [0, 8]}),
+        ("ranger", "normal", {"numa": [0, 1], "xsocket": [0, 4]}),  # no cache is shared
+    ],
+)
+def test_classes_of_pairs_on_machines_of_the_past(site: str, partition: str, pairs: dict[str, list[int]]) -> None:
+    file = paths.sites() / site / "topology" / f"{partition}.xml"
+    found = {}
+    for kind in ("smt", "l2", "l3", "numa", "socket", "xsocket"):
+        try:
+            plan = resolve(f"pair:{kind}", topology=file)
+        except PlumbError:
+            continue
+        found[kind] = [rank["cpus"][0] for rank in plan["ranks"]]
+    assert found == pairs
 
 
 @pytest.mark.parametrize("name", ["", "pair", "numa_", "nothing"])
