@@ -27,7 +27,9 @@ def changed(*path: Any, value: Any) -> str:
     return json.dumps(document)
 
 
-@pytest.mark.parametrize(("file", "count"), [("pi-mpich.json", 1), ("rank_map-mpich.json", 4)])
+@pytest.mark.parametrize(
+    ("file", "count"), [("pi-mpich.json", 1), ("rank_map-mpich.json", 4), ("collective-mpich.json", 20)]
+)
 def test_stored_outputs_are_parsed_whole(file: str, count: int) -> None:
     found = parse("kernel", (OUTPUTS / file).read_text(encoding="utf-8"), {"kernel": file.split("-")[0]})
     assert len(found) == count

@@ -1,0 +1,38 @@
+/* How far one clock is ahead of another, from messages there and back: arithmetic only, no clock and no MPI.
+ *
+ * All times are in nanoseconds, each on the clock that is named. */
+#ifndef PLUMB_CLOCK_OFFSET_H
+#define PLUMB_CLOCK_OFFSET_H
+
+/* One message to another clock and its answer. */
+struct round_trip {
+    double sent;   /* own clock, before the message left */
+    double theirs; /* the other clock, between its arrival and the answer */
+    double back;   /* own clock, after the answer came */
+};
+
+/* The other clock minus the own one at own time `at`: the truth lies within `value` +- `error`. */
+struct offset {
+    double at, value, error;
+};
+
+/* The offset that the shortest of the round trips shows. The other clock was read between `sent` and `back`,
+ * so half of the trip is a bound, however unequal the two ways are (Cristian, Distributed Computing 3, 1989).
+ */
+struct offset offset_of(const struct round_trip *trips, int count);
+
+/* The least amount by which the round trips show that two clocks are not one: an answer that was read before
+ * its question was sent, or after it was back. 0: all can be of one clock. */
+double out_of_order(const struct round_trip *trips, int count);
+
+/* Offset and drift: the line through two offsets, `first.at` before `last.at`. Between them its error is at
+ * most the larger of theirs as long as the drift is constant; beyond them it is a prediction. */
+struct line {
+    struct offset first, last;
+};
+
+double line_at(const struct line *line, double at);
+double line_error(const struct line *line);
+double line_drift_ppm(const struct line *line);
+
+#endif

@@ -1,0 +1,251 @@
+/* Collective operations, each call timed by itself: from a start that all ranks have in common to the exit of
+ * the last. */
+#include "collective_call.h"
+#include "common_clock.h"
+#include "fail_together.h"
+#include "first_touch.h"
+#include "program.h"
+#include "result.h"
+#include "samples.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WARM_UP = 10, ALL_OPERATIONS = OPERATIONS };
+/* From the agreement on a start to the start: doubled after a start that a rank missed. */
+static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
+
+static int operation = ALL_OPERATIONS, in_place;
+static struct sizes sizes = {7, {8, 64, 512, 4096, 32768, 131072, 1048576}};
+static long repetitions = 200;
+static double late_us = 0.5, most_invalid = 25.0;
+
+static const char *const operations[] = {[BCAST] = "bcast",
+                                         [REDUCE] = "reduce",
+                                         [ALLREDUCE] = "allreduce",
+                                         [SCAN] = "scan",
+                                         [GATHER] = "gather",
+                                         [GATHERV] = "gatherv",
+                                         [SCATTER] = "scatter",
+                                         [SCATTERV] = "scatterv",
+                                         [ALLGATHER] = "allgather",
+                                         [ALLGATHERV] = "allgatherv",
+                                         [ALLTOALL] = "alltoall",
+                                         [ALLTOALLV] = "alltoallv",
+                                         [REDUCE_SCATTER] = "reduce_scatter",
+                                         [REDUCE_SCATTER_BLOCK] = "reduce_scatter_block",
+                                         [BARRIER] = "barrier",
+                                         [ALL_OPERATIONS] = "all",
+                                         NULL};
+static const char *const places[] = {"no", "yes", "both", NULL};
+enum { NOT_IN_PLACE, IN_PLACE, BOTH };
+
+static const struct argument arguments[] = {
+    {"--operation", ARGUMENT_CHOICE, &operation, 0, 0, operations, "what is called"},
+    {"--in-place", ARGUMENT_CHOICE, &in_place, 0, 0, places,
+     "with MPI_IN_PLACE; both: without and, where MPI has it, with it"},
+    {"--bytes", ARGUMENT_SIZES, &sizes, 4, 1 << 30, NULL,
+     "what one rank gives one other, or the vector of bcast, reduce, allreduce, scan; multiples of 4"},
+    {"--repetitions", ARGUMENT_INTEGER, &repetitions, LEAST_FOR_INTERVAL, 1e6, NULL,
+     "timed calls of each size"},
+    {"--late", ARGUMENT_REAL, &late_us, 0, 1e9, NULL,
+     "us that the last rank may start after the first, beside the clock error: more is an invalid window"},
+    {"--most-invalid", ARGUMENT_REAL, &most_invalid, 0, 100, NULL,
+     "percent of invalid windows up to which a result is one"},
+    {.name = NULL},
+};
+
+static const struct program program = {
+    .name = "collective",
+    .summary = "time of collective operations, call by call, from a common start to the last exit",
+    .method =
+        "Before each call the ranks agree on a start (Allreduce of the latest clock, plus a lead) and wait "
+        "for it\n"
+        "reading the clock; all calls are to MPI_COMM_WORLD, the root is rank 0, reductions add floats.\n"
+        "time          exit of the last rank - start of the first one: median over the valid windows\n"
+        "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
+        "independent\n"
+        "invalid       windows whose ranks did not start together (--late), in percent of all\n"
+        "clock_error   bound of the error of a difference between two ranks' clocks\n"
+        "Clock: CLOCK_MONOTONIC. Ranks of one host read one clock: the kernel keeps it for all CPUs, and "
+        "leaves a\n"
+        "counter that differs between them for another source. Checked here by messages: none is read out of "
+        "order.\n"
+        "Several hosts (or time namespaces): offset to another clock = its reading - the middle of the round "
+        "trip,\n"
+        "the shortest of 64 counts, half of it bounds the error; before and after the calls of a size, a "
+        "line\n"
+        "between (drift); clocks in a tree, errors added up. After Hunold and Carpen-Amarie, Hierarchical "
+        "clock\n"
+        "synchronization in MPI (2018), and their ReproMPI.\n"
+        "Checks: every element on every rank of every call; nothing beside the blocks of the operations with "
+        "v.\n"
+        "Model: none: what a library could reach at best is not known here.",
+    .arguments = arguments,
+};
+
+/* The calls of one size: rank by rank, in this rank's clock, then in common time. */
+struct windows {
+    double *begin, *end;
+};
+
+/* What was found over all rows. */
+struct findings {
+    long wrong, too_few;
+    double worst_invalid, clock_error;
+};
+
+/* One call from a common start. `lead` and `missed` are carried from window to window. */
+static void one_window(const struct call *call, long round, double *lead, bool *missed, double *begin,
+                       double *end) {
+    call_prepare(call, round);
+    double latest[2] = {clock_predicted(clock_now()), *missed};
+    MPI_Allreduce(MPI_IN_PLACE, latest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (latest[1] > 0.0)
+        *lead = fmin(2.0 * *lead, most_lead_ns);
+    double start = latest[0] + *lead, now = clock_now();
+    *missed = clock_predicted(now) > start;
+    while (clock_predicted(now) < start)
+        now = clock_now();
+    *begin = now;
+    call_make(call);
+    *end = clock_now();
+}
+
+/* All calls of a size; returns the number of wrong elements on this rank. */
+static long measure(const struct call *call, const struct windows *windows) {
+    double lead = least_lead_ns, begin, end;
+    bool missed = false;
+    long wrong = 0;
+    clock_before();
+    for (long round = -WARM_UP; round < repetitions; round++) {
+        one_window(call, round + WARM_UP, &lead, &missed, &begin, &end);
+        wrong += call_faults(call, round + WARM_UP);
+        if (round >= 0) {
+            windows->begin[round] = begin;
+            windows->end[round] = end;
+        }
+    }
+    clock_after();
+    return wrong;
+}
+
+/* On rank 0: the times of the valid windows, in ns, in `times`; returns how many there are. */
+static long valid_times(const struct windows *windows, double error, double *times) {
+    size_t count = (size_t)repetitions;
+    double *first = allocate(count, sizeof *first), *last = allocate(count, sizeof *last);
+    for (size_t index = 0; index < count; index++) {
+        windows->begin[index] = clock_common(windows->begin[index]);
+        windows->end[index] = clock_common(windows->end[index]);
+    }
+    MPI_Reduce(windows->begin, first, (int)count, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    MPI_Reduce(windows->begin, last, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(windows->end, times, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    long valid = 0;
+    for (size_t index = 0; index < count; index++)
+        if (last[index] - first[index] <= 1e3 * late_us + error)
+            times[valid++] = times[index] - first[index];
+    free(first);
+    free(last);
+    return valid;
+}
+
+static void report(struct result *result, const struct call *call, const struct windows *windows,
+                   struct findings *found) {
+    double error = clock_error(), *times = allocate((size_t)repetitions, sizeof *times);
+    long valid = valid_times(windows, error, times);
+    double invalid = 100.0 * (double)(repetitions - valid) / (double)repetitions;
+    struct row *row = result_row(result);
+    row_text(row, "operation", operations[call->operation]);
+    if (call->operation != BARRIER) {
+        row_integer(row, "bytes", (long long)(call->elements * sizeof(float)));
+        row_text(row, "in_place", places[call->in_place]);
+    }
+    if (valid >= LEAST_FOR_INTERVAL) {
+        double median = summarize(times, (size_t)valid).median;
+        struct interval interval = median_interval(times, (size_t)valid);
+        row_figure(row, "time", "us", LOWER_IS_BETTER, 1e-3 * median, valid);
+        row_figure(row, "time_low", "us", LOWER_IS_BETTER, 1e-3 * interval.low, valid);
+        row_figure(row, "time_high", "us", LOWER_IS_BETTER, 1e-3 * interval.high, valid);
+    }
+    found->too_few += valid < LEAST_FOR_INTERVAL;
+    row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, repetitions);
+    row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * error, 1);
+    found->worst_invalid = fmax(found->worst_invalid, invalid);
+    found->clock_error = fmax(found->clock_error, error);
+    free(times);
+}
+
+static void run(struct result *result, enum operation which, bool inside, size_t bytes,
+                const struct windows *windows, struct findings *found) {
+    struct call call = call_new(which, inside, bytes);
+    found->wrong += measure(&call, windows);
+    report(result, &call, windows, found);
+    call_free(&call);
+}
+
+static void run_sizes(struct result *result, enum operation which, bool inside, const struct windows *windows,
+                      struct findings *found) {
+    if (which == BARRIER)
+        run(result, which, inside, 0, windows, found);
+    else
+        for (int index = 0; index < sizes.count; index++)
+            run(result, which, inside, sizes.values[index], windows, found);
+}
+
+static void run_operation(struct result *result, enum operation which, const struct windows *windows,
+                          struct findings *found) {
+    if (in_place != IN_PLACE)
+        run_sizes(result, which, false, windows, found);
+    if (in_place != NOT_IN_PLACE && operation_in_place(which))
+        run_sizes(result, which, true, windows, found);
+}
+
+static void require_sense(void) {
+    if (program_ranks() < 2)
+        fail_together("1 rank has no collective: start at least 2");
+    if (operation < OPERATIONS && in_place == IN_PLACE && !operation_in_place((enum operation)operation))
+        fail_together("--in-place: MPI has no %s in place", operations[operation]);
+    for (int index = 0; index < sizes.count; index++)
+        if (sizes.values[index] % sizeof(float))
+            fail_together("--bytes: %zu is not a multiple of 4: elements are floats", sizes.values[index]);
+}
+
+static void tell_clock(struct result *result, const struct findings *found) {
+    if (clock_count() == 1)
+        result_note(result,
+                    "all ranks read one clock (CLOCK_MONOTONIC of their host); a reading costs %.3g ns",
+                    found->clock_error);
+    else
+        result_note(
+            result,
+            "%d clocks, synchronised before and after the calls of each size; drift up to %.3g ppm, error of "
+            "a difference at most %.3g us",
+            clock_count(), clock_drift_ppm(), 1e-3 * found->clock_error);
+}
+
+int main(int argc, char **argv) {
+    program_start(&program, argc, argv);
+    require_sense();
+    clock_start();
+    struct windows windows = {allocate((size_t)repetitions, sizeof(double)),
+                              allocate((size_t)repetitions, sizeof(double))};
+    struct result *result = result_new();
+    struct findings found = {0};
+    for (int which = 0; which < OPERATIONS; which++)
+        if (operation == ALL_OPERATIONS || operation == which)
+            run_operation(result, (enum operation)which, &windows, &found);
+    MPI_Allreduce(MPI_IN_PLACE, &found.wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    result_model(result, "none: what a library could reach at best is not known here");
+    tell_clock(result, &found);
+    result_check(result, found.wrong == 0, "elements that are not the operation's", (double)found.wrong, 0);
+    result_check(result, found.worst_invalid <= most_invalid,
+                 "windows that missed the common start, % of those of a row", found.worst_invalid,
+                 most_invalid);
+    result_check(result, found.too_few == 0, "rows with too few valid windows for a median",
+                 (double)found.too_few, 0);
+    clock_end();
+    free(windows.begin);
+    free(windows.end);
+    return result_finish(result);
+}

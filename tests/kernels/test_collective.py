@@ -1,0 +1,146 @@
+"""``collective``: every operation right on every rank, windows counted, one clock or a synchronised one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import broken_kernel
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+#: a window is valid however late a rank starts: what is looked at does not depend on what else the machine does
+PATIENT = ("--late", "1e9")
+TINY = ("--repetitions", "6", *PATIENT)
+OPERATIONS = (
+    "bcast", "reduce", "allreduce", "scan", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
+    "alltoall", "alltoallv", "reduce_scatter", "reduce_scatter_block", "barrier",
+)  # fmt: skip
+#: seconds that the clock of every rank but the first is ahead
+AHEAD_S = 100_000
+
+
+def rows(document: dict[str, Any]) -> dict[tuple[Any, ...], dict[str, float]]:
+    """(operation, bytes, in place) to metric to value."""
+    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    for item in document["measurements"]:
+        key = tuple(item["params"].get(name) for name in ("operation", "bytes", "in_place"))
+        found.setdefault(key, {})[item["metric"]] = item["value"]
+    return found
+
+
+@pytest.mark.parametrize(("ranks", "sizes"), [(2, [4, 65536]), (3, [20])])
+def test_every_operation_is_right_on_every_rank(
+    kernel_stack: KernelStack, json_of: JsonOf, ranks: int, sizes: list[int]
+) -> None:
+    options = ["--bytes", ",".join(map(str, sizes)), "--in-place", "both", *TINY, "--json"]
+    document = json_of(kernel_stack.mpirun(ranks, "collective", *options))
+    assert document["passed"], document["checks"]
+    sized = [(name, size, place) for name in OPERATIONS[:-1] for size in sizes for place in ("no", "yes")]
+    expected = {row for row in sized if row[0] != "bcast" or row[2] == "no"} | {("barrier", None, None)}
+    found = rows(document)
+    assert found.keys() == expected
+    for figures in found.values():
+        assert figures.keys() == {"time", "time_low", "time_high", "invalid", "clock_error"}
+        assert 0 < figures["time_low"] <= figures["time"] <= figures["time_high"]
+        assert figures["invalid"] == 0
+        assert figures["clock_error"] > 0
+    assert "all ranks read one clock" in document["notes"][0]
+
+
+ALLREDUCE = "MPI_Allreduce(give, get, count, type, MPI_SUM, all);"
+ALLTOALLV = "MPI_Alltoallv(give, counts, at, type, get, counts, at, type, all);"
+KEY = 'readlink("/proc/self/ns/time", names, sizeof names - 1)'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "operation", "elements"),
+    [
+        (ALLREDUCE, ALLREDUCE.replace("SUM", "MAX"), "allreduce", ""),
+        (ALLTOALLV, ALLTOALLV + " call->receive[call->elements] = 0;", "alltoallv", ": error 32"),
+    ],
+    ids=["sum", "beside"],
+)
+def test_wrong_elements_fail_the_check(
+    one_stack: KernelStack, tmp_path: Path, old: str, new: str, operation: str, elements: str
+) -> None:
+    """Another operation; a write beside a block in each of 16 calls on both ranks."""
+    program = broken_kernel.build(tmp_path, one_stack, "collective", file="collective_call.c", old=old, new=new)
+    done = one_stack.mpirun(2, str(program), "--operation", operation, "--bytes", "8", *TINY)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"the answer is wrong: elements that are not the operation's{elements}" in done.stderr
+
+
+def test_windows_that_missed_the_start_give_no_time(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    """Rank 1 always starts 100 us late: every window is invalid, and there is nothing to take a median of."""
+    late = "for (double from = now; program_rank() && now < from + 1e5;) now = clock_now();"
+    program = broken_kernel.build(
+        tmp_path, one_stack, "collective", file="collective.c", old="*begin = now;", new=f"{late} *begin = now;"
+    )
+    options = ["--operation", "bcast", "--bytes", "8", "--repetitions", "6", "--late", "10", "--json"]
+    done = one_stack.mpirun(2, str(program), *options)
+    assert "the answer is wrong: windows that missed the common start" in done.stderr
+    assert "the answer is wrong: rows with too few valid windows for a median: error 1" in done.stderr
+    figures = rows(json_of(done))["bcast", 8, "no"]
+    assert figures.keys() == {"invalid", "clock_error"}
+    assert figures["invalid"] == 100
+
+
+def two_clocks(folder: Path, program: Path) -> Path:
+    """A script that starts ``program`` with the clock of every rank but the first ahead."""
+    if shutil.which("unshare") is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("a time namespace needs root and unshare")
+    shift = ["unshare", "--time", "--fork", "--monotonic", str(AHEAD_S)]
+    if (tried := subprocess.run([*shift, "true"], capture_output=True, text=True, check=False)).returncode:
+        pytest.skip(f"no time namespaces here: {tried.stderr.strip()}")
+    script = folder / "ahead"
+    rank = '"${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"'
+    script.write_text(f'#!/bin/sh\n[ {rank} = 0 ] && exec {program} "$@"\nexec {" ".join(shift)} {program} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_clocks_a_day_apart_are_synchronised(
+    kernel_stack: KernelStack, json_of: JsonOf, tmp_path: Path, ranks: int
+) -> None:
+    """Ranks in a time namespace of their own read another clock, as on another host; three ranks are three clocks."""
+    program = two_clocks(tmp_path, kernel_stack.programs / "collective")
+    options = ["--operation", "allreduce", "--bytes", "8,64K", "--repetitions", "20", *PATIENT]
+    document = json_of(kernel_stack.mpirun(ranks, str(program), *options, "--json"))
+    assert document["passed"], document["checks"]
+    assert f"{ranks} clocks, synchronised" in document["notes"][0]
+    for figures in rows(document).values():
+        assert figures["clock_error"] < 1e6  # 100,000 s were between them
+        assert -figures["clock_error"] < figures["time"] < 1e6
+
+
+def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: KernelStack, tmp_path: Path) -> None:
+    broken = broken_kernel.build(tmp_path, one_stack, "collective", file="common_clock.c", old=KEY, new="0")
+    done = one_stack.mpirun(2, str(two_clocks(tmp_path, broken)), "--operation", "barrier", "--repetitions", "6")
+    assert done.returncode == 2, done.stdout + done.stderr
+    line = "collective: rank 1 and the first rank of its host read clocks that are at least 1e+14 ns apart"
+    assert line in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("ranks", "arguments", "line"),
+    [
+        (1, [], "1 rank has no collective"),
+        (2, ["--operation", "bcast", "--in-place", "yes"], "--in-place: MPI has no bcast in place"),
+        (2, ["--operation", "barrier", "--in-place", "yes"], "--in-place: MPI has no barrier in place"),
+        (2, ["--bytes", "8,10"], "--bytes: 10 is not a multiple of 4"),
+        (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
+        (2, ["--repetitions", "5"], "--repetitions: '5' is not a whole number from 6"),
+        (2, ["--operation", "gossip"], "--operation: 'gossip' is not one of bcast"),
+    ],
+)
+def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "collective", *arguments)
+    said = [text for text in done.stderr.splitlines() if text.startswith("collective: ")]
+    assert done.returncode == 2, done.stderr
+    assert len(said) == 1, done.stderr
+    assert line in said[0]
