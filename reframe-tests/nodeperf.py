@@ -9,15 +9,30 @@ from reframe.core.builtins import parameter
 from plumbline.rfm import KernelTest
 
 
-@rfm.simple_test
-class dgemm_node(KernelTest):
-    """Matrix product on all cores, in percent of the measured peak (experiment U4)."""
+class DgemmTest(KernelTest):
+    """Rate of the BLAS, the peak measured beside it, and the one in percent of the other."""
 
     kernel = "dgemm"
     mpi_matters = False
-    placement = parameter(["core", "numa", "socket", "node"])
-    arguments = ["--repetitions", "3"]
     figures = [("rate", "rate", {}), ("efficiency", "efficiency", {}), ("peak", "peak", {})]
     # OpenBLAS would otherwise start threads of its own, which sleep
     benchmark_environment = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+@rfm.simple_test
+class dgemm_node(DgemmTest):
+    """Matrix product on all cores, in percent of the measured peak (experiment U4)."""
+
+    placement = parameter(["core", "numa", "socket", "node"])
+    arguments = ["--repetitions", "3"]
     quick_placements = ("node",)
+
+
+@rfm.simple_test
+class dgemm_update(DgemmTest):
+    """The published shape: four rank-192 updates of a matrix of 15000 rows by one rank (experiment U4)."""
+
+    placement = "node"
+    arguments = ["--size", "15000", "--depth", "192", "--repetitions", "4"]
+    launch_time_limit = 300.0
+    quick_placements = ()

@@ -1,5 +1,5 @@
-/* The BLAS that the build found: DGEMM by its Fortran name, which every BLAS has, and what OpenBLAS tells of
- * itself. */
+/* The BLAS that the build found: DGEMM by its Fortran name, which every BLAS has, and what the library tells
+ * of itself. */
 #ifndef PLUMB_KERNEL_BLAS_H
 #define PLUMB_KERNEL_BLAS_H
 
@@ -19,11 +19,16 @@ void BLAS(dgemm_)(const char *transpose_a, const char *transpose_b, const int *m
                   const double *alpha, const double *a, const int *lda, const double *b, const int *ldb,
                   const double *beta, double *c, const int *ldc, size_t length_a, size_t length_b);
 
-/* Not every library has these: NULL then. */
-void BLAS(openblas_set_num_threads)(int threads) __attribute__((weak));
-char *BLAS(openblas_get_corename)(void) __attribute__((weak));
-char *BLAS(openblas_get_config)(void) __attribute__((weak));
-void MKL_Set_Num_Threads(int threads) __attribute__((weak));
-void bli_thread_set_num_threads(ptrdiff_t threads) __attribute__((weak));
+/* Each call of DGEMM runs on the calling thread alone. */
+void blas_one_thread(void);
+
+/* Library and version as the library names them; NULL if it does not. */
+const char *blas_version(void);
+
+/* The processor whose kernels the library chose for this one, as it names it; NULL if it does not. */
+const char *blas_kernels(void);
+
+/* Doubles in the vectors of those kernels; 0 if that is not known. */
+int blas_lanes(void);
 
 #endif

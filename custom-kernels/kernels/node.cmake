@@ -17,7 +17,7 @@ else()
   set(plumb_blas_symbols "")
 endif()
 if(plumb_blas)
-  plumb_kernel(dgemm dgemm.c dgemm_check.c fma_peak.c)
+  plumb_kernel(dgemm dgemm.c dgemm_check.c blas.c fma_peak.c)
   target_link_libraries(dgemm PRIVATE ${plumb_blas})
   target_compile_definitions(dgemm PRIVATE PLUMB_BLAS_SYMBOL_PREFIX=${plumb_blas_symbols})
   # The installed program finds the library where the build found it.

@@ -40,11 +40,22 @@ void result_model(struct result *result, const char *format, ...) {
     va_end(arguments);
 }
 
+static void new_note(struct result *result, char *text, bool remark) {
+    result->notes = grow(result->notes, result->note_count, sizeof *result->notes);
+    result->notes[result->note_count++] = (struct note){text, remark};
+}
+
 void result_note(struct result *result, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    result->notes = grow(result->notes, result->note_count, sizeof *result->notes);
-    result->notes[result->note_count++] = formatted(format, arguments);
+    new_note(result, formatted(format, arguments), false);
+    va_end(arguments);
+}
+
+void result_remark(struct result *result, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    new_note(result, formatted(format, arguments), true);
     va_end(arguments);
 }
 
@@ -120,7 +131,7 @@ static void free_result(struct result *result) {
     for (int index = 0; index < result->row_count; index++)
         free_row(result->rows[index]);
     for (int index = 0; index < result->note_count; index++)
-        free(result->notes[index]);
+        free(result->notes[index].text);
     for (int index = 0; index < result->check_count; index++)
         free(result->checks[index].what);
     free(result->rows);

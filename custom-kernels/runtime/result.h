@@ -21,6 +21,9 @@ void result_model(struct result *result, const char *format, ...) __attribute__(
 /* A line for people below the table, and an entry of "notes". */
 void result_note(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* A note that records keep, an entry of "remarks" too: what a reader of the figures must know of this run. */
+void result_remark(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* A row: first its parameters, then its figures. */
 struct row *result_row(struct result *result);
 void row_integer(struct row *row, const char *name, long long value);

@@ -31,10 +31,15 @@ struct check {
     double error, tolerance;
 };
 
+struct note {
+    char *text;
+    bool remark; /* records keep it */
+};
+
 struct result {
     struct row **rows;
     struct check *checks;
-    char **notes;
+    struct note *notes;
     char *model;
     int row_count, check_count, note_count;
 };

@@ -75,6 +75,14 @@ static void write_bindings(struct json *out, const struct binding *bindings) {
     json_close(out, ']');
 }
 
+static void write_notes(struct json *out, const char *key, const struct result *result, bool remarks_only) {
+    json_open(out, key, '[');
+    for (int index = 0; index < result->note_count; index++)
+        if (result->notes[index].remark || !remarks_only)
+            json_text(out, NULL, result->notes[index].text);
+    json_close(out, ']');
+}
+
 static void write_arguments(struct json *out) {
     json_open(out, "arguments", '{');
     for (const struct argument *argument = program_facts()->arguments; argument->name; argument++) {
@@ -123,10 +131,8 @@ bool result_write_json(const struct result *result, const struct binding *bindin
     write_bindings(&out, bindings);
     json_text(&out, "model", result->model ? result->model : "");
     write_checks(&out, result);
-    json_open(&out, "notes", '[');
-    for (int index = 0; index < result->note_count; index++)
-        json_text(&out, NULL, result->notes[index]);
-    json_close(&out, ']');
+    write_notes(&out, "notes", result, false);
+    write_notes(&out, "remarks", result, true);
     json_bool(&out, "passed", result_passed(result));
     write_measurements(&out, result);
     json_close(&out, '}');

@@ -125,7 +125,7 @@ bool result_print_table(const struct result *result, const struct binding *bindi
     if (result->model)
         printf("model: %s\n", result->model);
     for (int index = 0; index < result->note_count; index++)
-        printf("%s\n", result->notes[index]);
+        printf("%s\n", result->notes[index].text);
     for (int index = 0; index < result->check_count; index++)
         printf("check: %s: %s (error %.3g, tolerance %.3g)\n", result->checks[index].what,
                result->checks[index].passed ? "right" : "WRONG", result->checks[index].error,

@@ -76,10 +76,12 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         *loaded.note(record, seen),
     ]
     measurements: list[Measurement] = []
+    remarks: list[str] = []
     if ended.status == "ok":
         reasons += work.shortfalls(record.benchmark, seen)
         try:
             measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
+            remarks = parsers.remarks(job.variant.parser, "".join(_outputs(folder)))
             reasons += work.claims(record.benchmark, measurements, seen)
         except PlumbError as error:
             reasons.append(str(error))
@@ -96,6 +98,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         shm_free_bytes=room,
         disturbance=disturbed,
         measurements=measurements,
+        remarks=remarks,
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,
         waiting=ended.waiting or None,
@@ -179,8 +182,7 @@ def _compare(job: Prepared, seen: list[dict[str, Any]]) -> list[str]:
 def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
     """Measurements of one launch. STREAM is no MPI program: each rank prints its own table, and their rates add up."""
     kind, context = job.variant.parser, dict(job.variant.context)
-    outputs = sorted((folder / "output").iterdir())
-    texts = [file.read_text(encoding="utf-8", errors="replace") for file in outputs]
+    texts = _outputs(folder)
     if kind == "stream":
         benchmark = job.record.benchmark
         figures.check_stream_rule(benchmark, job.host)
@@ -197,5 +199,11 @@ def _tail(folder: Path) -> str:
 
 def _texts(folder: Path) -> list[str]:
     """What the ranks printed, and then the launcher."""
-    outputs = [*sorted((folder / "output").iterdir()), folder / "stdout", folder / "stderr"]
-    return [file.read_text(encoding="utf-8", errors="replace") for file in outputs]
+    last = [folder / name for name in ("stdout", "stderr")]
+    return _outputs(folder) + [file.read_text(encoding="utf-8", errors="replace") for file in last]
+
+
+def _outputs(folder: Path) -> list[str]:
+    """What each rank printed."""
+    files_of_ranks = sorted((folder / "output").iterdir())
+    return [file.read_text(encoding="utf-8", errors="replace") for file in files_of_ranks]

@@ -8,7 +8,20 @@ from typing import Any
 from plumbline.parsers import imb, kernel, osu, stream
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit
 
-__all__ = ["MB_S", "MSG_S", "PARSERS", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "parse"]
+__all__ = [
+    "MB_S",
+    "MSG_S",
+    "PARSERS",
+    "PERCENT",
+    "UNITS",
+    "US",
+    "Better",
+    "Measurement",
+    "ParseError",
+    "Unit",
+    "parse",
+    "remarks",
+]
 
 #: Name of a parser to its function.
 PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {
@@ -37,3 +50,8 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
     if not measurements:
         raise ParseError(f"{parser}: the output holds no measurement")
     return measurements
+
+
+def remarks(parser: str, text: str) -> list[str]:
+    """What the program says of this launch beside its figures; ``text`` is an output that :func:`parse` accepts."""
+    return kernel.remarks(text) if parser == "kernel" else []

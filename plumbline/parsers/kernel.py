@@ -41,6 +41,11 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     return found
 
 
+def remarks(text: str) -> list[str]:
+    """What the kernel says of a run that :func:`parse` has accepted: what a reader of its figures must know."""
+    return list(schemas.parse_json(text).get("remarks", []))
+
+
 def _document(text: str) -> dict[str, Any]:
     lines = lines_of(text)
     require_alive(lines)

@@ -141,7 +141,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     had to be started again, when nothing had been measured yet. ``shm_free_bytes`` were free in
-    /dev/shm of the driver's node before it.
+    /dev/shm of the driver's node before it. ``remarks`` are what the program says of this launch beside its figures.
     """
 
     index: Position
@@ -157,6 +157,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     shm_free_bytes: int | None = None
     disturbance: Disturbance
     measurements: list[Measurement]
+    remarks: list[str] = []
     ranks: list[RankSeen]
     output_tail: str | None = None
     waiting: list[str] | None = None

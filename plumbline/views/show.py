@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
 
 def text(record: Record) -> str:
     """Figures with every launch, rank map, circumstances, command; the verdict last."""
-    blocks = [_head(record), _figures(record), _launches(record), _ranks(record), _host(record), _command(record)]
+    blocks = [_head(record), _figures(record), _remarks(record), _launches(record)]
+    blocks += [_ranks(record), _host(record), _command(record)]
     return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
 
 
@@ -67,6 +68,18 @@ def _figures(record: Record) -> str:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
     return table(header, rows, right=("median",)) if rows else ""
+
+
+def _remarks(record: Record) -> str:
+    """What the program said of its launches, each remark once; those of some launches name them."""
+    said: dict[str, list[int]] = {}
+    for launch in record.launches:
+        for remark in launch.remarks:
+            said.setdefault(remark, []).append(launch.order)
+    return "\n".join(
+        remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
+        for remark, orders in said.items()
+    )
 
 
 def _launches(record: Record) -> str:

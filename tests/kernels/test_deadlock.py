@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
+from typing import Any
 
 import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
-from samples import variant
-
-from plumbline import paths, schemas
-from plumbline.launch import driver
-from plumbline.records import model
-from plumbline.stacks import manifest
 
 
 @pytest.mark.parametrize("mode", ["ring", "fixed", "nonblocking"])
@@ -50,32 +44,11 @@ def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: li
     assert line in said[0]
 
 
-def launch(stack: KernelStack, folder: Path, monkeypatch: pytest.MonkeyPatch, mode: str, limit_s: float) -> dict:
-    """The record of one launch of two ranks, from a stack that has nothing but this kernel."""
-    program = stack.programs / "deadlock"
-    document = dict(stack.document)
-    document["benchmarks"] = {
-        "deadlock": {
-            "suite": "kernels", "version": "test", "command": [str(program)], "file": str(program),
-            "sha256": manifest.sha256(program), "built": "for a test",
-        }
-    }  # fmt: skip
-    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
-    (folder / "stacks" / stack.name).mkdir(parents=True)
-    monkeypatch.setenv("PLUMB_SITES", str(folder / "sites"))
-    monkeypatch.setenv("PLUMB_RESULTS", str(folder / "results"))
-    monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
-    manifest.save(document)
-    wanted = variant(
-        stack=stack.name, benchmark="deadlock", parser="kernel", context={"kernel": "deadlock"}, placement="core",
-        threads=1, ranks_per_node=2, launches=1, time_limit_s=limit_s, name="deadlock", test="deadlock",
-        arguments=["--mode", mode, "--repetitions", "3", "--json"],
-        figures=[{"name": "time", "metric": "time", "where": {}}],
-    )  # fmt: skip
-    _, records = driver.run([wanted], folder / "work")
-    found = model.document(records[0])
-    schemas.check("record", found, "record")
-    return found
+def asked(mode: str, limit_s: float) -> dict[str, Any]:
+    """A variant of two ranks."""
+    figures = [{"name": "time", "metric": "time", "where": {}}]
+    arguments = ["--mode", mode, "--repetitions", "3", "--json"]
+    return {"arguments": arguments, "figures": figures, "ranks_per_node": 2, "time_limit_s": limit_s}
 
 
 @pytest.mark.e2e
@@ -84,7 +57,7 @@ def test_the_record_of_a_hung_job_names_ranks_and_call(
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
-    record = launch(kernel_stack, tmp_path, monkeypatch, "blocking", 4)
+    record = kernel_stack.record(tmp_path, monkeypatch, "deadlock", **asked("blocking", 4))
     (hung,) = record["launches"]
     assert hung["status"] == "timeout"
     assert hung["waiting"][0] == "ranks 0-1 in MPI_Ssend"
@@ -110,7 +83,7 @@ def test_the_fixed_exchange_is_a_verified_record(
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
-    record = launch(one_stack, tmp_path, monkeypatch, "fixed", 30)
+    record = one_stack.record(tmp_path, monkeypatch, "deadlock", **asked("fixed", 30))
     assert record["reasons"] == []
     assert record["verified"] is True
     assert record["figures"][0]["value"] > 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import platform
+import re
 from pathlib import Path
 
 import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
-from plumbline.stacks import kernels
+from plumbline.records import model
+from plumbline.stacks import fetch, kernels
+from plumbline.views import show
 
 TINY = ("--size", "150", "--repetitions", "2", "--json")
 
@@ -25,7 +29,7 @@ def test_the_product_is_right(kernel_stack: KernelStack, json_of: JsonOf, ranks:
     assert document["passed"], document["checks"]
     figures = {item["metric"]: item for item in document["measurements"]}
     rate, peak = figures["rate"], figures["peak"]
-    assert rate["params"] == {"size": 150}
+    assert rate["params"] == {"size": 150, "depth": 150}
     assert rate["limit"] == pytest.approx(peak["value"])
     assert figures["efficiency"]["value"] == pytest.approx(100 * rate["value"] / peak["value"])
 
@@ -37,9 +41,56 @@ def test_blocks_of_any_size(one_stack: KernelStack, json_of: JsonOf, size: int) 
     assert document["passed"], document["checks"]
 
 
-def test_it_tells_which_kernels_the_library_chose(one_stack: KernelStack, json_of: JsonOf) -> None:
-    document = json_of(one_stack.mpirun(1, "dgemm", *TINY))
-    assert any("kernels for" in note or "peak measured" in note for note in document["notes"])
+@pytest.mark.parametrize(("ranks", "threads", "size", "depth"), [(1, 1, 150, 12), (1, 3, 65, 200), (2, 2, 40, 1)])
+def test_an_update_adds_to_the_matrix(
+    one_stack: KernelStack, json_of: JsonOf, ranks: int, threads: int, size: int, depth: int
+) -> None:
+    options = ("--size", str(size), "--depth", str(depth), "--repetitions", "3", "--json")
+    document = json_of(one_stack.mpirun(ranks, "dgemm", *options, env={"OMP_NUM_THREADS": str(threads)}))
+    assert document["passed"], document["checks"]
+    assert document["measurements"][0]["params"] == {"size": size, "depth": depth}
+
+
+def test_it_tells_library_version_and_the_kernels_that_it_chose(one_stack: KernelStack, json_of: JsonOf) -> None:
+    """The library and its version are those of the lock, the kernels those that the library was told to take."""
+    document = json_of(one_stack.mpirun(1, "dgemm", *TINY, env={"OPENBLAS_CORETYPE": "Haswell"}))
+    version = re.findall(r"==([\d.]+)", (fetch.LOCKS / "blas.txt").read_text(encoding="utf-8"))[0]
+    assert document["remarks"][0].startswith(f"BLAS: OpenBLAS {version} ")
+    assert "; kernels for Haswell; peak measured with " in document["remarks"][0]
+
+
+#: the processor that OpenBLAS is told it is -> the likely cause of a slow product of a program that has AVX2
+CAUSES = {
+    "Nehalem": "the BLAS chose kernels for Nehalem with vectors of 2 doubles, where AVX2 has 4",
+    "Haswell": "small matrices: a thread's block has 150 rows",
+}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names of x86 processors")
+@pytest.mark.parametrize("processor", CAUSES)
+def test_far_below_the_peak_it_says_why(
+    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, processor: str
+) -> None:
+    """A loop that counts its work a million times is always far faster than the product."""
+    fault = {"file": "fma_peak.c", "old": "return 2.0 *", "new": "return 2e6 *"}
+    options = ["-mavx2", "-mfma", *blas_options()]
+    program = broken_kernel.build(tmp_path, one_stack, "dgemm", **fault, options=options)
+    document = json_of(one_stack.mpirun(1, str(program), *TINY, env={"OPENBLAS_CORETYPE": processor}))
+    (line,) = document["remarks"][1:]
+    assert line == f"0.0 % of the measured peak, less than 80 %; likely cause: {CAUSES[processor]}"
+
+
+@pytest.mark.e2e
+def test_the_record_keeps_what_the_program_says_of_its_library(
+    one_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [{"name": "rate", "metric": "rate", "where": {}}]
+    record = one_stack.record(
+        tmp_path, monkeypatch, "dgemm", arguments=list(TINY), figures=figures, ranks_per_node=1, time_limit_s=30.0
+    )
+    assert record["reasons"] == []
+    assert record["launches"][0]["remarks"][0].startswith("BLAS: OpenBLAS ")
+    assert "; kernels for " in show.text(model.convert(record))
 
 
 def test_too_large_a_matrix_is_one_line(kernel_stack: KernelStack) -> None:
@@ -49,18 +100,24 @@ def test_too_large_a_matrix_is_one_line(kernel_stack: KernelStack) -> None:
     assert "GiB needed on a node" in done.stderr
 
 
+def blas_options() -> list[str]:
+    """What links a kernel with the BLAS of the wheel."""
+    library = kernels.blas() / "lib"
+    return ["-DPLUMB_BLAS_SYMBOL_PREFIX=scipy_", str(library / "libscipy_openblas.so"), f"-Wl,-rpath,{library}"]
+
+
 FAULTS = {
     "a block left out": ("dgemm.c", "if (m == 0 || n == 0)", "if (m == 0 || n == 0 || thread == 1)"),
     "one wrong element": ("dgemm.c", "    notes(result);\n", "    notes(result);\n    all.c[77] += 1e-6;\n"),
+    "a product that is not counted": ("dgemm.c", "all->products++;", "all->products = 1;"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(one_stack: KernelStack, tmp_path: Path, fault: str) -> None:
     file, old, new = FAULTS[fault]
-    library = kernels.blas() / "lib"
-    options = ["-DPLUMB_BLAS_SYMBOL_PREFIX=scipy_", str(library / "libscipy_openblas.so"), f"-Wl,-rpath,{library}"]
-    program = broken_kernel.build(tmp_path, one_stack, "dgemm", file=file, old=old, new=new, options=options)
-    done = one_stack.mpirun(1, str(program), *TINY, env={"OMP_NUM_THREADS": "2"})
+    program = broken_kernel.build(tmp_path, one_stack, "dgemm", file=file, old=old, new=new, options=blas_options())
+    update = ("--depth", "12") if "counted" in fault else ()
+    done = one_stack.mpirun(1, str(program), *TINY, *update, env={"OMP_NUM_THREADS": "2"})
     assert done.returncode == 1, done.stderr
     assert "dgemm: the answer is wrong: C x against A (B x)" in done.stderr

@@ -1,15 +1,21 @@
-"""A stack with our kernels, and how a test runs one of them."""
+"""A stack with our kernels, and how a test runs one of them: by the MPI library's launcher, or as a launch."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths
+import pytest
+from samples import variant
+
+from plumbline import paths, schemas
+from plumbline.launch import driver
+from plumbline.records import model
 from plumbline.stacks import manifest
 
 #: Reads the result of a kernel that was run with ``--json``.
@@ -42,3 +48,25 @@ class KernelStack:
             [*command, str(self.programs / program), *arguments],
             capture_output=True, text=True, check=False, env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def record(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, **asked: Any) -> dict[str, Any]:
+        """The record of one launch of ``kernel`` on a stack that has nothing else.
+
+        ``asked`` has the members of the variant that are the test's.
+        """
+        program = self.programs / kernel
+        entry = {"suite": "kernels", "version": "test", "command": [str(program)], "file": str(program)}
+        entry |= {"sha256": manifest.sha256(program), "built": "for a test"}
+        shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
+        (folder / "stacks" / self.name).mkdir(parents=True)
+        for name in ("sites", "results", "stacks"):
+            monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
+        manifest.save({**self.document, "benchmarks": {kernel: entry}})
+        wanted = variant(
+            stack=self.name, benchmark=kernel, parser="kernel", context={"kernel": kernel}, placement="core",
+            threads=1, launches=1, name=kernel, test=kernel, **asked,
+        )  # fmt: skip
+        _, records = driver.run([wanted], folder / "work")
+        found = model.document(records[0])
+        schemas.check("record", found, "record")
+        return found

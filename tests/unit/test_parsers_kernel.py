@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.parsers import Measurement, ParseError, parse
+from plumbline.parsers import Measurement, ParseError, parse, remarks
 
 OUTPUTS = Path(__file__).parents[1] / "data" / "outputs" / "kernels"
 PI = (OUTPUTS / "pi-mpich.json").read_text(encoding="utf-8")
@@ -34,6 +34,14 @@ def test_stored_outputs_are_parsed_whole(file: str, count: int) -> None:
     found = parse("kernel", (OUTPUTS / file).read_text(encoding="utf-8"), {"kernel": file.split("-")[0]})
     assert len(found) == count
     assert all(isinstance(item, Measurement) and item.iterations for item in found)
+
+
+def test_remarks_are_the_kernels_own_words() -> None:
+    said = changed("remarks", value=["BLAS: OpenBLAS 0.3.34"])
+    assert len(parse("kernel", said)) == 1
+    assert remarks("kernel", said) == ["BLAS: OpenBLAS 0.3.34"]
+    assert remarks("kernel", PI) == [], "an output of an earlier version"
+    assert remarks("osu", "# OSU MPI Latency Test") == []
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,17 @@ def test_show_marks_launches_that_were_measured_again():
     assert "superseded" not in show.text(convert(record()))
 
 
+def test_show_prints_a_remark_once_and_names_the_launches_that_are_not_all():
+    item = record()
+    library, slow = "BLAS: OpenBLAS 0.3.34; kernels for Haswell", "46 % of the measured peak"
+    for entry in item["launches"]:
+        entry["remarks"] = [library]
+    item["launches"][1]["remarks"].append(slow)
+    lines = show.text(convert(item)).splitlines()
+    assert lines.count(library) == 1
+    assert [line for line in lines if slow in line] == [f"launch {item['launches'][1]['order']}: {slow}"]
+
+
 def test_show_says_that_an_optional_figure_is_not_reported():
     item = record()
     cycles = {"name": "cycles", "metric": "cycles", "where": {}, "optional": True}
