@@ -27,8 +27,9 @@ class PairsTest(KernelTest):
 
     @run_after("init")
     def choose_mode(self):
-        """Few repetitions of the large message: a node with many cores has thousands of pairs."""
-        self.arguments = ["--mode", self.operation, "--bandwidth-trips", "2", "--batches", "5"]
+        """2 MiB as published. Few repetitions of them: a node with many cores has thousands of pairs."""
+        self.arguments = ["--mode", self.operation, "--bandwidth-bytes", "2M", "--bandwidth-trips", "2"]
+        self.arguments += ["--batches", "5"]
 
 
 @rfm.simple_test

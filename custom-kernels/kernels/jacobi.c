@@ -49,7 +49,7 @@ static const struct program program = {
         "threads compute. task-split: thread 0 exchanges and does the points that waited for it, the\n"
         "others have equal shares of the rest. task-tasks: the exchange is one OpenMP task among the\n"
         "blocks of the grid. task-dynamic: thread 0 exchanges, then joins a dynamic loop over the\n"
-        "blocks. Source: Hager, Wellein et al., MPI+OpenMP hybrid computing, 39th Speedup Workshop,\n"
+        "blocks. Source: Wittmann, Wellein, Hager et al., MPI+OpenMP hybrid computing, Speedup Workshop,\n"
         "Zurich 2010; modes: Rabenseifner and Wellein, Int. J. High Perf. Comp. Appl. 17(1), 2003.\n"
         "Figure: updates of points per second of the best solution, slowest rank. Model: bandwidth of a\n"
         "copy of the same arrays by the same threads in the same run, divided by the bytes of an\n"

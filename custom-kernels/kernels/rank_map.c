@@ -35,9 +35,8 @@ static const struct program program = {
         "ranks node by node along nested blocks, a Hilbert curve or rows, whichever crosses fewest nodes.\n"
         "Figures: bytes that one exchange sends between nodes (counted, exact), the busiest node's share, "
         "and the\n"
-        "median time of an exchange (slowest rank). After RRZE's stencil mapping experiment: a library's "
-        "reorder is\n"
-        "not to be trusted.",
+        "median time of an exchange (slowest rank). After RRZE's stencil mapping experiment, 2010:\n"
+        "'MPI may not do the best it could when mapping your ranks to your subdomains'.",
     .arguments = arguments,
 };
 

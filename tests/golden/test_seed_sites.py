@@ -28,7 +28,7 @@ from plumbline.topology.plan import resolve
 GOLDEN = Path(__file__).parent
 SITES = paths.root() / "site-configs"
 SEEDS = ("comet", "gpc", "ranger", "rrze-nehalem", "rrze-westmere", "rrze-woodcrest", "ulysses")
-#: (packages, cores, hardware threads, NUMA nodes) as the sources have them
+#: (packages, cores, hardware threads, NUMA nodes): as the sources have them, but for the additions in docs/sites.md
 SHAPES = {
     "comet:compute": (2, 24, 24, 2),
     "comet:gpu-k80": (2, 24, 24, 2),
