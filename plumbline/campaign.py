@@ -199,7 +199,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]]
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
-        print(summary.lines(mine) + "\n")
+        print("\n".join([summary.lines(mine), *summary.legend(mine), ""]))
     states = Counter(state for state, _ in ended)
     skips = _skip_reasons(ended)
     for reason, count in skips.most_common():

@@ -16,25 +16,28 @@
 #include <string.h>
 
 enum stores { BOTH, REGULAR, STREAMING };
-enum { CHOICE_ALL, CHOICE_STREAM, CHOICE_FIRST };
+enum { CHOICE_ALL, CHOICE_STREAM, CHOICE_BOUNDS, CHOICE_FIRST };
 
 static size_t size;
-static long repetitions = 20;
+static long repetitions = 20, sweeps = 1;
 static int chosen = CHOICE_ALL, stores = BOTH, pages;
 
-static const char *const kernel_words[] = {"all",   "stream", "copy",  "scale", "add", "triad",
-                                           "daxpy", "triad5", "store", "load",  "sum", NULL};
+static const char *const kernel_words[] = {"all",   "stream", "bounds", "copy", "scale", "add", "triad",
+                                           "daxpy", "triad5", "store",  "load", "sum",   NULL};
 static const char *const store_words[] = {"both", "regular", "streaming", NULL};
 static const char *const page_words[] = {"huge", "normal", NULL};
 
 static const struct argument arguments[] = {
     {"--size", ARGUMENT_SIZE, &size, 0, 1e13, NULL,
      "elements of each array and rank; 0: 4 x all last-level caches / ranks of the node"},
-    {"--kernels", ARGUMENT_CHOICE, &chosen, 0, 0, kernel_words, "what to run"},
+    {"--kernels", ARGUMENT_CHOICE, &chosen, 0, 0, kernel_words,
+     "what to run; stream: copy to triad, bounds: copy, triad and load"},
     {"--stores", ARGUMENT_CHOICE, &stores, 0, 0, store_words, "through the cache, past it, or both"},
     {"--pages", ARGUMENT_CHOICE, &pages, 0, 0, page_words, "ask the kernel for huge pages, or do not"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 2, 1000, NULL,
      "of every kernel; the first one is not counted"},
+    {"--sweeps", ARGUMENT_INTEGER, &sweeps, 1, 1e9, NULL,
+     "of a repetition: how often each thread goes over its share, for arrays that fit a cache"},
     {.name = NULL},
 };
 
@@ -79,6 +82,8 @@ static bool selected(enum kernel kernel) {
         return true;
     if (chosen == CHOICE_STREAM)
         return kernel <= TRIAD;
+    if (chosen == CHOICE_BOUNDS)
+        return kernel == COPY || kernel == TRIAD || kernel == LOAD;
     return (int)kernel == chosen - CHOICE_FIRST;
 }
 
@@ -132,9 +137,10 @@ static double run(struct test *test, const struct arrays *arrays, size_t length)
 #pragma omp parallel reduction(+ : sum)
     {
         struct share own = share_of(length, PAGE_ELEMENTS, omp_get_thread_num(), omp_get_num_threads());
-        sum += kernel_run(test->kernel, test->streaming, arrays, own.begin, own.end);
+        for (long sweep = 0; sweep < sweeps; sweep++)
+            sum = kernel_run(test->kernel, test->streaming, arrays, own.begin, own.end);
     }
-    double seconds = ticks_s(ticks() - begin);
+    double seconds = ticks_s(ticks() - begin) / (double)sweeps;
     test->sum = sum;
     return seconds;
 }
@@ -224,7 +230,8 @@ static void check(struct result *result, const struct test *tests, int count, co
     memcpy(element, first_values, sizeof element);
     for (long repetition = 0; repetition < repetitions; repetition++)
         for (int test = 0; test < count; test++) {
-            kernel_expect(tests[test].kernel, element);
+            for (long sweep = 0; sweep < sweeps; sweep++)
+                kernel_expect(tests[test].kernel, element);
             if (tests[test].kernel == SUM)
                 at_sum = element[A];
         }

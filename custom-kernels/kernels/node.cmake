@@ -3,6 +3,7 @@ plumb_kernel(daxpy daxpy.c)
 plumb_kernel(membw membw.c membw_kernels.c)
 plumb_kernel(barrier barrier.c barrier_kinds.c barrier_near.c)
 plumb_kernel(false_sharing false_sharing.c barrier_kinds.c)
+plumb_kernel(handover handover.c)
 
 # dgemm needs a BLAS with 32-bit integers: OpenBLAS as the wheel scipy-openblas32 lays it out, or what CMake finds.
 set(PLUMB_BLAS_PREFIX "" CACHE PATH "Folder with lib/libscipy_openblas.so; empty: FindBLAS")

@@ -65,4 +65,4 @@ class DriverBench:
     def settle(self, position: int) -> None:
         """Figures, reasons and verdict of both records, from their launches."""
         for job in self.jobs[position]:
-            figures.settle(job.record, job.facts, job.host, self.expected)
+            figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)

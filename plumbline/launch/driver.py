@@ -31,17 +31,19 @@ def run(
     seed: int | None = None,
     say: Callable[[str], None] = lambda line: None,
     campaign: str | None = None,
+    into: Path | None = None,
 ) -> tuple[Path, list[Record]]:
     """Run all launches of some variants, in random order if there are several, with ``folder`` as work space.
 
     Returns the session file and its records. ``descriptions`` are as ``plumbline/schemas/variant.json`` says. ``seed``
-    makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. Raises
+    makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. The session
+    file is among the site's results, or in the folder ``into``. Raises
     :class:`PlumbError` for a variant that cannot be run here and for a folder of a launch that was not made by one, and
     :class:`Interrupted` on SIGINT, SIGTERM or SIGHUP. Whatever ends it, the records hold the launches finished so far.
     """
     taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
     with files.reserved(folder / LOCK, taken, cure), interruptible():
-        return _run(descriptions, folder, seed, say, campaign)
+        return _run(descriptions, folder, seed, say, campaign, into)
 
 
 def _run(
@@ -50,12 +52,13 @@ def _run(
     seed: int | None,
     say: Callable[[str], None],
     campaign: str | None,
+    into: Path | None,
 ) -> tuple[Path, list[Record]]:
     session = store.new_session()
     jobs = [prepare(description, session) for description in descriptions]
     site = jobs[0].variant.site
     expected = References.load(site)
-    file = store.session_file(site, session)
+    file = into / f"{session}.jsonl" if into else store.session_file(site, session)
     seed = secrets.randbits(32) if seed is None else seed
     records = [job.record for job in jobs]
     for record in records:
@@ -76,7 +79,7 @@ def _run(
             launch = _launch(job, index, position, folders[position])
             with held_back():
                 job.record.launches.append(launch)
-                figures.settle(job.record, job.facts, job.host, expected)
+                figures.settle(job.record, job.facts, job.host, expected, job.ceilings)
                 store.write(file, records)
             say(_progress(job.record, launch, position + 1, len(order), time.monotonic() - began))
     except BaseException:  # whatever ends it, what was measured is kept

@@ -7,21 +7,26 @@ from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
-from plumbline.records.model import Benchmark, Figure, Limit, Record, Verdict, WantedFigure
+from plumbline.limits import ceilings
+from plumbline.limits.ceilings import Measured
+from plumbline.records.model import Benchmark, Ceiling, Figure, Limit, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
 from plumbline.units import TIMES_AND_RATES
 
 
-def settle(record: Record, facts: dict[str, Any], host: Machine, expected: References) -> None:
+def settle(
+    record: Record, facts: dict[str, Any], host: Machine, expected: References, measured: Measured | None = None
+) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
     launches are all verified has figures; one whose figure is not finite or above the physical limit is invalid and
     says so. So is one that lacks a figure, unless that is optional and no launch has it, and one whose launches all
     printed the same. The verdict is the worst of
-    its figures against their references in ``expected``.
+    its figures against their references in ``expected``. A figure without a limit is held against its ceiling of those
+    ``measured``, which makes nothing invalid.
     """
     reasons = [f"launch {launch.order}: {reason}" for launch in record.launches for reason in launch.reasons]
     if not record.launches:
@@ -33,7 +38,7 @@ def settle(record: Record, facts: dict[str, Any], host: Machine, expected: Refer
     record.verified = not reasons
     if not reasons:
         try:
-            found = [_figure(wanted, record, facts, host) for wanted in _reported(record)]
+            found = [_figure(wanted, record, facts, host, measured) for wanted in _reported(record)]
             reasons = _faults(found) + _repetition(record)
             verdict = _judge(found, record, expected)
         except PlumbError as error:
@@ -49,7 +54,9 @@ def _reported(record: Record) -> list[WantedFigure]:
     return [one for one in record.variant.figures if not one.optional or any(launch.find(one) for launch in launches)]
 
 
-def _figure(wanted: WantedFigure, record: Record, facts: dict[str, Any], host: Machine) -> Figure:
+def _figure(
+    wanted: WantedFigure, record: Record, facts: dict[str, Any], host: Machine, measured: Measured | None
+) -> Figure:
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
     used = packages_used(record.plan, host)
@@ -58,7 +65,19 @@ def _figure(wanted: WantedFigure, record: Record, facts: dict[str, Any], host: M
     limit = limits.of(wanted.metric, facts, used, record.placement.nodes, directions, **known)
     if limit is not None:
         figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
+    elif measured is not None:
+        about = ceilings.Figure(wanted.metric, figure.unit, chosen[0].params, directions)
+        taken = ceilings.taken(record.plan, host, record.placement.nodes)
+        figure.ceiling = _ceiling(figure, ceilings.of(about, taken, measured), measured.measured)
     return figure
+
+
+def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Ceiling | None:
+    """``bound`` as the figure has it; None for a figure that is not positive and finite, which has no percentage."""
+    if bound is None or not 0 < figure.value < math.inf:
+        return None
+    part = figure.value / bound.value if figure.better == "higher" else bound.value / figure.value
+    return Ceiling(**bound._asdict(), percent=round(100 * part, 2), measured=measured)
 
 
 def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:

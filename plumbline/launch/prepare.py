@@ -15,6 +15,7 @@ from plumbline import mpi, paths, provenance, schedulers, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.launch import environment, hosts
 from plumbline.launch.unchanged import Files
+from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
 from plumbline.stacks import manifest as manifests
@@ -25,11 +26,12 @@ from plumbline.topology import machine, plan
 class Prepared:
     """One variant, ready to be launched here.
 
-    ``facts`` are the partition's; ``exported`` names the variables that ranks on other nodes must get too; ``files``
-    are those that each launch runs.
+    ``facts`` are the partition's, and so are ``ceilings``: None where none were measured on such a machine.
+    ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
     """
 
     facts: dict[str, Any]
+    ceilings: Measured | None
     host: machine.Machine
     launcher: mpi.Launcher
     layout: mpi.Layout
@@ -92,9 +94,11 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed(changes)
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
+    host = machine.load()
     return Prepared(
         partition.get("facts", {}),
-        machine.load(),
+        site.ceilings_of(variant.site, variant.partition, words(host)),
+        host,
         launcher,
         layout,
         exported,

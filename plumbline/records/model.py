@@ -25,6 +25,9 @@ from plumbline.units import Better
 #: what of ``host`` changes from one minute to the next and says nothing about the machine
 FLEETING = ("load",)
 
+#: a figure beyond a ceiling by so much, or by the spread of its launches if that is more, makes the ceiling suspect
+CEILING_MARGIN_PERCENT = 5
+
 #: a whole number stays one: how many digits a program printed says how finely it measured
 Number: TypeAlias = int | float
 #: UTC, ISO 8601; the month is in the names of compacted files
@@ -194,6 +197,25 @@ class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
     percent: Number | None = None
 
 
+class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
+    """What the machine reached where it was ``measured`` (a time), by ``method``; it is no limit.
+
+    ``spread_percent`` is that of the launches that gave it, ``percent`` how many percent of it the figure reached.
+    """
+
+    value: Number
+    unit: str
+    method: str
+    spread_percent: Number
+    percent: Number
+    measured: Time
+
+    @property
+    def suspect(self) -> bool:
+        """Whether the figure lies beyond it so clearly that the ceiling cannot be right."""
+        return self.percent > 100 + max(self.spread_percent, CEILING_MARGIN_PERCENT)
+
+
 class Reference(Struct, frozen=True, gc=False, kw_only=True):
     """The reference of a figure; ``lower`` and ``upper`` are its range as fractions, None where it has no bound."""
 
@@ -205,10 +227,11 @@ class Reference(Struct, frozen=True, gc=False, kw_only=True):
     file: str
 
 
-class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True):
+class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
 
-    ``limit`` is None where the site's facts give none, ``reference`` None where the site has none.
+    ``limit`` is None where the site's facts give none, ``ceiling`` where there is a limit or nothing was measured,
+    ``reference`` where the site has none.
     """
 
     name: str
@@ -219,6 +242,7 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True):
     samples: Annotated[list[Number], Meta(min_length=1)]
     limit: Limit | None
     reference: Reference | None
+    ceiling: Ceiling | None = None
 
     @property
     def percent_of_limit(self) -> float | None:

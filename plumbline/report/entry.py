@@ -84,6 +84,8 @@ def _figure(figure: Figure, record: Record) -> dict[str, Any]:
     found["samples"] = [None if launch.superseded else next(taken, None) for launch in record.launches]
     if figure.limit is not None:
         found["limit"]["percent"] = figure.percent_of_limit
+    if figure.ceiling is not None:
+        found["ceiling"]["suspect"] = figure.ceiling.suspect
     return found
 
 

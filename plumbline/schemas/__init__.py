@@ -16,6 +16,7 @@ import yaml
 from plumbline.errors import PlumbError
 
 NAMES = (
+    "ceilings",
     "gate",
     "kernel",
     "manifest",

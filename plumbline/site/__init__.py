@@ -1,5 +1,6 @@
 """Sites: the folders below ``site-configs/`` and what onboarding writes into them."""
 
+from plumbline.site.ceilings import ceilings_of
 from plumbline.site.site import (
     claiming,
     folder,
@@ -14,6 +15,7 @@ from plumbline.site.site import (
 )
 
 __all__ = [
+    "ceilings_of",
     "claiming",
     "folder",
     "here",

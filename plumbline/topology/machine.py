@@ -48,7 +48,10 @@ class Package:
 
 @dataclass(frozen=True)
 class Machine:
-    """One node. Lists are in hwloc's logical order, so that neighbours stand side by side."""
+    """One node. Lists are in hwloc's logical order, so that neighbours stand side by side.
+
+    ``caches`` are those that hold data, of every level; ``processor`` is the name of its model, empty if unknown.
+    """
 
     name: str
     packages: tuple[Package, ...]
@@ -57,6 +60,8 @@ class Machine:
     cores: tuple[Core, ...]
     last_level_caches: tuple[Cache, ...]
     distances: dict[tuple[int, int], int]
+    caches: tuple[Cache, ...] = ()
+    processor: str = ""
 
     @property
     def cpus(self) -> Cpus:
@@ -165,6 +170,8 @@ def _read(document: ElementTree.Element, name: str) -> Machine:
         cores=tuple(cores),
         last_level_caches=tuple(cache(item) for item in outermost.values() if cpus(item)),
         distances=_distances(document),
+        caches=tuple(cache(item) for level in range(1, 6) for item in with_cpus(f"L{level}Cache")),
+        processor=next((i.get("value", "") for i in root.iter("info") if i.get("name") == "CPUModel"), "").strip(),
     )
 
 

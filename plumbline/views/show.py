@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline import units
 from plumbline.records import model, query
-from plumbline.records.model import Record
+from plumbline.records.model import Figure, Record
 from plumbline.views import summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
@@ -59,10 +59,9 @@ def _figures(record: Record) -> str:
         value, unit = units.human(figure.value, figure.unit)
         low, high = (units.human(extreme(figure.samples), figure.unit) for extreme in (min, max))
         span = f"{' '.join(low)} … {' '.join(high)}"
-        limit, known = figure.limit, figure.reference
-        bound = f"{figure.percent_of_limit:.1f} % of {limit.method}" if limit else "no limit known"
+        known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
-        rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, bound))
+        rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, _bound(figure)))
     absent = [one.name for one in record.variant.figures if one.optional and record.figure(one.name) is None]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
@@ -80,6 +79,16 @@ def _remarks(record: Record) -> str:
         remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
         for remark, orders in said.items()
     )
+
+
+def _bound(figure: Figure) -> str:
+    """How much of its limit a figure reached, or else of its ceiling."""
+    if figure.limit:
+        return f"{figure.percent_of_limit:.1f} % of {figure.limit.method}"
+    if not figure.ceiling:
+        return "no limit known"
+    suspect = "; suspect: plumb site measure" if figure.ceiling.suspect else ""
+    return f"{summary.of_ceiling(figure)}, measured {figure.ceiling.measured[:10]}{suspect}"
 
 
 def _launches(record: Record) -> str:

@@ -68,7 +68,30 @@ def closing(records: Sequence[AnyRecord]) -> str:
 
 def listing(records: Sequence[AnyRecord]) -> str:
     """The records of ``plumb list`` with the closing line, or what to do when there is none."""
-    return f"{lines(records)}\n\n{closing(records)}" if records else "no records yet: make campaign"
+    if not records:
+        return "no records yet: make campaign"
+    return "\n".join([lines(records), *legend(records), "", closing(records)])
+
+
+def legend(records: Sequence[AnyRecord]) -> list[str]:
+    """The lines below :func:`lines`: what a ``c`` is, and which ceiling is suspect; none without ceilings."""
+    found = []
+    if any(record.figures and record.figures[0].ceiling for record in records):
+        found.append("c: percent of what this machine reached when its ceilings were measured; no limit is declared")
+    beyond = [
+        (figure, record) for record in records for figure in record.figures if figure.ceiling and figure.ceiling.suspect
+    ]
+    if beyond:
+        figure, record = beyond[0]
+        more = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+        found.append(f"suspect: {of_ceiling(figure)}, {figure.name} of {record.id}{more}: plumb site measure")
+    return found
+
+
+def of_ceiling(figure: Figure) -> str:
+    """Percent of the measured ceiling, and which that is; empty where there is none."""
+    ceiling = figure.ceiling
+    return f"{ceiling.percent:.1f} % of ceiling {ceiling.method}" if ceiling else ""
 
 
 def _cells(record: AnyRecord) -> tuple[str, ...]:
@@ -97,8 +120,10 @@ def placement(placed: Placement) -> str:
 
 
 def percent(figure: Figure) -> str:
-    """Percent of the physical limit, or a dash where the site's facts give none."""
-    return f"{figure.percent_of_limit:.1f}" if figure.limit else "–"
+    """Percent of the physical limit; else of the measured ceiling, with a ``c``; else a dash."""
+    if figure.limit:
+        return f"{figure.percent_of_limit:.1f}"
+    return f"{figure.ceiling.percent:.1f}c" if figure.ceiling else "–"
 
 
 def shorten(text: str, width: int) -> str:

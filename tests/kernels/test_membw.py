@@ -77,7 +77,7 @@ def test_small_arrays_are_not_called_memory(one_stack: KernelStack, json_of: Jso
     [
         (["--size", "900G"], "GiB needed on a node"),
         (["--repetitions", "1"], "--repetitions: '1' is not a whole number from 2 to 1000"),
-        (["--kernels", "quad"], "--kernels: 'quad' is not one of all stream copy"),
+        (["--kernels", "quad"], "--kernels: 'quad' is not one of all stream bounds copy"),
     ],
 )
 def test_bad_input_is_one_line(kernel_stack: KernelStack, options: list[str], line: str) -> None:
@@ -93,6 +93,25 @@ FAULTS = {
     "sum": ("membw_kernels.c", "i = begin; i < end; i += CHAINS", "i = begin + 64; i < end; i += CHAINS"),
     "share": ("membw.c", "arrays, own.begin, own.end)", "arrays, own.begin, own.end - (own.end > 512 ? 512 : 0))"),
 }  # fmt: skip
+
+
+SWEPT = ("--size", "2K", "--repetitions", "3", "--kernels", "daxpy", "--sweeps", "5", "--json")
+
+
+def test_every_sweep_of_a_repetition_is_done(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    """Each daxpy changes its array, so that the check counts them."""
+    document = json_of(one_stack.mpirun(2, "membw", *SWEPT, env={"OMP_NUM_THREADS": "2"}))
+    assert document["passed"], document["checks"]
+    old, new = "sweep < sweeps; sweep++)\n            sum", "sweep < 1; sweep++)\n            sum"
+    program = broken_kernel.build(tmp_path, one_stack, "membw", file="membw.c", old=old, new=new)
+    done = one_stack.mpirun(1, str(program), *SWEPT, env={"OMP_NUM_THREADS": "2"})
+    assert done.returncode == 1, done.stderr
+    assert "membw: the answer is wrong: array d" in done.stderr
+
+
+def test_bounds_are_the_fastest_kernels_of_one_launch(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(1, "membw", *TINY, "--kernels", "bounds"))
+    assert {kernel for kernel, _ in rows(document)} == {"copy", "triad", "load"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

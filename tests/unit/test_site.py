@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from plumbline import site
+from plumbline import site_command as command
 from plumbline.errors import PlumbError
 from plumbline.nodes import collector
-from plumbline.site import command, facts, tests, write
+from plumbline.site import facts, tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
 
@@ -231,7 +232,7 @@ def test_list_and_check(local, capsys):
     assert plumb_site("check") == 0
     out = capsys.readouterr().out
     assert "local:default  local  mpich, openmpi" in out
-    assert "local: 1 partitions, 0 references" in out
+    assert "local: 1 partitions, 0 with ceilings, 0 references" in out
 
 
 def test_no_topology_tool_is_one_line(monkeypatch, tmp_path):

@@ -106,14 +106,22 @@ function referenceOf(figure) {
   return `${withUnit(known.value, known.unit)} (${signed(figure.value / known.value - 1)}; ${known.method}, ${known.file})`;
 }
 
-/** Percent of a limit as text. */
-function share(limit, places) {
-  return typeof limit.percent === 'number' ? fixed(limit.percent, places) : String(limit.percent);
+/** What a figure is held against: its declared limit, or else the measured ceiling. */
+function boundOf(figure) {
+  return figure.limit ?? figure.ceiling;
+}
+
+/** Percent of a limit or ceiling as text. */
+function share(bound, places) {
+  return typeof bound.percent === 'number' ? fixed(bound.percent, places) : String(bound.percent);
 }
 
 function limitOf(figure) {
-  const limit = figure.limit;
-  return limit ? `${share(limit, 1)} % of ${withUnit(limit.value, limit.unit)} (${limit.method})` : 'no limit known';
+  const bound = boundOf(figure);
+  if (!bound) return 'no limit known';
+  const kind = figure.limit ? '' : `, a ceiling measured ${bound.measured.slice(0, 10)}`;
+  const suspect = bound.suspect ? '; the ceiling is suspect: plumb site measure' : '';
+  return `${share(bound, 1)} % of ${withUnit(bound.value, bound.unit)} (${bound.method})${kind}${suspect}`;
 }
 
 /** Every launch in the order started: how far each figure was from its median. */

@@ -9,7 +9,7 @@ const COLUMNS = [
   { key: 'median', title: 'median', number: true, sort: (row) => row.figure?.value ?? -1 },
   { key: 'unit', title: 'unit', sort: (row) => row.figure?.unit ?? '' },
   { key: 'spread', title: 'spread', unit: '%', number: true, sort: (row) => row.spread ?? -1 },
-  { key: 'limit', title: 'of limit', unit: '%', number: true, sort: (row) => row.figure?.limit?.percent ?? -1 },
+  { key: 'limit', title: 'of limit', unit: '%', number: true, sort: (row) => (row.figure && boundOf(row.figure)?.percent) ?? -1 },
   { key: 'reference', title: 'to reference', unit: '%', number: true, sort: (row) => row.deviation ?? 0 },
   {
     key: 'disturbed',
@@ -42,12 +42,14 @@ function overview() {
       ),
     ),
     noLimits(),
+    suspects(),
     h(
       'p',
       { class: 'note' },
-      'spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit; ',
+      'spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, ',
+      'with a c that of the measured ceiling; ',
       DASH,
-      " where the site's facts give none. ",
+      ' where neither is known. ',
       'to reference: how far above (+) or below (−) it.',
     ),
   );
@@ -56,12 +58,20 @@ function overview() {
 }
 
 function noLimits() {
-  if (data.entries.some((entry) => entry.figures.some((figure) => figure.limit))) return null;
+  if (data.entries.some((entry) => entry.figures.some(boundOf))) return null;
   return h(
     'p',
     { class: 'note' },
-    `No limit is known for any figure: the facts of site ${data.site} give no memory channels or links (site.yaml).`,
+    `No limit is known for any figure: the facts of site ${data.site} give no memory channels or links (site.yaml), `,
+    'and no ceiling was measured on this machine (plumb site measure).',
   );
+}
+
+function suspects() {
+  const beyond = data.entries.flatMap((entry) => entry.figures.filter((figure) => figure.ceiling?.suspect));
+  if (!beyond.length) return null;
+  const methods = [...new Set(beyond.map((figure) => figure.ceiling.method))].join('; ');
+  return h('p', { class: 'note' }, `Ceilings that figures are above are suspect (${methods}): plumb site measure.`);
 }
 
 function rowsOf(entry) {
@@ -164,12 +174,13 @@ function cell(key, content, attributes = {}) {
 }
 
 function limitBar(figure) {
-  if (!figure.limit) return h('span', { title: 'no limit known' }, DASH);
-  const filled = Math.min(100, Math.max(0, Number(figure.limit.percent) || 0));
+  const bound = boundOf(figure);
+  if (!bound) return h('span', { title: 'no limit known' }, DASH);
+  const filled = Math.min(100, Math.max(0, Number(bound.percent) || 0));
   return h(
     'span',
     { class: 'bar', style: { '--share': `${filled}%` }, title: limitOf(figure) },
-    share(figure.limit, 1),
+    share(bound, 1) + (figure.limit ? '' : 'c'),
   );
 }
 

@@ -119,13 +119,15 @@ function numaMatrix(title, cells, scale) {
 function numaCell(cell, scale) {
   if (!cell) return h('td', null, DASH);
   const button = opener(cell.entry, digits(cell.figure.value / scale.divisor));
-  const limit = cell.figure.limit ? `, ${share(cell.figure.limit, 1)} % of limit` : '';
+  const bound = boundOf(cell.figure);
+  const mark = cell.figure.limit ? '' : 'c';
+  const limit = bound ? `, ${share(bound, 1)} % of ${mark ? 'ceiling' : 'limit'}` : '';
   button.title = `${withUnit(cell.figure.value, cell.figure.unit)}${limit}, ${range(cell.figure)}`;
   const element = h(
     'td',
     { class: 'heat', 'data-value': String(cell.figure.value), 'data-record': cell.entry.id },
     button,
-    cell.figure.limit && h('small', null, `${share(cell.figure.limit, 0)} %`),
+    bound && h('small', null, `${share(bound, 0)} %${mark}`),
   );
   const paint = () => {
     const fresh = ramp(position(cell.figure.value, scale));

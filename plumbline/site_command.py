@@ -1,4 +1,4 @@
-"""``plumb site``: write and check site folders."""
+"""``plumb site``: write and check site folders, and measure what their machines reach."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import argparse
 import re
 from pathlib import Path
 
-from plumbline import paths, schedulers, stacks
+from plumbline import ceilings, paths, schedulers, stacks
 from plumbline.errors import PlumbError
 from plumbline.schedulers.names import expand
+from plumbline.site import ceilings as site_ceilings
 from plumbline.site import facts, site, write
 from plumbline.stacks import manifest
 
@@ -50,11 +51,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("list", help="configured sites and their partitions")
     check = actions.add_parser("check", help="are site.yaml, topologies and references in order?")
     check.add_argument("sites", nargs="*", metavar="NAME", help="default: all")
+    measure = actions.add_parser("measure", help="measure the ceilings of a partition's machine: ceilings.yaml")
+    measure.add_argument("--name", help="the site (default: the one that claims this host)")
+    measure.add_argument("--partition", help="default: all partitions of the site")
+    measure.add_argument("--stack", help="whose kernels (default: the first of the partition's)")
+    measure.add_argument(
+        "--if-needed", action="store_true", help="only where there are no ceilings, or those of another machine"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb site ACTION`` says; the exit status is returned."""
-    return {"init": _init, "list": _list, "check": _check}[args.action](args)
+    return {"init": _init, "list": _list, "check": _check, "measure": _measure}[args.action](args)
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -139,5 +147,21 @@ def _check(args: argparse.Namespace) -> int:
     for name in names:
         document = site.load(name)
         count = sum(len(found) for found in site.references(name).values())
-        print(f"{name}: {len(document['partitions'])} partitions, {count} references")
+        measured = len(site_ceilings.read(name))
+        print(f"{name}: {len(document['partitions'])} partitions, {measured} with ceilings, {count} references")
     return 0
+
+
+def _measure(args: argparse.Namespace) -> int:
+    name = args.name or site.here()
+    document = site.load(name)
+    if document.get("archived", False):
+        raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
+    parts = [site.partition(document, args.partition)] if args.partition else document["partitions"]
+    worst = 0
+    for part in parts:
+        if args.if_needed and ceilings.is_current(name, part):
+            print(f"site {name}: the ceilings of partition {part['name']} are up to date")
+            continue
+        worst = max(worst, ceilings.measure(name, part, args.stack, lambda line: print(line, flush=True)))
+    return worst

@@ -1,0 +1,293 @@
+"""Ceilings: what the machine of a partition reached where it was measured, and which figure is held against which.
+
+A limit is declared and physical: above it a figure is invalid. A ceiling is measured: above it the ceiling is suspect.
+``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from plumbline import limits, units
+from plumbline.topology import placements
+from plumbline.topology.machine import Machine
+
+#: a level is what limits a sweep whose data are so many times larger than the caches below it (STREAM's rule)
+LARGER = 4
+#: bytes of a message that one cache line carries
+LINE_BYTES = 64
+#: the level of memory, in place of that of a cache
+MEMORY = 0
+
+
+class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The best figure of some launches; its unit is in the name of the list that it stands in.
+
+    It is that of ``cores`` cores; those of memory with all cores of a ``numa_node`` on its own memory have its number.
+    ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores.
+    """
+
+    best: float
+    spread_percent: float
+    launches: int
+    disturbed_launches: int = 0
+    cores: int | None = None
+    numa_node: int | None = None
+    level: int | None = None
+    pair: str | None = None
+    method: str
+    record: str
+
+
+class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
+
+    ``machine`` tells whether a node is such a machine (:func:`words`). ``left_out`` says what has no ceiling, and why.
+    """
+
+    partition: str
+    machine: str
+    host: str
+    measured: str
+    suite: str
+    stack: str
+    session: str
+    seconds: float
+    memory_bandwidth_MB_per_s: list[Ceiling] = []
+    cache_bandwidth_MB_per_s: list[Ceiling] = []
+    copy_bandwidth_MB_per_s: list[Ceiling] = []
+    peak_GFlop_per_s: list[Ceiling] = []
+    handover_latency_ns: list[Ceiling] = []
+    left_out: list[str] = []
+
+
+class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``ceilings.yaml``: an element for each partition that was measured."""
+
+    schema: Literal[1]
+    partitions: list[Measured]
+
+
+class Bound(NamedTuple):
+    """The ceiling of one figure, in the figure's unit; ``spread_percent`` is that of the launches that gave it."""
+
+    value: float
+    unit: str
+    method: str
+    spread_percent: float
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a plan takes of its node.
+
+    ``caches`` are the bytes of the caches of each level around its cores, ``own_caches`` those around the first of
+    them. ``numa_nodes`` are those whose memory it may use, None for all. ``pair`` is the distance class of its two
+    ranks, None for other placements.
+    """
+
+    cores: int
+    threads: int
+    ranks: int
+    nodes: int
+    caches: dict[int, int]
+    own_caches: dict[int, int]
+    numa_nodes: tuple[int, ...] | None
+    pair: str | None
+
+
+def taken(plan: dict[str, Any], host: Machine, nodes: int) -> Taken:
+    """What ``plan`` takes of ``host``, one of ``nodes`` nodes."""
+    cpus = {cpu for rank in plan["ranks"] for cpu in rank["cpus"]}
+    used = sorted({node for rank in plan["ranks"] for node in rank["mem"]["nodes"]})
+    placement = placements.find(plan["placement"])
+    return Taken(
+        cores=sum(bool(cpus & set(core.cpus)) for core in host.cores),
+        threads=sum(len(rank["places"]) for rank in plan["ranks"]),
+        ranks=len(plan["ranks"]),
+        nodes=nodes,
+        caches=cache_bytes(host, cpus),
+        own_caches=cache_bytes(host, plan["ranks"][0]["cpus"][:1]),
+        numa_nodes=tuple(used) or None,
+        pair=plan["placement"] if placement and placement.pair else None,
+    )
+
+
+def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
+    """Bytes of the caches of each level around ``cpus``."""
+    found: dict[int, int] = {}
+    wanted = set(cpus)
+    for cache in host.caches:
+        if wanted & set(cache.cpus):
+            found[cache.level] = found.get(cache.level, 0) + cache.size
+    return found
+
+
+def words(host: Machine) -> str:
+    """What tells one kind of machine from another, in one line."""
+    levels = {cache.level: cache.size for cache in reversed(host.caches)}
+    caches = ", ".join(f"L{level} {size >> 10} KiB" for level, size in sorted(levels.items()))
+    parts = [
+        units.counted(len(host.packages), "package"),
+        units.counted(len(host.numa_nodes), "NUMA node"),
+        units.counted(len(host.cores), "core"),
+        units.counted(len(host.cpus), "hardware thread"),
+    ]
+    return f"{host.processor or 'unknown processor'}; {', '.join(parts)}; {caches or 'no caches known'}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a ceiling is looked for."""
+
+    metric: str
+    unit: str
+    params: dict[str, Any]
+    directions: int
+
+
+class Rule(NamedTuple):
+    """Figures, and the ceiling that they are held against; ``text`` says both as docs/sites.md does."""
+
+    text: str
+    applies: Callable[[Figure, Taken], bool]
+    bound: Callable[[Figure, Taken, Measured], Bound | None]
+
+
+def of(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+    """The ceiling of ``figure`` by :data:`TABLE`; None where there is none.
+
+    Threads that share a core may reach more together than the one that was measured: such plans have none. Nor have
+    plans on several nodes.
+    """
+    if used.threads > used.cores or used.nodes > 1:
+        return None
+    rule = next((rule for rule in TABLE if rule.applies(figure, used)), None)
+    return rule.bound(figure, used, measured) if rule else None
+
+
+def level_of(data: int, caches: dict[int, int]) -> int:
+    """The level that limits sweeps over ``data`` bytes: the outermost above caches of at most a quarter of them.
+
+    >>> caches = {1: 48 << 10, 2: 2 << 20, 3: 32 << 20}
+    >>> [level_of(data, caches) for data in (48 << 10, 1 << 20, 8 << 20, 128 << 20)]
+    [1, 2, 3, 0]
+    """
+    inside = sorted(caches)
+    for below, level in zip(reversed(inside), [MEMORY, *reversed(inside)], strict=False):
+        if data >= LARGER * caches[below]:
+            return level
+    return inside[0] if inside else MEMORY
+
+
+def _memory(_: Figure, used: Taken, measured: Measured) -> Bound | None:
+    known = measured.memory_bandwidth_MB_per_s
+    by_node = {one.numa_node: one for one in known if one.numa_node is not None}
+    whole = [one for one in known if one.numa_node is None]
+    if used.numa_nodes is not None and by_node and by_node.keys() >= set(used.numa_nodes) != set(by_node):
+        parts = [by_node[node] for node in used.numa_nodes]
+        shared: Bound | None = Bound(
+            sum(part.best for part in parts),
+            units.MB_S,
+            f"memory of NUMA {'node' if len(parts) == 1 else 'nodes'} {', '.join(map(str, used.numa_nodes))}",
+            max(part.spread_percent for part in parts),
+        )
+    else:
+        shared = _of_all(whole, units.MB_S, "memory")
+    return _least([_of_cores(whole, used.cores, units.MB_S, "memory"), shared])
+
+
+def _sweep(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+    level = level_of(figure.params[limits.WORKING_SET], used.caches)
+    if level == MEMORY:
+        return _memory(figure, used, measured)
+    known = [one for one in measured.cache_bandwidth_MB_per_s if one.level == level]
+    what = f"level {level} cache"
+    bounds = [_of_cores(known, used.cores, units.MB_S, what), _of_all(known, units.MB_S, what)]
+    return _least(bounds if any(one.cores != 1 for one in known) else bounds[:1])
+
+
+def _peak(_: Figure, used: Taken, measured: Measured) -> Bound | None:
+    known, what = measured.peak_GFlop_per_s, "multiply-add peak"
+    return _least([_of_cores(known, used.cores, units.GFLOP_S, what), _of_all(known, units.GFLOP_S, what)])
+
+
+def _copy(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+    """One core copies each message at least once; the caches of one core are what keeps it near."""
+    level = level_of(2 * figure.params["bytes"], used.own_caches)
+    known = [one for one in measured.copy_bandwidth_MB_per_s if one.level == level]
+    where = f"level {level} cache" if level else "memory"
+    return _of_cores(known, figure.directions, units.MB_S, f"copy in {where}")
+
+
+def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+    pair = figure.params.get("class", used.pair)
+    found = next((one for one in measured.handover_latency_ns if one.pair == pair), None)
+    if found is None:
+        return None
+    return Bound(found.best / 1000, units.US, f"handover of a cache line, {pair}", found.spread_percent)
+
+
+def _is_message(figure: Figure, used: Taken) -> bool:
+    """Of two ranks of one node: alone, or one of the pairs that are measured in turn."""
+    apart = "class" in figure.params or used.ranks == 2
+    return "bytes" in figure.params and apart
+
+
+#: which figure is held against which ceiling: the first rule that applies
+TABLE = (
+    Rule(
+        "STREAM's four: memory; the lower of cores x one core and of what all cores have of the NUMA nodes used",
+        lambda figure, _: figure.metric in limits.STREAM_METRICS,
+        _memory,
+    ),
+    Rule(
+        "`bandwidth`, `bandwidth_…` of a sweep: the level that its data come from, memory or a cache",
+        lambda figure, _: limits.is_of(figure.metric, ("bandwidth",)) and limits.WORKING_SET in figure.params,
+        _sweep,
+    ),
+    Rule(
+        "in GFlop/s: the multiply-add peak of the cores used",
+        lambda figure, _: figure.unit == units.GFLOP_S,
+        _peak,
+    ),
+    Rule(
+        "`…bandwidth` of a message between two ranks of a node: a copy by one core, two if both directions are added",
+        lambda figure, used: figure.metric.endswith("bandwidth") and _is_message(figure, used),
+        _copy,
+    ),
+    Rule(
+        "`latency` of a message of at most 64 bytes between two cores: the handover of a cache line between such cores",
+        lambda figure, used: (
+            figure.metric == "latency" and _is_message(figure, used) and figure.params["bytes"] <= LINE_BYTES
+        ),
+        _handover,
+    ),
+)
+
+
+def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, what: str) -> Bound | None:
+    """``cores`` times what one core reached."""
+    one = next((one for one in known if one.cores == 1), None)
+    if one is None:
+        return None
+    of_cores = f"{cores} x one core" if cores > 1 else "one core"
+    return Bound(cores * one.best, unit, f"{what}, {of_cores}", one.spread_percent)
+
+
+def _of_all(known: Iterable[Ceiling], unit: str, what: str) -> Bound | None:
+    """What all cores reached together."""
+    most = max(known, key=lambda one: one.cores or 0, default=None)
+    if most is None:
+        return None
+    return Bound(most.best, unit, f"{what}, {units.counted(most.cores or 0, 'core')}", most.spread_percent)
+
+
+def _least(bounds: Sequence[Bound | None]) -> Bound | None:
+    """The lowest; None where one is not known, because it might be the lowest."""
+    known = [bound for bound in bounds if bound is not None]
+    return min(known, key=lambda bound: bound.value) if len(known) == len(bounds) else None

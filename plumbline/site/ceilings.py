@@ -1,0 +1,57 @@
+"""``ceilings.yaml`` of a site: what the machines of its partitions reached where they were measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from plumbline import files, schemas
+from plumbline.errors import PlumbError
+from plumbline.limits.ceilings import Document, Measured
+from plumbline.site.site import folder
+
+FILE = "ceilings.yaml"
+CURE = "plumb site measure writes it again"
+HEADER = """\
+# What this site's machines reached where they were measured: ceilings, not limits. `plumb site measure` writes this.
+# best: the best launch; spread_percent: how far the worst one is from it; record: plumb --results build/ceilings show
+# level: of the cache that held the data, 0 for memory; pair: distance class of the two cores
+# Bandwidths are of bytes read and written together, as STREAM counts; those of copies of bytes copied.
+"""
+
+
+def ceilings_file(name: str) -> Path:
+    """Where the ceilings of site ``name`` are."""
+    return folder(name) / FILE
+
+
+def read(name: str) -> list[Measured]:
+    """The ceilings of the partitions of site ``name`` that were measured; none where there is no file."""
+    file = ceilings_file(name)
+    if not file.exists():
+        return []
+    document = schemas.read_yaml(file, "ceilings", CURE)
+    schemas.check("ceilings", document, str(file))
+    try:
+        return msgspec.convert(document, Document).partitions
+    except msgspec.ValidationError as error:
+        raise PlumbError(f"not valid ceilings: {error}", str(file), CURE) from None
+
+
+def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:
+    """The ceilings of ``partition``; None where none were measured, or on another kind of machine than ``machine``."""
+    found = (one for one in read(name) if one.partition == partition and one.machine == machine)
+    return next(found, None)
+
+
+def save(name: str, measured: Measured) -> Path:
+    """Put ``measured`` in place of what the file of site ``name`` has of its partition, in one step."""
+    file = ceilings_file(name)
+    with files.writing("the ceilings", file), files.lock(file.with_name(f".{FILE}.lock")):
+        others = [one for one in read(name) if one.partition != measured.partition]
+        document = Document(schema=1, partitions=sorted([*others, measured], key=lambda one: one.partition))
+        text = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True, width=120)
+        files.replace(file, HEADER + text)
+    return file

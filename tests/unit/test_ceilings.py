@@ -1,0 +1,353 @@
+"""Ceilings: which figure is held against which, what is measured, what becomes of the launches, and the file."""
+
+from __future__ import annotations
+
+import shutil
+
+import msgspec
+import pytest
+from samples import plan, record
+
+from plumbline import ceilings as measuring
+from plumbline import jobs, paths, schemas, site, site_command
+from plumbline.errors import PlumbError
+from plumbline.launch import figures
+from plumbline.limits import ceilings
+from plumbline.limits.ceilings import Ceiling, Measured
+from plumbline.records.model import convert, document
+from plumbline.references import References
+from plumbline.site import ceilings as file_of
+from plumbline.topology import machine
+from plumbline.views import show, summary
+
+TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
+
+
+def one(best, **where):
+    return Ceiling(best=best, spread_percent=2.0, launches=3, method="m", record="0123456789ab", **where)
+
+
+def measured(**changes):
+    """Two NUMA nodes of ten cores each."""
+    known = {
+        "partition": "default",
+        "machine": "a machine",
+        "host": "node1",
+        "measured": "2026-11-22T10:00:00.000Z",
+        "suite": "plumbline 0.1.0",
+        "stack": "mpich",
+        "session": "s",
+        "seconds": 50.0,
+        "memory_bandwidth_MB_per_s": [
+            one(10_000.0, cores=1),
+            one(80_000.0, cores=20),
+            one(45_000.0, cores=10, numa_node=0),
+            one(44_000.0, cores=10, numa_node=1),
+        ],
+        "cache_bandwidth_MB_per_s": [
+            one(300_000.0, cores=1, level=1),
+            one(100_000.0, cores=1, level=2),
+            one(30_000.0, cores=1, level=3),
+            one(240_000.0, cores=20, level=3),
+        ],
+        "copy_bandwidth_MB_per_s": [
+            one(100_000.0, cores=1, level=1),
+            one(40_000.0, cores=1, level=2),
+            one(12_000.0, cores=1, level=3),
+            one(8_000.0, cores=1, level=0),
+        ],
+        "peak_GFlop_per_s": [one(20.0, cores=1), one(300.0, cores=20)],
+        "handover_latency_ns": [one(50.0, pair="pair:l3"), one(150.0, pair="pair:xsocket")],
+    }
+    return Measured(**{**known, **changes})
+
+
+def taken(**changes):
+    """One core of a machine with 32 KiB, 256 KiB and 25 MiB of caches."""
+    known = {"cores": 1, "threads": 1, "ranks": 1, "nodes": 1, "numa_nodes": (0,), "pair": None}
+    caches = {1: 32 << 10, 2: 256 << 10, 3: 25 << 20}
+    return ceilings.Taken(**{**known, "caches": caches, "own_caches": caches, **changes})
+
+
+def bound(metric, unit="MB/s", directions=1, params=None, **changes):
+    """The ceiling's value for a figure under a plan, and its words."""
+    asked = ceilings.Figure(metric, unit, params or {}, directions)
+    found = ceilings.of(asked, taken(**changes), measured())
+    return found and (round(found.value, 3), found.method)
+
+
+WHOLE = {"cores": 20, "threads": 20, "numa_nodes": (0, 1)}
+PAIR = {"cores": 2, "threads": 2, "ranks": 2, "pair": "pair:xsocket"}
+
+
+class TestTable:
+    @pytest.mark.parametrize(
+        ("changes", "value"),
+        [
+            ({}, (10_000.0, "memory, one core")),
+            ({"cores": 3, "threads": 3}, (30_000.0, "memory, 3 x one core")),
+            ({"cores": 10, "threads": 10}, (45_000.0, "memory of NUMA node 0")),
+            ({"cores": 10, "threads": 10, "numa_nodes": (1,)}, (44_000.0, "memory of NUMA node 1")),
+            (WHOLE, (80_000.0, "memory, 20 cores")),
+            ({**WHOLE, "numa_nodes": None}, (80_000.0, "memory, 20 cores")),
+        ],
+    )
+    def test_memory_has_the_lower_of_cores_and_nodes(self, changes, value):
+        assert bound("triad", **changes) == value
+
+    @pytest.mark.parametrize(
+        ("data", "value"),
+        [(16 << 10, 300_000.0), (128 << 10, 100_000.0), (4 << 20, 30_000.0), (100 << 20, 10_000.0)],
+    )
+    def test_a_sweep_has_the_level_of_its_data(self, data, value):
+        assert bound("bandwidth_daxpy", params={"working_set": data})[0] == value
+
+    def test_a_shared_cache_has_what_all_cores_reached(self):
+        caches = {1: 640 << 10, 2: 5 << 20, 3: 50 << 20}
+        assert bound("bandwidth", params={"working_set": 40 << 20}, **WHOLE, caches=caches)[0] == 240_000.0
+        assert bound("bandwidth", params={"working_set": 3 << 20}, **WHOLE, caches=caches)[0] == 2_000_000.0
+
+    def test_operations(self):
+        assert bound("rate", "GFlop/s")[0] == 20.0
+        assert bound("rate", "GFlop/s", **WHOLE)[0] == 300.0
+
+    @pytest.mark.parametrize(("size", "directions", "value"), [(8192, 1, 1e5), (1 << 18, 1, 4e4), (4 << 20, 2, 24e3)])
+    def test_a_message_has_a_copy_of_itself(self, size, directions, value):
+        assert bound("bandwidth", directions=directions, params={"bytes": size}, **PAIR)[0] == value
+
+    def test_a_short_message_has_the_handover_between_such_cores(self):
+        assert bound("latency", "us", params={"bytes": 8}, **PAIR) == (0.15, "handover of a cache line, pair:xsocket")
+        one_of_many = {"cores": 20, "threads": 20, "ranks": 20}
+        assert bound("latency", "us", params={"bytes": 8, "class": "pair:l3"}, **one_of_many)[0] == 0.05
+
+    @pytest.mark.parametrize(
+        ("metric", "params", "changes"),
+        [
+            ("triad", {}, {"threads": 2}),  # two threads of a core
+            ("triad", {}, {"nodes": 2}),
+            ("bandwidth", {"bytes": 8192}, {"ranks": 4, "cores": 4, "threads": 4}),
+            ("latency", {"bytes": 65}, PAIR),
+            ("latency", {"bytes": 8}, {**PAIR, "pair": "pair:numa"}),
+            ("time_avg", {"bytes": 8}, PAIR),
+            ("spin", {}, PAIR),
+        ],
+    )
+    def test_what_has_none(self, metric, params, changes):
+        assert bound(metric, params=params, **changes) is None
+
+    def test_what_was_not_measured_bounds_nothing(self):
+        asked = ceilings.Figure("triad", "MB/s", {}, 1)
+        without = measured(memory_bandwidth_MB_per_s=[one(80_000.0, cores=20)])
+        assert ceilings.of(asked, taken(), without) is None
+
+
+@pytest.fixture(scope="module")
+def host():
+    return machine.load(f"{TOPOLOGIES}/ulysses-2x10.xml")
+
+
+def settled(host, facts=None, best=10_000.0):
+    made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
+    alone = [one(best, cores=1), one(8 * best, cores=20)]
+    figures.settle(made, facts or {}, host, References([]), measured(memory_bandwidth_MB_per_s=alone))
+    return made
+
+
+class TestFigures:
+    """The sample is STREAM on two cores: 10100 MB/s."""
+
+    def test_the_ceiling_and_its_percentage_are_in_the_record(self, host):
+        made = settled(host)
+        schemas.check("record", document(made), "record")
+        found = made.figures[0].ceiling
+        assert (found.value, found.percent, found.measured) == (20_000.0, 50.5, "2026-11-22T10:00:00.000Z")
+        assert not found.suspect
+        assert summary.percent(made.figures[0]) == "50.5c"
+        assert "50.5 % of ceiling memory, 2 x one core, measured 2026-11-22" in show.text(made)
+        assert summary.legend([made])[0].startswith("c: percent of what this machine reached")
+
+    def test_a_declared_limit_counts_first(self, host):
+        made = settled(host, {"memory_channels_per_package": 2, "memory_mts": 3200})
+        assert made.figures[0].ceiling is None
+        assert summary.percent(made.figures[0]) == "19.7"
+        assert summary.legend([made]) == []
+
+    def test_a_figure_above_makes_the_ceiling_suspect_and_stays_valid(self, host):
+        made = settled(host, best=4000.0)
+        assert made.figures[0].ceiling.suspect
+        assert made.reasons == []
+        assert made.verdict == "unreferenced"
+        assert summary.legend([made, made.row()])[1] == (
+            "suspect: 126.2 % of ceiling memory, 2 x one core, triad of 0123456789ab and 1 more: plumb site measure"
+        )
+        assert "suspect: plumb site measure" in show.text(made)
+
+    @pytest.mark.parametrize(("spread", "suspect"), [(2.0, True), (30.0, False)])
+    def test_the_spread_of_the_launches_is_no_cause_for_suspicion(self, host, spread, suspect):
+        ceiling = msgspec.structs.replace(settled(host, best=4000.0).figures[0].ceiling, spread_percent=spread)
+        assert ceiling.suspect is suspect
+
+    def test_a_time_is_held_against_what_it_cannot_fall_below(self):
+        about = convert(record()).figures[0]
+        about.better, about.value = "lower", 0.2
+        found = figures._ceiling(about, ceilings.Bound(0.05, "us", "m", 1.0), "2026-11-22T10:00:00.000Z")
+        assert found.percent == 25.0
+
+    def test_records_of_earlier_versions_have_none(self):
+        assert convert(record()).figures[0].ceiling is None
+
+
+class TestExperiments:
+    def test_every_numa_node_and_every_class_of_pairs(self, monkeypatch, host):
+        monkeypatch.setattr(measuring, "_exists", lambda placement: placement in ("pair:l3", "pair:xsocket"))
+        found = list(measuring.experiments(host))
+        memory = [item for item in found if item.gives[0].list == measuring.MEMORY_LIST]
+        assert [(item.place.placement, item.place.cores, item.place.numa_node) for item in memory] == [
+            ("compact", 1, None), ("node", 20, None), ("numa:0", 10, 0), ("numa:1", 10, 1),
+        ]  # fmt: skip
+        assert [item.place.pair for item in found if item.program == "handover"] == ["pair:l3", "pair:xsocket"]
+
+    def test_arrays_are_beyond_the_caches_and_sweeps_inside_theirs(self, monkeypatch, host):
+        monkeypatch.setattr(measuring, "_exists", lambda _: False)
+        for item in measuring.experiments(host):
+            words = list(item.arguments)
+            if item.program != "membw":
+                continue
+            elements = int(words[words.index("--size") + 1])
+            level = item.gives[0].level
+            if level is None:
+                assert 3 * 8 * elements > 3.9 * host.last_level_cache_bytes
+            else:
+                arrays = 2 if "copy" in words else 1
+                around = host.cores[0].cpus[:1] if item.place.cores == 1 else host.cpus
+                assert 8 * elements * arrays <= ceilings.cache_bytes(host, around)[level]
+
+    def test_one_core_is_measured_once(self, monkeypatch):
+        monkeypatch.setattr(measuring, "_exists", lambda _: False)
+        lone = machine.load("package:1 [numa(memory=1073741824)] l3:1(size=4194304) core:1 pu:1")
+        assert {item.place.cores for item in measuring.experiments(lone)} == {1}
+
+
+def experiment(program="membw", **given):
+    gives = [measuring.Gives(**{"list": measuring.COPY_LIST, "metric": "triad", **given})]
+    return measuring.Experiment(program, ("--size", "512"), measuring.Place("compact", cores=1), gives)
+
+
+class TestCollect:
+    def test_the_best_launch_counts_and_the_worst_is_its_spread(self):
+        left_out = []
+        (found,) = measuring.collect([experiment(part=0.5)], [convert(record())], left_out)[measuring.COPY_LIST]
+        assert (found.best, found.spread_percent, found.launches) == (5100.0, 1.96, 3)
+        assert found.record == "0123456789ab"
+        assert left_out == []
+
+    def test_two_experiments_give_the_better_of_both(self):
+        low = convert(record())
+        low.figures[0].samples = [1.0, 2.0, 3.0]
+        for order in ((low, convert(record())), (convert(record()), low)):
+            found = measuring.collect([experiment(), experiment()], order, [])[measuring.COPY_LIST]
+            assert [item.best for item in found] == [10200.0]
+
+    def test_what_was_not_verified_is_left_out_with_its_reason(self):
+        bad = convert(record(verified=False, verdict="invalid", reasons=["rank 0 left no witness"]))
+        left_out = []
+        assert measuring.collect([experiment()], [bad], left_out) == {}
+        assert left_out[0].endswith(": rank 0 left no witness")
+
+
+@pytest.fixture
+def sites(tmp_path, monkeypatch):
+    shutil.copytree(paths.sites() / "ulysses", tmp_path / "ulysses")
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+    return tmp_path
+
+
+class TestFile:
+    def test_what_is_written_is_read(self, sites):
+        file_of.save("ulysses", measured())
+        assert file_of.read("ulysses") == [measured()]
+        assert "memory_bandwidth_MB_per_s:" in file_of.ceilings_file("ulysses").read_text()
+
+    def test_only_the_partition_that_was_measured_is_replaced(self, sites):
+        for name, seconds in (("a", 1.0), ("b", 2.0), ("a", 3.0)):
+            file_of.save("ulysses", measured(partition=name, seconds=seconds))
+        assert [(item.partition, item.seconds) for item in file_of.read("ulysses")] == [("a", 3.0), ("b", 2.0)]
+
+    def test_another_machine_has_none(self, sites):
+        file_of.save("ulysses", measured())
+        assert site.ceilings_of("ulysses", "default", "a machine") == measured()
+        assert site.ceilings_of("ulysses", "default", "another machine") is None
+        assert site.ceilings_of("ulysses", "other", "a machine") is None
+
+    @pytest.mark.parametrize(
+        ("old", "new", "said"),
+        [
+            ("best: 10000.0", "best: 0", "minimum"),
+            ("cores: 1\n", "kernels: 1\n", "kernels"),
+            ("schema: 1", "[", "YAML"),
+        ],
+    )
+    def test_a_damaged_file_is_one_line_with_its_cure(self, sites, old, new, said):
+        file = file_of.save("ulysses", measured())
+        file.write_text(file.read_text().replace(old, new, 1))
+        with pytest.raises(PlumbError, match=said) as caught:
+            file_of.read("ulysses")
+        assert str(file) in str(caught.value)
+
+    def test_the_schema_has_the_members_of_the_types(self):
+        known = schemas.validator("ceilings").schema
+        part = known["properties"]["partitions"]["items"]
+        assert set(part["properties"]) == set(Measured.__struct_fields__)
+        assert set(known["$defs"]["ceilings"]["items"]["properties"]) == set(Ceiling.__struct_fields__)
+
+
+class TestCommand:
+    def plumb(self, *words):
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        site_command.add_arguments(parser)
+        return site_command.run(parser.parse_args(["measure", "--name", "ulysses", *words]))
+
+    @pytest.fixture
+    def part(self, sites, monkeypatch):
+        """A partition that only jobs reach, and the submissions."""
+        file = sites / "ulysses" / "site.yaml"
+        text = file.read_text().replace("archived: true\n", "").replace("scheduler: local", "scheduler: slurm")
+        file.write_text(text)
+        asked = []
+        monkeypatch.setattr(jobs, "run", lambda submission, say: asked.append(submission) or 0)
+        monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+        return asked
+
+    def test_a_partition_behind_jobs_is_measured_in_one(self, part):
+        assert self.plumb("--stack", "mpich") == 0
+        (submission,) = part
+        command = list(submission.command)
+        assert submission.nodes == 1
+        assert command[command.index("site") :] == [
+            "site", "measure", "--name", "ulysses", "--partition", "default", "--stack", "mpich",
+        ]  # fmt: skip
+
+    def test_if_needed_measures_another_machine_only(self, part, sites, capsys):
+        topology = sites / "ulysses" / "topology" / "default.xml"
+        file_of.save("ulysses", measured(machine=ceilings.words(machine.load(topology))))
+        assert self.plumb("--if-needed") == 0
+        assert part == []
+        assert "are up to date" in capsys.readouterr().out
+        file_of.save("ulysses", measured())
+        assert self.plumb("--if-needed") == 0
+        assert len(part) == 1
+
+    def test_an_archived_site_is_not_measured(self, sites):
+        with pytest.raises(PlumbError, match="archived"):
+            self.plumb()
+
+
+def test_a_plan_takes_its_caches_and_memory(host):
+    made = ceilings.taken(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])]), host, 1)
+    assert (made.cores, made.threads, made.ranks, made.numa_nodes, made.pair) == (2, 2, 1, (0,), None)
+    assert made.caches[3] == max(made.own_caches.values())
+    assert made.caches[1] == 2 * made.own_caches[1]
+    assert ceilings.words(host).startswith("unknown processor; 2 packages, 2 NUMA nodes, 20 cores, 20 hardware threads")
