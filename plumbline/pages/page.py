@@ -23,6 +23,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "overview",
         "stream",
         "curves",
+        "collectives",
         "matrix",
         "launches",
         "history",

@@ -10,6 +10,7 @@ from typing import Any
 
 from plumbline.records.model import Record, Row
 from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.history import history
@@ -58,6 +59,7 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
+        "collectives": collectives(usable),
         "history": history(past),
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),

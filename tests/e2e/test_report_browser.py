@@ -16,9 +16,12 @@ from plumbline import units
 from plumbline.pages import page
 from plumbline.records.model import convert
 from plumbline.report import data
+from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
-SECTIONS = ("overview", "left-out", "stream", "curves", "pairs", "launches", "history", "circumstances")
+SECTIONS = (
+    "overview", "left-out", "stream", "curves", "collectives", "pairs", "launches", "history", "circumstances",
+)  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
     const seen = new Set();
@@ -275,6 +278,20 @@ def test_the_heat_map_has_every_pair(visit, report, campaign):
     ]
 
 
+def test_collectives_show_each_way_of_timing(visit, tmp_path):
+    items = reports.collectives()
+    tab = visit(render(tmp_path, items))
+    rows = collectives([(convert(item), number) for number, item in enumerate(items)])["rows"]
+    cells = tab.locator("#collectives tbody tr").first.locator("th, td").all_inner_texts()
+    found = rows[0]["found"]
+    times = [shown(found[name]["time"], "us")[0] for name in ("collective", "in_place", "osu", "imb")]
+    assert [cells[3], *cells[5:8]] == times
+    assert cells[0] == "8 B"
+    expect(tab.locator("#collectives")).to_contain_text("exit of the last rank")
+    tab.locator("#collectives .opener").first.click()
+    expect(tab.get_by_role("dialog")).to_contain_text("kernels_bcast")
+
+
 def test_every_launch_has_its_dot(visit, report, campaign):
     tab = visit(report)
     draw_all(tab)
@@ -484,7 +501,7 @@ def test_a_campaign_without_anything_valid(visit, tmp_path):
     bad = record(verified=False, verdict="invalid", figures=[], launches=[], reasons=["no launch finished"])
     tab = visit(render(tmp_path, [bad]))
     expect(tab.locator("#left-out")).to_contain_text("no launch finished")
-    for name in ("stream", "curves", "pairs"):
+    for name in ("stream", "curves", "collectives", "pairs"):
         expect(tab.locator(f"section#{name}")).to_contain_text("This gives it: reframe -c reframe-tests -r")
     expect(tab.locator("#history")).to_contain_text("No figure was measured in two sessions yet")
 

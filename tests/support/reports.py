@@ -162,6 +162,33 @@ def pairs(dice: random.Random, number: int) -> Record:
     return {**item, "plan": plan(placement="core", threads=1, ranks=ranks)}
 
 
+def collectives(seed: int = 3) -> list[Record]:
+    """A broadcast by the kernel, by OSU's port and by IMB, on one stack; and IMB's on another, which has no more."""
+    dice = random.Random(seed)  # noqa: S311
+    kernel: list[tuple[str, float, str, str, dict[str, Any]]] = []
+    for size, way, value in ((8, "no", 0.415), (8, "yes", 0.4), (1 << 20, "no", 130.0)):
+        params = {"operation": "bcast", "bytes": size, "in_place": way}
+        kernel += [
+            ("time", value, "us", "lower", params), ("time_low", value * 0.9, "us", "lower", params),
+            ("time_high", value * 1.1, "us", "lower", params), ("invalid", 1.5, "%", "lower", params),
+            ("clock_error", 0.02, "us", "lower", params),
+        ]  # fmt: skip
+    loop = [("latency", value, "us", "lower", {"bytes": size}) for size, value in ((8, 0.107), (1 << 20, 90.0))]
+    mean = [("time_avg", value, "us", "lower", {"bytes": size}) for size, value in ((0, 0.05), (8, 0.33))]
+    found = []
+    for suite, version, benchmark, rows, stack in (
+        ("kernels", "1db39be10531", "collective_bcast", kernel, "mpich"),
+        ("osu", "mpi4py-4.1.2", "osu_bcast", loop, "mpich"),
+        ("imb", "2021.11", "Bcast", mean, "mpich"),
+        ("imb", "2021.11", "Bcast", mean, "intelmpi"),
+    ):
+        item = make(f"{suite}_bcast", stack, {"placement": "core"}, three(dice, *rows), len(found))
+        item["benchmark"] = {**item["benchmark"], "suite": suite, "version": version}
+        item["variant"]["context"] = {"benchmark": benchmark}
+        found.append(item)
+    return found
+
+
 def invalid(number: int) -> list[Record]:
     """One that is not verified, one above its limit, and one whose every word is hostile."""
     bad = launch(0, 1.0, verified=False, status="failed", exit_code=1, reasons=["rank 1 on node1 left no witness"])

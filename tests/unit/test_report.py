@@ -143,6 +143,45 @@ def test_a_matrix_has_every_pair_and_its_class(campaign):
         assert len(values) == 3
 
 
+def test_collectives_stand_beside_each_other():
+    items = reports.collectives()
+    found = document(items)
+    numbers = {entry["test"] + entry["stackName"]: number for number, entry in enumerate(found["entries"])}
+    small, large = found["collectives"]["rows"]
+    assert (small["operation"], small["stack"], small["bytes"], large["bytes"]) == ("bcast", "mpich", 8, 1 << 20)
+    assert {name: cell["entry"] for name, cell in small["found"].items()} == {
+        "collective": numbers["kernels_bcastmpich"], "in_place": numbers["kernels_bcastmpich"],
+        "osu": numbers["osu_bcastmpich"], "imb": numbers["imb_bcastmpich"],
+    }  # fmt: skip
+    for item, name, metric in zip(items, ("collective", "osu", "imb"), ("time", "latency", "time_avg"), strict=False):
+        values = [
+            row["value"]
+            for one in item["launches"]
+            for row in one["measurements"]
+            if row["metric"] == metric and row["params"]["bytes"] == 8 and row["params"].get("in_place") != "yes"
+        ]
+        assert small["found"][name]["time"] == sorted(values)[1]
+    assert small["found"]["collective"].keys() == {"entry", "time", "low", "high", "invalid", "clock_error"}
+    assert "imb" not in large["found"]  # not of this size
+    assert [text.split()[0] for text in found["collectives"]["ways"]] == ["collective", "OSU", "IMB:"]
+    assert "on rank 0" in found["collectives"]["ways"][1]  # the port, not the C suite
+
+
+@pytest.mark.parametrize(("version", "words"), [("mpi4py-4.1.2", "on rank 0"), ("7.5.2", "behind a barrier")])
+def test_what_osu_measures_is_said_by_its_version(version, words):
+    items = reports.collectives()[:2]
+    items[1]["benchmark"]["version"] = version
+    (said,) = [text for text in document(items)["collectives"]["ways"] if text.startswith("OSU")]
+    assert words in said
+
+
+def test_collectives_of_another_place_are_not_compared():
+    items = reports.collectives()[:2]
+    items[1]["placement"]["name"] = "numa"
+    assert all(row["found"].keys() <= {"collective", "in_place"} for row in document(items)["collectives"]["rows"])
+    assert document(items[1:])["collectives"] is None
+
+
 def test_a_pair_that_names_its_ranks_only():
     rows = [reports.measured("latency", 0.3, "us", "lower", first=0, second=1, **{"class": "unbound"})]
     found = matrices(convert(record(launches=[launch(0, 1.0, measurements=rows)])), 0)

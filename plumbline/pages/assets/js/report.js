@@ -46,6 +46,7 @@ function fillPage() {
     leftOut,
     streamSection,
     curveSection,
+    collectiveSection,
     matrixSection,
     launchSection,
     historySection,
