@@ -1,0 +1,57 @@
+"""``docs/seeds.md``: a row for every experiment of the seed documents, with a command that does something."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_seed_sites import reframe
+
+from plumbline import paths
+
+ROWS = {
+    name: (command, shows)
+    for name, command, shows in re.findall(
+        r"^\| ([A-Z]\d) \| .+? \| (.+?) \| (.*?) ?\|$",
+        (paths.root() / "docs" / "seeds.md").read_text(encoding="utf-8").replace(r"\|", "\0"),
+        re.MULTILINE,
+    )
+}
+MISSING = "does not exist yet"
+
+
+def commands(*programs: str) -> list[list[str]]:
+    """The words of every command of ``programs`` in the table that has arguments."""
+    quoted = [code for row in ROWS.values() for cell in row for code in re.findall("`(.+?)`", cell)]
+    found = [shlex.split(code.replace("\0", "|")) for code in quoted]
+    return [words for words in found if words[0] in programs and len(words) > 2]
+
+
+def test_every_experiment_has_a_row_with_a_command_unless_it_is_said_to_be_missing() -> None:
+    counts = {"T": 5, "R": 9, "U": 4, "S": 7, "D": 8}
+    assert list(ROWS) == [f"{letter}{number}" for letter, last in counts.items() for number in range(1, last + 1)]
+    without = {name for name, (command, _) in ROWS.items() if not re.fullmatch("`(reframe -n|plumb).+`", command)}
+    assert without == {name for name, (command, _) in ROWS.items() if command == MISSING}
+
+
+def test_each_selection_has_tests(tmp_path: Path) -> None:
+    patterns = [words[2] for words in commands("reframe")]
+    described = json.loads(reframe("ulysses", "--describe", "-n", "|".join(patterns), prefix=tmp_path))
+    names = [check["name"].replace(" ", "") for check in described]
+    assert [pattern for pattern in patterns if not any(re.search(pattern, name) for name in names)] == []
+
+
+@pytest.mark.parametrize("words", commands("plumb", "plumb-bind"), ids=" ".join)
+def test_each_other_command_runs(words: list[str]) -> None:
+    path = f"{Path(sys.executable).parent}:{paths.tools() / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        words, cwd=paths.root(), env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
