@@ -16,7 +16,7 @@ from plumbline.topology.plan import resolve
 
 TINY = ("--bandwidth-bytes", "4K", "--latency-trips", "2", "--bandwidth-trips", "1", "--batches", "2")
 TOPOLOGIES = sorted((paths.root() / "tests" / "data" / "topologies").glob("*.xml"))
-CLASSES = ("pair:smt", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket")
+CLASSES = ("pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket")
 
 
 def planned(stack: KernelStack, json_of: JsonOf, ranks: int) -> tuple[dict[str, float], list[tuple[int, int, int]]]:
@@ -105,7 +105,7 @@ def first_pair(kind: str, topology: Path) -> list[int] | None:
 
 def test_the_test_of_classes_meets_most_of_them() -> None:
     met = {kind for kind in CLASSES for topology in TOPOLOGIES if first_pair(kind, topology) == [0, 1]}
-    assert met >= {"pair:l3", "pair:numa", "pair:xsocket"}, met
+    assert met >= {"pair:l2", "pair:l3", "pair:numa", "pair:xsocket"}, met
 
 
 def test_ranks_that_may_move_have_no_class(one_stack: KernelStack, json_of: JsonOf) -> None:
