@@ -89,4 +89,4 @@ class overlap_helped(OverlapTest):
         """Neighbouring cores have room for the two threads that are needed; other placements fill their object."""
         spread(self)
         if self.placement == "compact":
-            self.threads = 2
+            self.threads = self.threads_asked or 2

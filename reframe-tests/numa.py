@@ -17,7 +17,7 @@ class daxpy_numa(KernelTest):
     kernel = "daxpy"
     mpi_matters = False
     cpu_node = parameter(counts.cpu_nodes(machines()))
-    memory = parameter(["local", "interleave", "remote"])
+    memory = parameter(counts.memories(machines()))
     threads = 1
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
@@ -50,17 +50,19 @@ class daxpy_touch(KernelTest):
     def spread_four(self):
         """As published: four threads, on as many sockets as there are."""
         if self.placement == "spread":
-            self.threads = 4
+            self.threads = self.threads_asked or 4
 
 
 @rfm.simple_test
 class daxpy_ranks(KernelTest):
-    """Ranks x threads by placement and memory policy (experiment T3: spread over sockets wins)."""
+    """Four ranks, one thread each or filling the node, by placement and memory (experiment T3: over sockets wins)."""
 
     kernel = "daxpy"
     mpi_matters = False
-    placement = parameter(["none", "compact", "scatter", "ways:4", "l3", "numa", "socket"])
+    placement = parameter(["none", "compact", "scatter", "ways:4"])
     memory = parameter(["firsttouch", "local", "interleave"])
+    threads = parameter(counts.rank_threads(machines(), 4))
+    ranks_per_node = 4
     arguments = ["--touch", "thread"]
     figures = [("daxpy", "bandwidth", {})]
     quick_placements = ()

@@ -18,6 +18,7 @@ class rank_ring(KernelTest):
     kernel = "rank_ring"
     arguments = ["--bytes", "512K"]
     placement = parameter(["compact", "roundrobin"])
+    node_count = parameter([1, *node_counts()])
     min_ranks = 2
     threads = 1
     quick_placements = ()

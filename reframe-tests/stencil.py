@@ -27,12 +27,15 @@ class jacobi_modes(JacobiTest):
     #: the mode; ``pure`` uses one thread of each rank, so it belongs to ``core``
     operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic"])
     placement = parameter(["none", "core", "l3", "numa", "socket", "node"])
+    node_count = parameter([1, *node_counts()])
     quick_placements = ("node",)
     quick_operations = ("vector",)
 
     @run_after("init")
     def choose_mode(self):
-        """Each array of the default grid is four times as large as all caches."""
+        """Each array of the default grid is four times as large as all caches. Quick: one node."""
+        if self.node_count > 1:
+            self.tags -= {"quick"}
         self.arguments = ["--mode", self.operation, "--sweeps", "4"]
 
 
@@ -76,6 +79,7 @@ class TemporalTest(KernelTest):
 
     kernel = "jacobi_temporal"
     placement = "compact"
+    node_count = parameter([1, *node_counts()])
     launch_time_limit = MINUTES
     figures = [
         ("plain", "rate", {"mode": "plain"}),

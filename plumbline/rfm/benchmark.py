@@ -48,6 +48,8 @@ class PlumbTest(RecordShown, AsleepTest):
     optional_figures = variable(tuple, value=())
     #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
     margins = variable(dict, value={})
+    #: what ``-S threads=N`` asks for
+    threads_asked = variable(int, value=0)
     #: ranks on each node; 0: as many as the placement has room for
     ranks_per_node = variable(int, value=0)
     #: nodes of the job, at least what the placement needs; a test with a parameter ``node_count`` takes that many
@@ -78,6 +80,19 @@ class PlumbTest(RecordShown, AsleepTest):
     local = False
     build_locally = False
 
+    @classmethod
+    def setvar(cls, name: str, value: Any) -> bool:
+        """What ReFrame calls for ``-S NAME=VALUE``. It would leave out ``threads``, which is no variable, and go on."""
+        metaclass: Any = type(cls)
+        found: bool = metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value)
+        return found
+
+    @run_after("init")
+    def take_threads(self) -> None:
+        """Before a test's own hooks read the number."""
+        if self.threads_asked and "threads" not in type(self).param_space.params:
+            self.threads = self.threads_asked
+
     @run_after("init")
     def choose_environments(self) -> None:
         """Every stack. What cannot run is skipped after setup, visibly: a test that is dropped here leaves no trace."""
@@ -95,6 +110,19 @@ class PlumbTest(RecordShown, AsleepTest):
         if self.profile not in LAUNCHES:
             raise PlumbError(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
         self.launches = self.launches or LAUNCHES[self.profile]
+
+    @run_after("setup")
+    def keep_threads(self) -> None:
+        """Of a test with the parameter ``threads``, the variants that have the number asked for."""
+        asked, parameter = self.threads_asked, type(self).param_space.params.get("threads")
+        if not asked:
+            return
+        if parameter and asked not in parameter.values:
+            known = ", ".join(str(count) for count in parameter.values)
+            raise PlumbError(
+                f"{type(self).__name__} has no variant of {asked} threads", "-S threads", f"one of {known}"
+            )
+        self.skip_if(bool(parameter) and self.threads != asked, f"-S threads={asked}")
 
     @run_after("setup")
     def require_benchmark(self) -> None:

@@ -39,6 +39,20 @@ def memory_nodes(machines: Iterable[Machine]) -> list[int]:
     return sorted({node.index for machine in machines for node in machine.numa_nodes}) or [0]
 
 
+def memories(machines: Iterable[Machine]) -> list[str]:
+    """Memory policies of one rank: without a distance table, which node is ``remote`` is unknown, and all are taken."""
+    found = {"local": None, "interleave": None}
+    for machine in machines:
+        far = ["remote"] if machine.distances else [f"node:{node.index}" for node in machine.numa_nodes]
+        found |= dict.fromkeys(far)
+    return list(found)
+
+
+def rank_threads(machines: Iterable[Machine], ranks: int) -> list[int]:
+    """Threads of each of ``ranks`` ranks on a node: one, and what fills the node."""
+    return sorted({1, *(max(1, len(machine.cores) // ranks) for machine in machines)})
+
+
 def cores_in(machine: Machine, cpus: Iterable[int]) -> int:
     """How many cores have a hardware thread in ``cpus``."""
     wanted = set(cpus)

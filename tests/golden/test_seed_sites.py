@@ -160,6 +160,25 @@ def test_wayness_table_of_ranger() -> None:
     golden("seeds/ranger-wayness.json", as_json(table))
 
 
+def cpus_of(placement: str, threads: int) -> list[list[int]]:
+    """The CPUs of four ranks on Ranger."""
+    plan = resolve(placement, topology=topology("ranger", "normal"), ranks=4, threads=threads)
+    return [rank["cpus"] for rank in plan["ranks"]]
+
+
+def test_four_ranks_on_ranger() -> None:
+    """T3: of 4x1 the default had all ranks on the first socket, tacc_affinity one on each; 4x4 fills the node."""
+    assert cpus_of("compact", 1) == [[0], [1], [2], [3]]
+    assert cpus_of("ways:4", 1) == cpus_of("scatter", 1) == cpus_of("spread", 1) == [[0], [4], [8], [12]]
+    assert cpus_of("ways:4", 4) == cpus_of("compact", 4) == [list(range(4 * n, 4 * n + 4)) for n in range(4)]
+
+
+def test_four_threads_on_four_sockets() -> None:
+    """T2: ``ithread = OMP_GET_THREAD_NUM() * 4``."""
+    plan = resolve("spread", topology=topology("ranger", "normal"), ranks=1, threads=4)
+    assert [rank["places"] for rank in plan["ranks"]] == [[[0], [4], [8], [12]]]
+
+
 def test_the_forty_commands_on_ulysses() -> None:
     """U1: ``numactl --cpunodebind=C --membind=M`` with 1 to 10 threads, for both sockets and both memories."""
     table = {}
@@ -274,6 +293,25 @@ def test_variants_with_one_plan_are_one_job(tmp_path: Path) -> None:
     output = reframe("ulysses", "--dry-run", "-n", "stream_threads.*threads=[12]$", prefix=tmp_path)
     found = dict(re.findall(r"SKIP \].*stream_threads (%.*?) /.*\[(.*)\]$", output, re.MULTILINE))
     assert found == {"%placement=spread %threads=1": "equal to placement=compact here"}
+
+
+def threads_of(tmp_path: Path, asked: int) -> list[tuple[str, int | None]]:
+    """Test and threads of the variants that a dry run with ``-S threads`` prepares."""
+    selection = "^(stream_threads.*placement=compact|daxpy_touch.*placement=node|daxpy_numa.*local)"
+    options = ("--dry-run", "--keep-stage-files", "-n", selection, "-S", f"threads={asked}")
+    assert "were not set" not in reframe("ulysses", *options, prefix=tmp_path)
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in (tmp_path / "stage").rglob("variant.json")]
+    return sorted((variant["test"], variant["threads"]) for variant in found)
+
+
+def test_every_test_takes_the_number_of_threads_that_is_asked_for(tmp_path: Path) -> None:
+    """As a parameter, as an attribute of the class, and where there is neither."""
+    assert threads_of(tmp_path, 4) == [("daxpy_numa", 4), ("daxpy_numa", 4), ("daxpy_touch", 4), ("stream_threads", 4)]
+
+
+def test_a_number_of_threads_that_a_test_does_not_have_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"stream_threads has no variant of 7 threads \(-S threads\): one of 1, 2"):
+        threads_of(tmp_path, 7)
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -1,0 +1,22 @@
+"""Thread counts and memory policies that a test's parameters are made from."""
+
+from plumbline import paths
+from plumbline.topology import counts, machine
+
+RANGER = machine.load(paths.root() / "tests/data/topologies/ranger-4x4.xml")
+UNKNOWN = machine.load("package:2 group:2 [numa] core:4 pu:1")
+
+
+def test_memory_is_remote_by_the_distance_table_else_every_node_is_tried():
+    assert RANGER.distances
+    assert counts.memories([RANGER]) == ["local", "interleave", "remote"]
+    assert not UNKNOWN.distances
+    assert counts.memories([UNKNOWN]) == ["local", "interleave", "node:0", "node:1", "node:2", "node:3"]
+    assert counts.memories([RANGER, UNKNOWN])[2:] == ["remote", "node:0", "node:1", "node:2", "node:3"]
+    assert counts.memories([]) == ["local", "interleave"]
+
+
+def test_ranks_have_one_thread_or_fill_the_node():
+    assert counts.rank_threads([RANGER], 4) == [1, 4]
+    assert counts.rank_threads([RANGER, UNKNOWN], 2) == [1, 8]
+    assert counts.rank_threads([RANGER], 32) == counts.rank_threads([], 4) == [1]
