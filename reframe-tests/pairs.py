@@ -51,6 +51,40 @@ class pairs_nodes(PairsTest):
     ranks_per_node = 1
 
 
+class SaturationTest(KernelTest):
+    """Bandwidth of one sender and the best of all numbers of them, and how many are needed."""
+
+    kernel = "saturation"
+    min_ranks = 2
+    quick_placements = ()
+    node_count = parameter([1, *node_counts()])
+    figures = [(name, name, {"bytes": 1 << 20}) for name in ("best", "one", "needed")]
+    #: between nodes only, and where they have an even number of ranks
+    optional_figures = ("overlap",)
+
+
+@rfm.simple_test
+class saturation_ranks(SaturationTest):
+    """More and more ranks of a node send; traffic within and between nodes at once (RRZE: saturating the network)."""
+
+    placement = "core"
+    threads = 1
+
+    figures = [*SaturationTest.figures, ("overlap", "overlap", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class saturation_threads(SaturationTest):
+    """More and more threads of a rank send: a rank that fills its node, or two on one (RRZE: the same)."""
+
+    arguments = ["--by", "threads"]
+
+    @run_after("init")
+    def place(self):
+        """Two ranks that share a node's cores, or a rank on each node."""
+        self.placement, self.ranks_per_node = ("compact", 2) if self.node_count == 1 else ("node", 1)
+
+
 @rfm.simple_test
 class deadlock_fixed(KernelTest):
     """A ring exchange without the deadlock: in order, by Sendrecv, non-blocking (experiment D4)."""

@@ -1,0 +1,69 @@
+"""``saturation``: who sends, what arrives, and what is counted, under every stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+SMALL = ("--bytes", "8,4K", "--windows", "2", "--repetitions", "2", "--json")
+
+
+def rows(document: dict[str, Any], metric: str) -> dict[tuple[Any, ...], float]:
+    """Figures of one kind by size and number of active ones, if the row has one."""
+    found = [item for item in document["measurements"] if item["metric"] == metric]
+    return {(item["params"]["bytes"], item["params"].get("active")): item["value"] for item in found}
+
+
+def test_ranks_of_two_nodes_join_one_after_the_other(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(kernel_stack.mpirun(8, "saturation", "--ranks-per-node", "4", *SMALL))
+    assert document["passed"]
+    bandwidths = rows(document, "bandwidth")
+    assert list(bandwidths) == [(size, active) for size in (8, 4096) for active in (1, 2, 4)]
+    for size in (8, 4096):
+        of_size = [value for (bytes_, _), value in bandwidths.items() if bytes_ == size]
+        assert rows(document, "one")[size, None] == of_size[0]
+        assert rows(document, "best")[size, None] == max(of_size)
+        enough = [
+            active for (bytes_, active), value in bandwidths.items() if bytes_ == size and value >= 0.95 * max(of_size)
+        ]
+        assert rows(document, "needed")[size, None] == enough[0]
+        assert 0 <= rows(document, "overlap")[size, None] <= 100
+        assert rows(document, "both")[size, None] > 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "seats"), [(2, 1, 1), (4, 1, 2), (2, 2, 1), (8, 4, 2), (3, 1, 1), (6, 3, 2)]
+)
+def test_both_ways_between_halves_of_a_node_and_pairs_of_nodes(
+    one_stack: KernelStack, json_of: JsonOf, ranks: int, nodes: int, seats: int
+) -> None:
+    options = ["--ranks-per-node", str(ranks // nodes), "--both-ways", *SMALL]
+    document = json_of(one_stack.mpirun(ranks, "saturation", *options))
+    assert document["passed"]
+    assert max(active for _, active in rows(document, "bandwidth")) == seats
+    assert bool(rows(document, "overlap")) == (nodes > 1 and seats % 2 == 0)
+    assert any("no overlap" in note for note in document["notes"]) != bool(rows(document, "overlap"))
+
+
+def test_threads_send_at_the_same_time(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    done = kernel_stack.mpirun(2, "saturation", "--by", "threads", *SMALL, env={"OMP_NUM_THREADS": "3"})
+    document = json_of(done)
+    assert document["passed"]
+    assert list(rows(document, "bandwidth")) == [(size, active) for size in (8, 4096) for active in (1, 2, 3)]
+    assert {item["params"]["by"] for item in document["measurements"]} == {"threads"}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "options", "line"),
+    [
+        (1, [], "saturation: 1 rank has nobody to send to: start at least 2"),
+        (4, ["--ranks-per-node", "3"], "saturation: 4 ranks on 2 nodes: start as many on each"),
+        (2, ["--by", "cores"], "--by: 'cores' is not"),
+    ],
+)
+def test_bad_input_ends_with_one_line(one_stack: KernelStack, ranks: int, options: list[str], line: str) -> None:
+    done = one_stack.mpirun(ranks, "saturation", *options)
+    assert done.returncode == 2
+    assert line in done.stderr
