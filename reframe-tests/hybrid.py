@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import KernelTest
+from plumbline.rfm import KernelTest, machines
 
 from .placements import PAIRS, QUICK_PAIRS
 
@@ -23,15 +23,27 @@ def spread(test):
     test.nodes, test.ranks_per_node = (2, 1) if test.placement == "node" else (1, 2)
 
 
+#: modes whose figures a variant of ``pingpong_threads`` has
+MODES = {
+    "funneled": ("serial", "one"),
+    "serialized": ("ordered",),
+    "multiple": ("concurrent",),
+    "ordered": ("ordered",),
+}
+
+
 @rfm.simple_test
 class pingpong_threads(KernelTest):
-    """One large against 16 small messages, from serial and parallel regions, by thread level (experiment T5)."""
+    """One large against 16 small messages, from serial and parallel regions, by thread level (experiment T5).
+
+    ``ordered`` is the mode of that name as the first exchange of its launches, with the time of each message.
+    """
 
     kernel = "threaded_pingpong"
     placement = parameter(PLACES)
     min_ranks = 2
-    #: the thread level
-    operation = parameter(["funneled", "serialized", "multiple"])
+    #: the thread level, or the mode that is first
+    operation = parameter(["funneled", "serialized", "multiple", "ordered"])
     quick_placements = ("compact",)
     quick_operations = ("multiple",)
 
@@ -39,14 +51,22 @@ class pingpong_threads(KernelTest):
     def choose_figures(self):
         """Of the modes that the level allows; of several thread counts the best one is shown."""
         spread(self)
-        self.arguments = ["--bytes", str(SMALL_BYTES), "--level", self.operation]
-        modes = {"funneled": ("serial", "one"), "serialized": ("ordered",), "multiple": ("concurrent",)}[self.operation]
+        if self.placement == "compact" and max((len(item.cores) for item in machines()), default=0) >= 4:
+            self.threads = 2
         small = {"operation": "pingpong", "bytes": SMALL_BYTES, "messages": 16}
         large = {**small, "messages": 1, "mode": "serial"}
-        self.figures = [("time_large", "time", large), ("cold_time_large", "cold_time", large)]
-        for mode in modes:
+        self.arguments, self.figures = ["--bytes", str(SMALL_BYTES)], []
+        if self.operation == "ordered":
+            self.arguments += ["--mode", "ordered", "--level", "serialized", "--first"]
+        else:
+            self.arguments += ["--level", self.operation]
+            self.figures += [("time_large", "time", large), ("cold_time_large", "cold_time", large)]
+        for mode in MODES[self.operation]:
             self.figures.append((f"time_16_{mode}", "time", {**small, "mode": mode}))
             self.figures.append((f"cold_time_16_{mode}", "cold_time", {**small, "mode": mode}))
+        if self.operation == "ordered":
+            each = {**small, "operation": "message", "mode": "ordered"}
+            self.figures += [(f"cold_message_{n}", "cold_latency", {**each, "message": n}) for n in range(16)]
 
 
 class OverlapTest(KernelTest):

@@ -23,6 +23,7 @@ static int mode = ALL, level = 2;
 static struct sizes bytes = {2, {64 << 10, 3200000}};
 static struct sizes threads;
 static long messages = 16, repetitions = 20;
+static bool first;
 
 static const struct argument arguments[] = {
     {"--mode", ARGUMENT_CHOICE, &mode, 0, 0, modes, "where the MPI calls are made"},
@@ -31,6 +32,8 @@ static const struct argument arguments[] = {
     {"--messages", ARGUMENT_INTEGER, &messages, 2, 32767, NULL,
      "small messages; the large one is as long as all"},
     {"--threads", ARGUMENT_SIZES, &threads, 1, 4096, NULL, "threads a rank"},
+    {"--first", ARGUMENT_FLAG, &first, 0, 0, NULL,
+     "begin with the mode, on the last of --threads: its cold_time is the run's first exchange"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 2, 1e6, NULL,
      "exchanges; the first is reported by itself, the median of the others counts"},
     {.name = NULL},
@@ -54,6 +57,8 @@ static const struct program program = {
         "time: round trip of all messages, from a barrier of the threads to their next one; median without\n"
         "the first exchange, which is cold_time: connections and buffers are made in it. bandwidth: bytes\n"
         "both ways over time. efficiency: time of one large message from the serial region over this time.\n"
+        "Other exchanges come before that of a mode, the large message at least; not so with --first, which\n"
+        "has no efficiency therefore.\n"
         "latency, cold_latency: round trip of each small message (rows with 'message' in --json).\n"
         "broadcast: 4 bytes, the slower rank.\n"
         "Checks: every word of every message of every exchange; every value that was broadcast.\n"
@@ -143,7 +148,7 @@ static void add_messages(struct result *result, const struct exchange *exchange,
 }
 
 /* One kind of exchange. Returns its time; `reference` is that of the large message from the serial region, 0
- * if this is it. */
+ * if this is it, NAN if there was none. */
 static double measure(struct result *result, struct exchange *exchange, enum mode which, int team, int count,
                       size_t size, double reference, bool shown) {
     exchange->mode = which;
@@ -157,8 +162,9 @@ static double measure(struct result *result, struct exchange *exchange, enum mod
         row_figure(row, "cold_time", "us", LOWER_IS_BETTER, taken.cold_time, 1);
         row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, 2.0 * (double)size / taken.time,
                    repetitions - 1);
-        row_figure(row, "efficiency", "1", HIGHER_IS_BETTER, reference > 0.0 ? reference / taken.time : 1.0,
-                   repetitions - 1);
+        if (!isnan(reference))
+            row_figure(row, "efficiency", "1", HIGHER_IS_BETTER,
+                       reference > 0.0 ? reference / taken.time : 1.0, repetitions - 1);
         if (count > 1 && which != MODE_PARTITIONED)
             add_messages(result, exchange, &taken, size);
     }
@@ -175,7 +181,7 @@ static bool chosen(enum mode which) {
 
 static void measure_size(struct result *result, struct exchange *exchange, size_t size) {
     bool shown = chosen(MODE_SERIAL);
-    double reference = measure(result, exchange, MODE_SERIAL, 1, 1, size, 0.0, shown);
+    double reference = first && !shown ? NAN : measure(result, exchange, MODE_SERIAL, 1, 1, size, 0.0, shown);
     if (shown)
         measure(result, exchange, MODE_SERIAL, 1, (int)messages, size, reference, true);
     for (enum mode which = MODE_ONE; which < MODES; which++)
@@ -224,6 +230,8 @@ static void refuse_bad_input(void) {
     if (mode != ALL && needed_level[mode] > level)
         fail_together("--mode %s needs thread level %s, --level %s was given", modes[mode],
                       levels[needed_level[mode]], levels[level]);
+    if (first && mode == ALL)
+        fail_together("--first needs a --mode: one can be the first");
     if (mode == MODE_PARTITIONED && !partitioned_possible())
         fail_together("--mode partitioned: this MPI library has no partitioned communication (MPI 4.0)");
     size_t unit = sizeof(double) * (size_t)messages;
@@ -257,6 +265,8 @@ static void note_what_is_missing(struct result *result) {
 int main(int argc, char **argv) {
     default_threads();
     program_start(&program, argc, argv);
+    if (first)
+        threads = (struct sizes){1, {threads.values[threads.count - 1]}};
     refuse_bad_input();
     omp_set_dynamic(0);
     memory_need(2 * largest());

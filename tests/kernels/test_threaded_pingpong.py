@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
+
+from plumbline.stacks import kernels, manifest
 
 SMALL = ("--bytes", "2K", "--repetitions", "3", "--messages", "4", "--json")
 #: mode -> the thread level that it needs
@@ -31,6 +34,46 @@ def test_all_modes_run_and_every_message_arrives(kernel_stack: KernelStack, json
     times = rows(document, "message")  # two figures for each message
     assert len(times) == 2 * 4 * (1 + 2 + 2 + 2)
     assert {row["message"] for row in times} == {0, 1, 2, 3}
+
+
+def test_the_first_exchange_is_that_of_the_mode_and_on_all_threads(one_stack: KernelStack, json_of: JsonOf) -> None:
+    options = (*SMALL, "--mode", "ordered", "--first")
+    document = json_of(one_stack.mpirun(2, "threaded_pingpong", *options, env={"OMP_NUM_THREADS": "2"}))
+    assert document["passed"], document["checks"]
+    assert {(row["mode"], row["threads"]) for row in rows(document, "pingpong")} == {("ordered", 2)}
+    assert {item["metric"] for item in document["measurements"]}.isdisjoint({"efficiency"})
+    assert [row["message"] for row in rows(document, "message")] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+#: says how long the first message of rank 0 is
+FIRST = """
+#include <mpi.h>
+#include <stdio.h>
+int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    static int sent;
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && sent++ == 0)
+        fprintf(stderr, "first: %d words\\n", count);
+    return PMPI_Send(data, count, type, to, tag, comm);
+}
+"""
+
+
+@pytest.mark.parametrize(("options", "words"), [((), 256), (("--first",), 64)])
+def test_without_first_a_large_message_comes_before(
+    one_stack: KernelStack, tmp_path: Path, options: tuple[str, ...], words: int
+) -> None:
+    (tmp_path / "first.c").write_text(FIRST)
+    library = tmp_path / "first.so"
+    compiler = str(kernels.wrapper(one_stack.document))
+    environment = {**os.environ, **manifest.environment(one_stack.document, os.environ)}
+    build = [compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "first.c")]
+    subprocess.run(build, check=True, env=environment)
+    asked = (*SMALL, "--mode", "ordered", *options)
+    done = one_stack.mpirun(2, "threaded_pingpong", *asked, env={"LD_PRELOAD": str(library)})
+    assert done.returncode == 0, done.stderr
+    assert f"first: {words} words" in done.stderr
 
 
 def test_open_mpi_3_1_refuses_partitioned_in_one_line(kernel_stack: KernelStack) -> None:
@@ -61,6 +104,7 @@ def test_a_level_leaves_out_the_modes_that_need_more(one_stack: KernelStack, jso
         (2, ["--level", "serialized", "--mode", "concurrent"], "--mode concurrent needs thread level multiple"),
         (3, [], "2 ranks needed, 3 given"),
         (1, [], "2 ranks needed, 1 given"),
+        (2, ["--first"], "--first needs a --mode"),
         (2, ["--threads", "0"], "--threads: '0' is not sizes"),
         (2, ["--threads", "3"], "--threads: 3 wanted, 2 available"),
         (2, ["--bytes", "1000"], "--bytes: 1000 is not a multiple of 128"),
