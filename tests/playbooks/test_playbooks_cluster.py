@@ -474,6 +474,31 @@ def test_failed_smoke_shows_what_the_job_said_and_is_repeated(cluster):
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
 
 
+def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
+    plumb(cluster, 0)
+    (cluster / "cluster/.git").mkdir()
+    parts = [{"name": name, "scheduler": "squeue"} for name in ("thin", "fat")]
+    done = play(cluster, "onboard", "--tags", "ceilings", plumb_partitions=parts)
+    assert done.returncode == 0, done.stdout
+    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    asked = ["site", "measure", "--name", "straw", "--partition"]
+    assert calls == [[*asked, name, "--if-needed"] for name in ("thin", "fat")]
+    assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
+    for option in (["-e", "plumb_ceilings_measure=false"], ["--check"]):
+        play(cluster, "onboard", "--tags", "ceilings", *option, plumb_partitions=parts)
+    assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(("status", "code"), [(1, 0), (2, 0), (3, 2)])
+def test_ceilings_that_are_missing_are_a_warning(cluster, status, code):
+    plumb(cluster, status)
+    (cluster / "cluster/.git").mkdir()
+    done = play(cluster, "onboard", "--tags", "ceilings")
+    assert done.returncode == code, done.stdout
+    assert ("partition main:" in done.stdout) is (code == 0)
+    assert ("plumb site measure tries again" in done.stdout.replace("\n", " ")) is (code == 0)
+
+
 def test_calibration_goes_on_where_it_was_interrupted(cluster):
     plumb(cluster, 0)
     (cluster / "cluster/site-configs/straw/references").mkdir()
