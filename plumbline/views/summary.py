@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from plumbline import paths, units
 from plumbline.errors import PlumbError
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb list``."""
     parser.add_argument("--site")
     parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument("--ranked", action="store_true", help="of each test and stack the best first figure first")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,15 +43,18 @@ def run(args: argparse.Namespace) -> int:
     records, damages = query.records(query.Selection(site=args.site, test=args.test))
     if args.site and not (paths.results() / args.site).is_dir():
         raise PlumbError(f"no records of site '{args.site}'", str(paths.results()), "plumb list shows what there is")
-    print(listing(records))
+    print(listing(records, args.ranked))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     return 1 if damages else 0
 
 
-def lines(records: Sequence[AnyRecord]) -> str:
-    """A line per record, by test and stack: its first figure, a second one if there are two, or why it has none."""
-    rows = sorted(records, key=lambda row: (row.variant.name, row.stack.name, row.time))
+def lines(records: Sequence[AnyRecord], ranked: bool = False) -> str:
+    """A line per record: its first figure, a second one if there are two, or why it has none.
+
+    By variant and stack; ``ranked``: by test and stack, the best figure first, records without a valid one last.
+    """
+    rows = sorted(records, key=_rank if ranked else lambda row: (row.variant.name, row.stack.name, row.time))
     return table(HEADER, [_cells(row) for row in rows], right=("value", "% limit"))
 
 
@@ -66,11 +71,11 @@ def closing(records: Sequence[AnyRecord]) -> str:
     return ", ".join(parts)
 
 
-def listing(records: Sequence[AnyRecord]) -> str:
+def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
     """The records of ``plumb list`` with the closing line, or what to do when there is none."""
     if not records:
         return "no records yet: make campaign"
-    return "\n".join([lines(records), *legend(records), "", closing(records)])
+    return "\n".join([lines(records, ranked), *legend(records), "", closing(records)])
 
 
 def legend(records: Sequence[AnyRecord]) -> list[str]:
@@ -92,6 +97,14 @@ def of_ceiling(figure: Figure) -> str:
     """Percent of the measured ceiling, and which that is; empty where there is none."""
     ceiling = figure.ceiling
     return f"{ceiling.percent:.1f} % of ceiling {ceiling.method}" if ceiling else ""
+
+
+def _rank(record: AnyRecord) -> tuple[Any, ...]:
+    start = (record.variant.test, record.stack.name)
+    if not record.figures or record.faults:
+        return (*start, True)
+    figure = record.figures[0]
+    return (*start, False, figure.name, -figure.value if figure.better == "higher" else figure.value)
 
 
 def _cells(record: AnyRecord) -> tuple[str, ...]:

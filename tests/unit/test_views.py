@@ -31,6 +31,18 @@ def test_summary_has_a_line_per_record_with_figure_unit_and_limit():
     assert header.index("verified") == row.index("yes")
 
 
+@pytest.mark.parametrize(("better", "order"), [("higher", ["b", "a", "c"]), ("lower", ["a", "b", "c"])])
+def test_ranked_lines_begin_with_the_best(better, order):
+    """``c`` has the largest value and the smallest, but is not verified."""
+    items = []
+    for letter, value in (("a", 1000.0), ("b", 20000.0), ("c", 1.0 if better == "lower" else 1e6)):
+        item = copy.deepcopy(record(id=letter * 12))
+        item["figures"][0].update(value=value, better=better)
+        items.append(convert(item | ({"verified": False, "reasons": ["moved"]} if letter == "c" else {})))
+    found = [line[0] for line in summary.lines(items, ranked=True).splitlines()[2:]]
+    assert found == order
+
+
 def test_an_unverified_record_says_why():
     item = record(verified=False, verdict="invalid", figures=[], reasons=["launch 0: rank 1 on node1 left no witness"])
     row = summary.lines([convert(item)]).splitlines()[2]
