@@ -23,7 +23,7 @@ class DgemmTest(KernelTest):
 class dgemm_node(DgemmTest):
     """Matrix product on all cores, in percent of the measured peak (experiment U4)."""
 
-    placement = parameter(["core", "numa", "socket", "node"])
+    placement = parameter(["node", "core", "numa", "socket"])
     arguments = ["--repetitions", "3"]
     quick_placements = ("node",)
 

@@ -26,7 +26,7 @@ class jacobi_modes(JacobiTest):
 
     #: the mode; ``pure`` uses one thread of each rank, so it belongs to ``core``
     operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic"])
-    placement = parameter(["none", "core", "l3", "numa", "socket", "node"])
+    placement = parameter(["none", "node", "core", "l3", "numa", "socket"])
     node_count = parameter([1, *node_counts()])
     quick_placements = ("node",)
     quick_operations = ("vector",)

@@ -63,7 +63,7 @@ class stream_ranks(StreamTest):
     ``node`` and ``spread`` have one rank with a thread on each core, in core order and dealt over the sockets in turn.
     """
 
-    placement = parameter(["core", "l3", "numa", "socket", "node", "smt", "spread"])
+    placement = parameter(["numa", "core", "l3", "socket", "node", "smt", "spread"])
     memory = parameter(["local", "interleave", "remote"])
     mpi_matters = False
     quick_placements = ("numa", "core")

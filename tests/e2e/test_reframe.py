@@ -14,6 +14,7 @@ import pytest
 import stored
 
 from plumbline import integrity, paths
+from plumbline.topology import placements
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -173,6 +174,23 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_two_packages(con
     assert {test["placement"] for test in stream} == {"none", "compact", "spread"}
     assert len(integrity.two_packages()) > 10
     assert [file for file in integrity.two_packages() if integrity.equal_arms(stream, [file])] == []
+
+
+def test_of_equal_variants_that_of_the_quick_campaign_comes_first(configured):
+    """Only the first is measured: another one in full campaigns would end the history of the quick one."""
+    tests = {}
+    for test in integrity.describe(TESTS):
+        tests.setdefault(test["@class"], []).append(test)
+    late = []
+    for name, variants in tests.items():
+        order = list(dict.fromkeys(test["placement"] for test in variants if "placement" in test))
+        groups = [item for item in order if (placement := placements.find(item)).bound and not placement.pair]
+        quick = {test["placement"] for test in variants if "quick" in test["tags"] and "placement" in test} & set(
+            groups
+        )
+        if set(groups[: len(quick)]) != quick:
+            late.append(name)
+    assert late == []
 
 
 def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
