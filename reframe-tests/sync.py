@@ -65,3 +65,27 @@ class sharing_pair(KernelTest):
         ("ratio_plain", "ratio", {"mode": "plain", "padding": 8}),
     ]
     quick_placements = tuple(THREAD_PAIRS[2:])
+
+
+@rfm.simple_test
+class loop_schedules(KernelTest):
+    """Static, dynamic and guided loops; under ``none`` two ranks have a thread for each core, each (after SDSC).
+
+    That is what the default thread count gives to the ranks of a node. The record says that it oversubscribes.
+    """
+
+    kernel = "loop_schedule"
+    mpi_matters = False
+    placement = parameter(["node", "none"])
+    figures = [
+        (f"{schedule}_{chunk}_{load}", "ratio", {"schedule": schedule, "chunk": chunk, "load": load})
+        for load in ("even", "ramp")
+        for schedule, chunk in (("static", 0), ("dynamic", 1), ("dynamic", 64), ("guided", 1))
+    ]
+    quick_placements = ()
+
+    @run_after("init")
+    def oversubscribe(self):
+        """More threads than cores, on any partition."""
+        if self.placement == "none":
+            self.ranks_per_node, self.threads = 2, max((len(item.cores) for item in machines()), default=1)

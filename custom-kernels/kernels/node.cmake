@@ -2,6 +2,7 @@
 plumb_kernel(daxpy daxpy.c)
 plumb_kernel(membw membw.c membw_kernels.c)
 plumb_kernel(barrier barrier.c barrier_kinds.c barrier_near.c)
+plumb_kernel(loop_schedule loop_schedule.c)
 plumb_kernel(false_sharing false_sharing.c barrier_kinds.c)
 plumb_kernel(handover handover.c)
 

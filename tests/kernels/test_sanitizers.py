@@ -27,6 +27,7 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "daxpy": (2, 2, ["--size", "1000", "--repetitions", "2"]),
     "barrier": (2, 2, ["--samples", "2", "--iterations", "2", "--spins", "20"]),
     "false_sharing": (2, 2, ["--increments", "500", "--repetitions", "1"]),
+    "loop_schedule": (2, 2, ["--iterations", "40", "--work", "2", "--repetitions", "1", "--chunks", "3"]),
     "handover": (1, 2, ["--repetitions", "2"]),
     "dgemm": (2, 2, ["--size", "40", "--repetitions", "1"]),
     "jacobi": (2, 2, ["--size", "9,10,11", "--sweeps", "3", "--repetitions", "1"]),
