@@ -18,8 +18,8 @@ enum {
     TRIPS = 64,     /* round trips of one offset: the shortest counts */
     READINGS = 501, /* for the cost of a reading */
     MOST_KEY = 256,
-    MOST_LEVELS = 32,   /* of the tree of clocks: each level doubles them */
-    APART_NS = 20000000 /* between the first two offsets, which show the drift */
+    MOST_LEVELS = 32,    /* of the tree of clocks: each level doubles them */
+    APART_NS = 200000000 /* between the first two offsets, which show the drift */
 };
 
 /* The way from this rank's clock to rank 0's: one line for each level of the tree. */

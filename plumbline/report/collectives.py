@@ -19,7 +19,7 @@ WAYS = {
     "rank; median over the calls, with its 95 % interval.",
     "osu": "OSU: each rank times its own call behind a barrier; mean over calls and ranks.",
     "osu port": "OSU (port to Python): calls one after the other with nothing between them; time of the loop on rank 0 "
-    "divided by the calls. Where the root leaves early, calls overlap: too short.",
+    "divided by the calls. Python's own time is in it; where the root leaves early, calls overlap.",
     "imb": "IMB: each rank times its own call behind a barrier; mean over calls and ranks.",
 }
 #: metric of each suite to what the table calls it; ``time`` is what is compared
