@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from plumbline import files, schemas
+from plumbline import files, paths, schemas
 from plumbline.errors import PlumbError
 from plumbline.limits.ceilings import Document, Measured
 from plumbline.site.site import folder
 
 FILE = "ceilings.yaml"
-CURE = "plumb site measure writes it again"
+CURE = "remove it: plumb site measure writes it again"
 HEADER = """\
 # What this site's machines reached where they were measured: ceilings, not limits. `plumb site measure` writes this.
 # best: the best launch; spread_percent: how far the worst one is from it; record: plumb --results build/ceilings show
@@ -32,10 +32,12 @@ def read(name: str) -> list[Measured]:
     file = ceilings_file(name)
     if not file.exists():
         return []
-    document = schemas.read_yaml(file, "ceilings", CURE)
-    schemas.check("ceilings", document, str(file))
     try:
+        document = schemas.read_yaml(file, "ceilings", CURE)
+        schemas.check("ceilings", document, str(file))
         return msgspec.convert(document, Document).partitions
+    except PlumbError as error:  # nobody writes this file by hand
+        raise PlumbError(error.what, error.where, CURE) from None
     except msgspec.ValidationError as error:
         raise PlumbError(f"not valid ceilings: {error}", str(file), CURE) from None
 
@@ -49,7 +51,7 @@ def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:
 def save(name: str, measured: Measured) -> Path:
     """Put ``measured`` in place of what the file of site ``name`` has of its partition, in one step."""
     file = ceilings_file(name)
-    with files.writing("the ceilings", file), files.lock(file.with_name(f".{FILE}.lock")):
+    with files.writing("the ceilings", file), files.lock(paths.build() / "ceilings" / f"{name}.lock"):
         others = [one for one in read(name) if one.partition != measured.partition]
         document = Document(schema=1, partitions=sorted([*others, measured], key=lambda one: one.partition))
         text = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True, width=120)

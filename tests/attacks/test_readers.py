@@ -24,6 +24,7 @@ from plumbline.nodes import read as nodes_read
 from plumbline.outliers import from_csv as outliers_csv
 from plumbline.records import outcome, store
 from plumbline.references import match
+from plumbline.site import ceilings
 from plumbline.stacks import manifest
 from plumbline.topology import machine
 from plumbline.views import summary
@@ -35,6 +36,7 @@ STORED = (DATA / "records" / "before-typed-model.jsonl").read_bytes().splitlines
 REFERENCES = [file.read_bytes() for file in sorted(ROOT.glob("site-configs/*/references/*.yaml"))][:20]
 SITES = [file.read_bytes() for file in sorted(ROOT.glob("site-configs/*/site.yaml"))]
 TOPOLOGIES = [file.read_bytes() for file in sorted((DATA / "topologies").glob("*.xml"))]
+CEILINGS = (DATA / "ceilings.yaml").read_bytes()
 GATE = b"rules:\n  - test: stream_.*\n    figure: triad\n    tolerance: 0.01\n    must_detect: 0.05\n"
 PAIRS = b"series,baseline,candidate\n" + b"".join(b"a,%d.5,%d.25\n" % (number, number) for number in range(10, 40))
 NODES = b"node,class,value\n" + b"".join(b"n%d,all,%d.5\n" % (number % 7, 100 + number) for number in range(40))
@@ -95,6 +97,7 @@ def test_a_record_that_can_be_read_can_be_listed() -> None:
 TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "variant": ("variant.json", launch_command.read, [as_json(samples.variant())]),
     "site": ("site/site.yaml", lambda _: site.load("site"), SITES),
+    "ceilings": ("site/ceilings.yaml", lambda _: ceilings.read("site"), [CEILINGS]),
     "references": ("site/references/stream.yaml", match.read, REFERENCES),
     "references of a site": ("site/references/stream.yaml", lambda _: site.references("site"), REFERENCES),
     "gate.yaml": ("gate.yaml", lambda file: rules.load(file, "site"), [GATE]),
@@ -123,6 +126,7 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
 DOCUMENTS: dict[str, tuple[Callable[[Any], bytes], list[Any]]] = {
     "variant": (as_json, [samples.variant()]),
     "site": (as_yaml, [yaml.safe_load(text) for text in SITES]),
+    "ceilings": (as_yaml, [yaml.safe_load(CEILINGS)]),
     "references": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
     "references of a site": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
     "gate.yaml": (as_yaml, [yaml.safe_load(GATE)]),

@@ -20,7 +20,8 @@ from plumbline.site import ceilings as file_of
 from plumbline.topology import machine
 from plumbline.views import show, summary
 
-TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
+DATA = __file__.rpartition("/unit/")[0] + "/data"
+TOPOLOGIES = f"{DATA}/topologies"
 
 
 def one(best, **where):
@@ -291,9 +292,19 @@ class TestFile:
     def test_a_damaged_file_is_one_line_with_its_cure(self, sites, old, new, said):
         file = file_of.save("ulysses", measured())
         file.write_text(file.read_text().replace(old, new, 1))
-        with pytest.raises(PlumbError, match=said) as caught:
+        with pytest.raises(PlumbError, match=f"{said}.*: remove it: plumb site measure") as caught:
             file_of.read("ulysses")
         assert str(file) in str(caught.value)
+        file.unlink()  # the cure
+        assert file_of.save("ulysses", measured()) == file
+        assert sorted(found.name for found in file.parent.iterdir()) == [
+            "ceilings.yaml", "references", "site.yaml", "topology",
+        ]  # fmt: skip
+
+    def test_a_file_that_was_measured_is_readable(self, sites):
+        shutil.copy(f"{DATA}/ceilings.yaml", file_of.ceilings_file("ulysses"))
+        (found,) = file_of.read("ulysses")
+        assert [one.cores for one in found.memory_bandwidth_MB_per_s] == [1, 2]
 
     def test_the_schema_has_the_members_of_the_types(self):
         known = schemas.validator("ceilings").schema

@@ -54,6 +54,13 @@ def test_help_names_every_target():
         assert re.search(rf"^make {target}\s+\S", done.stdout, re.MULTILINE), target
 
 
+def test_set_up_measures_ceilings_unless_told_otherwise():
+    for words, value in ((), "yes"), (("CEILINGS=no",), "no"):
+        command = ["make", "-C", str(ROOT), "-n", "-o", "venv", "setup", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert f"-e 'plumb_ceilings_measure={value}'" in done.stdout
+
+
 def bootstrap(tmp_path, version):
     """Run bootstrap.sh with a Python that claims to be ``version``."""
     fake = tmp_path / "python"
