@@ -50,6 +50,24 @@ class barrier_threads(BarrierTest):
 
 
 @rfm.simple_test
+class barrier_runtime(BarrierTest):
+    """The same program on gcc's OpenMP library and on Intel's and LLVM's, where the stack has it (experiment R7)."""
+
+    runtime = parameter(["libgomp", "libiomp5"])
+    placement = parameter(THREAD_PAIRS)
+    threads = 2
+    arguments = ["--kernel", "openmp"]
+    optional_figures = ("cycles",)
+
+    @run_after("init")
+    def choose_library(self):
+        """One build for each library; a figure counts only if that library ran."""
+        if self.runtime == "libiomp5":
+            self.benchmark = "barrier_iomp5"
+        self.figures = [(metric, metric, {"runtime": self.runtime}) for metric in ("time", "cycles")]
+
+
+@rfm.simple_test
 class sharing_pair(KernelTest):
     """Counters of two threads on one cache line against lines of their own, by distance (experiment D3)."""
 

@@ -7,6 +7,7 @@
 #include "samples.h"
 #include "timer.h"
 
+#include <dlfcn.h>
 #include <omp.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -118,6 +119,18 @@ static long violations(struct team *team, enum kind kind, int threads) {
     return found;
 }
 
+/* The OpenMP library whose functions this process runs, without version: "libgomp". */
+static const char *openmp_library(void) {
+    static char name[64] = "static";
+    Dl_info info;
+    if (dladdr((void *)(uintptr_t)omp_get_max_threads, &info) && info.dli_fname) {
+        const char *slash = strrchr(info.dli_fname, '/');
+        snprintf(name, sizeof name, "%s", slash ? slash + 1 : info.dli_fname);
+        name[strcspn(name, ".")] = '\0';
+    }
+    return name;
+}
+
 static void one_row(struct result *result, struct team *team, enum kind kind, int threads) {
     char what[64];
     long found = violations(team, kind, threads);
@@ -125,6 +138,7 @@ static void one_row(struct result *result, struct team *team, enum kind kind, in
     MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     struct row *row = result_row(result);
     row_text(row, "kernel", kind_names[kind]);
+    row_text(row, "runtime", openmp_library());
     row_integer(row, "threads", threads);
     row_figure(row, "time", "ns", LOWER_IS_BETTER, median * timer_facts()->ns_per_tick, samples);
     if (!strcmp(timer_facts()->source, "tsc"))

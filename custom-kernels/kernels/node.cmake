@@ -3,6 +3,16 @@ plumb_kernel(daxpy daxpy.c)
 plumb_kernel(membw membw.c membw_kernels.c)
 plumb_kernel(barrier barrier.c barrier_kinds.c barrier_near.c)
 plumb_kernel(loop_schedule loop_schedule.c)
+# The same program on Intel's and LLVM's OpenMP library, where the stack has it: it knows the calls that gcc makes.
+get_filename_component(plumb_stack ${MPI_C_COMPILER} DIRECTORY)
+find_library(PLUMB_IOMP5 iomp5 PATHS ${plumb_stack}/../lib NO_DEFAULT_PATH)
+if(PLUMB_IOMP5)
+  plumb_kernel(barrier_iomp5 barrier.c barrier_kinds.c barrier_near.c)
+  # before gcc's own library, so that its functions are the ones that are found
+  target_link_options(barrier_iomp5 BEFORE PRIVATE -Wl,--no-as-needed ${PLUMB_IOMP5} -Wl,--as-needed)
+  get_filename_component(plumb_iomp5_folder ${PLUMB_IOMP5} DIRECTORY)
+  set_target_properties(barrier_iomp5 PROPERTIES INSTALL_RPATH ${plumb_iomp5_folder})
+endif()
 plumb_kernel(false_sharing false_sharing.c barrier_kinds.c)
 plumb_kernel(handover handover.c)
 

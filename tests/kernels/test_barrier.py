@@ -31,6 +31,18 @@ def test_cycles_are_ticks_of_the_counter(kernel_stack: KernelStack, json_of: Jso
     assert figures["time"]["value"] == pytest.approx(figures["cycles"]["value"] * document["timer"]["ns_per_tick"])
 
 
+@pytest.mark.parametrize(("program", "runtime"), [("barrier", "libgomp"), ("barrier_iomp5", "libiomp5")])
+def test_the_openmp_library_that_ran_is_named(
+    kernel_stack: KernelStack, json_of: JsonOf, program: str, runtime: str
+) -> None:
+    if not (kernel_stack.programs / program).exists():
+        assert not (Path(kernel_stack.document["prefix"]) / "lib" / f"{runtime}.so").exists()
+        return
+    document = json_of(kernel_stack.mpirun(1, program, *FEW, "--threads", "2"))
+    assert document["passed"], document["checks"]
+    assert {item["params"]["runtime"] for item in document["measurements"]} == {runtime}
+
+
 def test_all_threads_of_the_rank_are_the_last_count(one_stack: KernelStack, json_of: JsonOf) -> None:
     document = json_of(one_stack.mpirun(2, "barrier", *FEW, "--kernel", "openmp", env={"OMP_NUM_THREADS": "5"}))
     assert [item["params"]["threads"] for item in document["measurements"] if item["metric"] == "time"] == [2, 4, 5]
