@@ -16,6 +16,7 @@ from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Ceiling, Measured
 from plumbline.records.model import convert, document
 from plumbline.references import References
+from plumbline.report.entry import Shared, entry
 from plumbline.site import ceilings as file_of
 from plumbline.topology import machine
 from plumbline.views import show, summary
@@ -182,6 +183,8 @@ class TestFigures:
             "suspect: 126.2 % of ceiling memory, 2 x one core, triad of 0123456789ab and 1 more: plumb site measure"
         )
         assert "suspect: plumb site measure" in show.text(made)
+        ceiling = entry(made, Shared())["figures"][0]["ceiling"]  # what the report draws
+        assert (ceiling["percent"], ceiling["suspect"]) == (126.25, True)
 
     @pytest.mark.parametrize(("spread", "suspect"), [(2.0, True), (30.0, False)])
     def test_the_spread_of_the_launches_is_no_cause_for_suspicion(self, host, spread, suspect):
