@@ -33,7 +33,7 @@ def a_launch(order: int) -> Launch:
 
 def a_job(variant: dict[str, Any], name: str) -> SimpleNamespace:
     record = model.convert(samples.record(session=name, variant=variant, launches=[], state="running"))
-    return SimpleNamespace(record=record, variant=record.variant, facts={}, host=None)
+    return SimpleNamespace(record=record, variant=record.variant, facts={}, host=None, ceilings=None)
 
 
 class Session:
