@@ -111,8 +111,9 @@ def sanitized(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def test_the_table_has_every_kernel() -> None:
+    """``barrier_iomp5`` is ``barrier`` on a library that the sanitizers do not know."""
     programs = {item.name for item in (paths.stacks() / STACK / "kernels" / "bin").iterdir()}
-    assert programs == set(TINY)
+    assert programs - {"barrier_iomp5"} == set(TINY)
 
 
 @pytest.mark.parametrize("kernel", TINY)
