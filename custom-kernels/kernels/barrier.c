@@ -147,16 +147,6 @@ static void one_row(struct result *result, struct team *team, enum kind kind, in
     result_check(result, found == 0, what, (double)found, 0.0);
 }
 
-/* Nothing given: powers of two, and all threads. */
-static void default_sizes(void) {
-    int all = program_threads();
-    if (team_sizes.count)
-        return;
-    for (int threads = 2; threads < all && team_sizes.count < MOST_SIZES - 1; threads *= 2)
-        team_sizes.values[team_sizes.count++] = (size_t)threads;
-    team_sizes.values[team_sizes.count++] = (size_t)all;
-}
-
 /* The OpenMP library must give as many threads as a team has, or its barriers would never open. */
 static void require_threads(int threads) {
     int given = 0;
@@ -183,7 +173,8 @@ static void one_team(struct result *result, int threads) {
 
 int main(int argc, char **argv) {
     program_start(&program, argc, argv);
-    default_sizes();
+    if (team_sizes.count == 0)
+        team_sizes = sizes_up_to(2, (size_t)program_threads());
     if (team_sizes.values[0] < 2)
         fail_together("one thread: a barrier needs two; set OMP_NUM_THREADS or give --threads 2");
     omp_set_dynamic(0);

@@ -120,13 +120,6 @@ static void sweep(struct result *result, struct transfer *transfer, double ns_pe
     free(room);
 }
 
-static size_t largest(void) {
-    size_t most = 0;
-    for (int size = 0; size < bytes.count; size++)
-        most = bytes.values[size] > most ? bytes.values[size] : most;
-    return most;
-}
-
 static void refuse_bad_input(void) {
     if (program_ranks() != 2)
         fail_together("2 ranks needed, %d given: start it with mpirun -n 2", program_ranks());
@@ -136,7 +129,7 @@ static void refuse_bad_input(void) {
     bool helped = mode == METHOD_THREAD || mode == METHOD_TASK;
     require(!helped || program_threads() >= 2, "--mode %s: 2 threads needed, %d given: set OMP_NUM_THREADS",
             modes[mode], program_threads());
-    memory_need(largest());
+    memory_need(sizes_largest(&bytes));
 }
 
 static bool chosen(int method, int threads) {
@@ -150,7 +143,7 @@ int main(int argc, char **argv) {
     int threads = program_threads();
     MPI_Bcast(&threads, 1, MPI_INT, 0, MPI_COMM_WORLD); /* rank 0 is the one that works */
     double ns_per_step = work_calibrate();
-    struct transfer transfer = {.buffer = memory_take(largest()),
+    struct transfer transfer = {.buffer = memory_take(sizes_largest(&bytes)),
                                 .test_steps = (size_t)fmax(1.0, poll_us * 1e3 / ns_per_step)};
     struct result *result = result_new();
     result_model(result, "100 %%: total = max(communication, work)");
@@ -162,7 +155,7 @@ int main(int argc, char **argv) {
         }
     if (mode == EVERY && threads < 2)
         result_note(result, "modes thread and task left out: they need 2 threads (OMP_NUM_THREADS)");
-    memory_give_back(transfer.buffer, largest());
+    memory_give_back(transfer.buffer, sizes_largest(&bytes));
     long wrong[] = {transfer.wrong_messages, transfer.wrong_works};
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     result_check(result, wrong[0] == 0, "messages that did not arrive as sent", (double)wrong[0], 0);

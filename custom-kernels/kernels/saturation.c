@@ -129,18 +129,15 @@ static long windows_of(size_t size) {
 
 /* The bandwidth of each number of active ranks or threads, for one size. */
 struct curve {
-    int steps, counts[MOST_SIZES];
+    struct sizes counts;
     double bandwidths[MOST_SIZES], best;
 };
 
 static struct curve sweep(const struct seat *seat, struct flow *flows, size_t size) {
-    struct curve curve = {0};
     int most = unit == BY_RANKS ? seat->seats : program_threads();
-    for (int count = 1; count < most; count *= 2)
-        curve.counts[curve.steps++] = count;
-    curve.counts[curve.steps++] = most;
-    for (int step = 0; step < curve.steps; step++) {
-        int count = curve.counts[step], teams = unit == BY_RANKS ? 1 : count;
+    struct curve curve = {.counts = sizes_up_to(1, (size_t)most)};
+    for (int step = 0; step < curve.counts.count; step++) {
+        int count = (int)curve.counts.values[step], teams = unit == BY_RANKS ? 1 : count;
         double senders = unit == BY_RANKS ? count : (double)count * seat->seats;
         bool active = seat->other >= 0 && (unit == BY_THREADS || seat->place < count);
         double moved = senders * (double)(WINDOW * size) * (double)windows_of(size) * (both_ways ? 2 : 1);
@@ -158,9 +155,9 @@ static struct row *new_row(struct result *result, const char *by, size_t size) {
 }
 
 static void report_curve(struct result *result, const struct curve *curve, size_t size) {
-    for (int step = 0; step < curve->steps; step++) {
+    for (int step = 0; step < curve->counts.count; step++) {
         struct row *row = new_row(result, unit_names[unit], size);
-        row_integer(row, "active", curve->counts[step]);
+        row_integer(row, "active", (long long)curve->counts.values[step]);
         row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[step], repetitions - 1);
     }
 }
@@ -172,7 +169,7 @@ static void report_needed(struct result *result, const struct curve *curve, size
     struct row *row = new_row(result, unit_names[unit], size);
     row_figure(row, "one", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[0], repetitions - 1);
     row_figure(row, "best", "MB/s", HIGHER_IS_BETTER, curve->best, repetitions - 1);
-    row_figure(row, "needed", "1", LOWER_IS_BETTER, curve->counts[needed], repetitions - 1);
+    row_figure(row, "needed", "1", LOWER_IS_BETTER, (double)curve->counts.values[needed], repetitions - 1);
 }
 
 static void measure(struct result *result, const struct seat *seat, struct flow *flows) {
@@ -202,13 +199,6 @@ static void overlap(struct result *result, struct flow *flows, bool active, size
     row_figure(row, "overlap", "%", HIGHER_IS_BETTER, 100.0 * fmin(1.0, fmax(0.0, share)), repetitions - 1);
 }
 
-static size_t largest(void) {
-    size_t most = 0;
-    for (int index = 0; index < bytes.count; index++)
-        most = bytes.values[index] > most ? bytes.values[index] : most;
-    return most;
-}
-
 int main(int argc, char **argv) {
     program_start(&program, argc, argv);
     struct nodes nodes = nodes_find(program_ranks(), ranks_per_node);
@@ -216,7 +206,7 @@ int main(int argc, char **argv) {
     int teams = unit == BY_THREADS ? (int)ranks_max(program_threads()) : 1, slots = teams > 2 ? teams : 2;
     require(teams == program_threads() || unit == BY_RANKS, "the ranks have different numbers of threads");
     omp_set_dynamic(0);
-    size_t room = (WINDOW + 1) * largest();
+    size_t room = (WINDOW + 1) * sizes_largest(&bytes);
     memory_need((size_t)slots * room);
     unsigned char *memory = memory_take((size_t)slots * room);
     struct flow *flows = allocate((size_t)slots, sizeof *flows);
@@ -226,7 +216,7 @@ int main(int argc, char **argv) {
                                      .sends = seat.sends || both_ways,
                                      .receives = !seat.sends || both_ways,
                                      .out = memory + (size_t)index * room,
-                                     .in = memory + (size_t)index * room + largest()};
+                                     .in = memory + (size_t)index * room + sizes_largest(&bytes)};
     struct result *result = result_new();
     measure(result, &seat, flows);
     flows[1].partner = seat.neighbour;

@@ -216,14 +216,6 @@ static void measure_broadcasts(struct result *result, long *wrong) {
         measure_broadcast(result, (int)threads.values[index], wrong);
 }
 
-/* 1, 2, 4, ... and all threads. */
-static void default_threads(void) {
-    int most = omp_get_max_threads();
-    for (int team = 1; team < most && threads.count < MOST_SIZES - 1; team *= 2)
-        threads.values[threads.count++] = (size_t)team;
-    threads.values[threads.count++] = (size_t)most;
-}
-
 static void refuse_bad_input(void) {
     if (program_ranks() != 2)
         fail_together("2 ranks needed, %d given: start it with mpirun -n 2", program_ranks());
@@ -245,13 +237,6 @@ static void refuse_bad_input(void) {
                 program_threads());
 }
 
-static size_t largest(void) {
-    size_t most = 0;
-    for (int index = 0; index < bytes.count; index++)
-        most = bytes.values[index] > most ? bytes.values[index] : most;
-    return most;
-}
-
 /* What the default leaves out, and why. */
 static void note_what_is_missing(struct result *result) {
     for (int which = 0; which < MODES && mode == ALL; which++)
@@ -263,14 +248,15 @@ static void note_what_is_missing(struct result *result) {
 }
 
 int main(int argc, char **argv) {
-    default_threads();
+    threads = sizes_up_to(1, (size_t)omp_get_max_threads());
     program_start(&program, argc, argv);
     if (first)
         threads = (struct sizes){1, {threads.values[threads.count - 1]}};
     refuse_bad_input();
     omp_set_dynamic(0);
-    memory_need(2 * largest());
-    struct exchange exchange = {.outgoing = memory_take(largest()), .incoming = memory_take(largest())};
+    memory_need(2 * sizes_largest(&bytes));
+    struct exchange exchange = {.outgoing = memory_take(sizes_largest(&bytes)),
+                                .incoming = memory_take(sizes_largest(&bytes))};
     struct result *result = result_new();
     result_model(result,
                  "none: one large message from the serial region is what the others are held against");
@@ -279,8 +265,8 @@ int main(int argc, char **argv) {
     long wrong[] = {exchange.wrong, 0};
     measure_broadcasts(result, &wrong[1]);
     note_what_is_missing(result);
-    memory_give_back(exchange.outgoing, largest());
-    memory_give_back(exchange.incoming, largest());
+    memory_give_back(exchange.outgoing, sizes_largest(&bytes));
+    memory_give_back(exchange.incoming, sizes_largest(&bytes));
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     result_check(result, wrong[0] == 0, "messages that did not arrive as sent", (double)wrong[0], 0);
     result_check(result, wrong[1] == 0, "broadcasts that did not arrive", (double)wrong[1], 0);

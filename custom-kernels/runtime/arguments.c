@@ -44,6 +44,21 @@ static bool read_size(const char *text, const char *end, size_t *value) {
     return true;
 }
 
+struct sizes sizes_up_to(size_t first, size_t most) {
+    struct sizes sizes = {0};
+    for (size_t value = first; value < most && sizes.count < MOST_SIZES - 1; value *= 2)
+        sizes.values[sizes.count++] = value;
+    sizes.values[sizes.count++] = most;
+    return sizes;
+}
+
+size_t sizes_largest(const struct sizes *sizes) {
+    size_t most = 0;
+    for (int index = 0; index < sizes->count; index++)
+        most = sizes->values[index] > most ? sizes->values[index] : most;
+    return most;
+}
+
 static bool add_size(const struct argument *argument, struct sizes *sizes, size_t value) {
     if (sizes->count == MOST_SIZES || !within(argument, (double)value))
         return false;

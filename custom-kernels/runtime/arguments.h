@@ -22,6 +22,11 @@ struct sizes {
     size_t values[MOST_SIZES];
 };
 
+/* `first`, its doublings below `most`, and `most`: threads or ranks of a sweep. */
+struct sizes sizes_up_to(size_t first, size_t most);
+
+size_t sizes_largest(const struct sizes *sizes);
+
 /* One option. `value` holds the default and receives what is given; numbers lie in [least, most]. */
 struct argument {
     const char *name; /* with the dashes; NULL ends a table */
