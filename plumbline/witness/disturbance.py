@@ -198,16 +198,11 @@ def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> boo
 
     Then they used all of the CPUs that they had, and what one of them waited comes on top.
     """
-    here = [other for other in on_its_host if _cpus(other) & _cpus(witness)]
-    shared = set().union(*map(_cpus, here))
+    here = [other for other in on_its_host if processes.bound_cpus(other) & processes.bound_cpus(witness)]
+    shared = set().union(*map(processes.bound_cpus, here))
     used = sum(process["window"]["cpu_s"] for rank in here for process in processes.everyone(rank))
     wanted = used + witness["window"]["delay_s"]
     return bool(shared) and wanted > (1 + DELAY_FRACTION) * len(shared) * witness["window"]["wall_s"]
-
-
-def _cpus(witness: Witness) -> set[int]:
-    """The CPUs that threads of a rank were bound to."""
-    return {cpu for thread in witness["threads"] for cpu in thread["affinity"]}
 
 
 def _delay(witness: Witness) -> float:

@@ -56,6 +56,11 @@ def everyone(witness: Witness) -> list[Witness]:
     return [witness, *witness["others"]]
 
 
+def bound_cpus(witness: Witness) -> set[int]:
+    """The CPUs that threads of one process were bound to at its end."""
+    return {cpu for thread in witness["threads"] for cpu in thread["affinity"]}
+
+
 def cpu_s(witness: Witness) -> float:
     """CPU seconds of one process since its program began."""
     usage = witness["usage"]
@@ -89,9 +94,7 @@ def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
     """The working process itself is compared with its places; here it is about the others."""
     away = {}
     for document in everyone(witness)[1:]:
-        seen = {cpu for thread in document["threads"] for cpu in thread["affinity"]} | set(
-            document["start"]["affinity"]
-        )
+        seen = bound_cpus(document) | set(document["start"]["affinity"])
         if seen - cpus:
             away[document["pid"]] = (document, seen)
     used = sum(cpu_s(document) for document, _ in away.values())
