@@ -82,13 +82,18 @@ def _equal(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], top
 def _plans(one: dict[Any, dict[str, Any]], other: dict[Any, dict[str, Any]], file: Path) -> Iterator[tuple[str, str]]:
     """The plans of the variants that differ in their placement only, with each number of threads that a test tries."""
     for others in one.keys() & other.keys():
-        tries = counts.node_threads([machine.load(file)]) if "%threads=" in one[others]["name"] else [None]
+        tries = _thread_counts(file) if "%threads=" in one[others]["name"] else [None]
         for threads in tries:
             first, second = (
                 _plan(test["placement"], threads or test.get("threads") or None, test["ranks_per_node"] or None, file)
                 for test in (one[others], other[others])
             )
             yield first, second
+
+
+@functools.cache
+def _thread_counts(file: Path) -> list[int]:
+    return counts.node_threads([machine.load(file)])
 
 
 @functools.cache
