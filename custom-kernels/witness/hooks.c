@@ -21,7 +21,6 @@
 
 _Static_assert(sizeof(off_t) == 8, "mmap and mmap64 must be the same call");
 
-typedef void (*any_function)(void);
 typedef void (*free_function)(void *);
 typedef void *(*realloc_function)(void *, size_t);
 typedef size_t (*usable_function)(void *);
@@ -202,8 +201,8 @@ bool hooks_mpi_initialised(void) {
     return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
 }
 
-static any_function find_mpi_or_complain(const char *name) {
-    char profiling[32] = "P";
+any_function hooks_find_mpi(const char *name) {
+    char profiling[40] = "P";
     any_function real = find_anywhere(name);
     if (real == NULL)
         real = find_anywhere(strncat(profiling, name, sizeof profiling - 2));
@@ -218,7 +217,7 @@ static any_function find_mpi_or_complain(const char *name) {
 }
 
 int MPI_Init(int *count, char ***words) {
-    any_function real = find_mpi_or_complain("MPI_Init");
+    any_function real = hooks_find_mpi("MPI_Init");
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
     if (witness_is_mine()) {
         threads_count_from_here();
@@ -228,7 +227,7 @@ int MPI_Init(int *count, char ***words) {
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    any_function real = find_mpi_or_complain("MPI_Init_thread");
+    any_function real = hooks_find_mpi("MPI_Init_thread");
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
     if (witness_is_mine()) {
         threads_count_from_here();
@@ -238,7 +237,7 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
 }
 
 int MPI_Finalize(void) {
-    any_function real = find_mpi_or_complain("MPI_Finalize");
+    any_function real = hooks_find_mpi("MPI_Finalize");
     if (witness_is_mine()) {
         window_end();
         threads_remember();

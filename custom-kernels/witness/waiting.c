@@ -1,5 +1,6 @@
 /* Where does a process that does not end wait? On WITNESS_ASK every thread appends a line to a file: rank,
- * number of the thread, and the MPI function that it is in, "-" outside of MPI. On SIGTERM too, before it
+ * number of the thread, and the MPI function that it is in, "-" outside of MPI, with peer and tag where
+ * calls.c knows them. On SIGTERM too, before it
  * ends as it would have: launchers send it to the ranks of other nodes, which the driver cannot ask.
  *
  * The driver asks when the time limit is over, so nothing measured pays for this. Unwinding and dladdr are
@@ -91,14 +92,29 @@ static size_t put_number(char *line, size_t at, long number) {
     return at + sizeof digits - (size_t)first;
 }
 
+/* " to 1 tag 7". No library has a rank or tag below 0 that a call waits for but its words for any. */
+static size_t put_peer(char *line, size_t at, size_t room, const char *word, const struct peer *peer) {
+    if (!peer->given)
+        return at;
+    at = put_text(line, at, room, word);
+    at = peer->rank < 0 ? put_text(line, at, room, "any") : put_number(line, at, peer->rank);
+    at = put_text(line, at, room, " tag ");
+    return peer->tag < 0 ? put_text(line, at, room, "any") : put_number(line, at, peer->tag);
+}
+
 /* One write of a whole line: those of other threads do not mix with it. */
 static void append_line(const char *function) {
-    char line[160];
+    char line[240];
     size_t used = put_number(line, 0, rank_number());
     used = put_text(line, used, sizeof line - 1, " ");
     used = put_number(line, used, syscall(SYS_gettid));
     used = put_text(line, used, sizeof line - 1, " ");
-    used = put_text(line, used, sizeof line - 1, function != NULL ? function : "-");
+    used = put_text(line, used, sizeof line / 2, function != NULL ? function : "-");
+    const struct call *call = function != NULL ? calls_last(function) : NULL;
+    if (call != NULL) {
+        used = put_peer(line, used, sizeof line - 1, " to ", &call->to);
+        used = put_peer(line, used, sizeof line - 1, " from ", &call->from);
+    }
     line[used++] = '\n';
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd >= 0) {

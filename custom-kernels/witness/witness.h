@@ -57,6 +57,21 @@ void hooks_watch_threads(void);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool hooks_mpi_initialised(void);
+typedef void (*any_function)(void);
+/* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
+any_function hooks_find_mpi(const char *name);
+
+/* calls.c */
+
+/* What a call that waits for one other rank was given; ranks are those of its communicator. */
+struct call {
+    const char *function;
+    struct peer {
+        int given, rank, tag;
+    } to, from;
+};
+/* The last such call of this thread, if it was one of `function`; NULL otherwise. */
+const struct call *calls_last(const char *function);
 
 /* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 

@@ -1,8 +1,8 @@
 """What the processes of a launch wait for: the MPI call of every rank, and what the kernel says of every process.
 
 A measured process is asked by a signal; the witness library in it answers with the MPI function that each of its
-threads is in (``custom-kernels/witness/waiting.c``). Ranks on other hosts cannot be asked: they answer when their
-launcher ends them.
+threads is in (``custom-kernels/witness/waiting.c``), and with its peer and tag where it waits for one other rank
+(``calls.c``). Ranks on other hosts cannot be asked: they answer when their launcher ends them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from plumbline.witness.text import numbered
 ASK = signal.SIGRTMIN + 12
 #: seconds that the processes together have for their answers
 PATIENCE_S = 1.0
+#: waits that a line names with peer and tag; the ranks of a large job all wait in the same way
+SHOWN = 8
 STATES = {"R": "running", "S": "sleeping", "D": "in uninterruptible wait", "T": "stopped"}
 
 
@@ -89,21 +91,36 @@ def ask(pids: list[int], folder: Path) -> list[str]:
 
 
 def calls(folder: Path) -> list[str]:
-    """Which ranks are in which MPI call (``ranks 0-1 in MPI_Ssend``), of all witnesses below ``folder`` that answered.
+    """Which ranks are in which MPI call (``ranks 0-1 in MPI_Ssend (0 to 1 tag 7, 1 to 0 tag 7)``), by the answers.
 
-    Threads of a rank may wait in different calls: there is one line for each set of them.
+    All witnesses below ``folder`` that answered count. A peer is a rank of the call's communicator. Threads of a rank
+    may wait in different calls: there is one line for each set of them.
     """
     ranks: dict[str, list[int]] = {}
-    for file in sorted(folder.rglob("*.waiting")):
+    peers: dict[str, list[tuple[int, str]]] = {}
+    for file in folder.rglob("*.waiting"):
         lines = [line.split(" ", 2) for line in _lines(file)]
-        where = " and ".join(sorted({call for _, _, call in lines if call != "-"})) or "no MPI call"
+        found = sorted({call for _, _, call in lines if call != "-"})
+        where = " and ".join(dict.fromkeys(call.split(" ")[0] for call in found)) or "no MPI call"
         if lines and lines[0][0] != "-":
-            ranks.setdefault(where, []).append(int(lines[0][0]))
-    return [f"{numbered('rank', found)} in {where}" for where, found in sorted(ranks.items(), key=lambda i: min(i[1]))]
+            rank = int(lines[0][0])
+            ranks.setdefault(where, []).append(rank)
+            given = [call.partition(" ")[2] for call in found]
+            peers.setdefault(where, []).extend((rank, peer) for peer in given if peer)
+    ordered = sorted(ranks, key=lambda where: min(ranks[where]))
+    return [f"{numbered('rank', sorted(ranks[where]))} in {where}{_listed(sorted(peers[where]))}" for where in ordered]
+
+
+def _listed(peers: list[tuple[int, str]]) -> str:
+    """Who waits for whom, as far as it is known and fits a line."""
+    if not peers:
+        return ""
+    more = f", and {len(peers) - SHOWN} more" if len(peers) > SHOWN else ""
+    return f" ({', '.join(f'{rank} {peer}' for rank, peer in peers[:SHOWN])}{more})"
 
 
 def _lines(answer: Path) -> list[str]:
-    """The whole lines ``RANK THREAD CALL`` of an answer."""
+    """The whole lines ``RANK THREAD CALL [to PEER tag TAG] [from PEER tag TAG]`` of an answer."""
     return answer.read_text(encoding="utf-8").split("\n")[:-1]
 
 

@@ -1,4 +1,4 @@
-"""``deadlock``: three exchanges that end, and one that the harness ends, naming ranks and call (experiment D4)."""
+"""``deadlock``: three exchanges that end, and one that the harness ends and describes (experiment D4)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def asked(mode: str, limit_s: float) -> dict[str, Any]:
 
 
 @pytest.mark.e2e
-def test_the_record_of_a_hung_job_names_ranks_and_call(
+def test_the_record_of_a_hung_job_names_ranks_call_and_peer(
     kernel_stack: KernelStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
@@ -60,10 +60,9 @@ def test_the_record_of_a_hung_job_names_ranks_and_call(
     record = kernel_stack.record(tmp_path, monkeypatch, "deadlock", **asked("blocking", 4))
     (hung,) = record["launches"]
     assert hung["status"] == "timeout"
-    assert hung["waiting"][0] == "ranks 0-1 in MPI_Ssend"
-    assert any(
-        "ended by its time limit of 4 s; waiting: ranks 0-1 in MPI_Ssend" in reason for reason in record["reasons"]
-    )
+    assert hung["waiting"][0] == "ranks 0-1 in MPI_Ssend (0 to 1 tag 7, 1 to 0 tag 7)"
+    said = f"ended by its time limit of 4 s; waiting: {hung['waiting'][0]}"
+    assert any(said in reason for reason in record["reasons"])
     assert record["figures"] == []
     left = [cwd for cwd in Path("/proc").glob("[0-9]*/cwd") if str(tmp_path) in folder_of(cwd)]
     assert left == []

@@ -20,6 +20,7 @@ FAKE_MPI = r"""
 static __attribute__((noinline)) void hidden(void) { for (;;) pause(); }
 int PMPI_Recv(void) { hidden(); return 0; }
 int MPI_Recv(void) __attribute__((weak, alias("PMPI_Recv")));
+int MPI_Sendrecv(void) { hidden(); return 0; }
 int mpi_wait_(void) { hidden(); return 1; }
 """
 MAIN = r"""
@@ -28,7 +29,8 @@ MAIN = r"""
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-int MPI_Recv(void);
+int MPI_Recv(void *, int, int, int, int, int, void *);
+int MPI_Sendrecv(const void *, int, int, int, int, void *, int, int, int, int, int, void *);
 int mpi_wait_(void);
 static void *in_wait(void *unused) { (void)unused; mpi_wait_(); return NULL; }
 int main(int argc, char **argv) {
@@ -37,7 +39,9 @@ int main(int argc, char **argv) {
     if (strstr(argv[1], "deaf")) signal(SIGRTMIN + 12, SIG_DFL);
     if (strstr(argv[1], "thread")) pthread_create(&thread, NULL, in_wait, NULL);
     puts("ready"), fflush(stdout);
-    if (strstr(argv[1], "recv")) MPI_Recv();
+    if (strstr(argv[1], "recv")) MPI_Recv(NULL, 1, 2, 3, 7, 4, NULL);
+    if (strstr(argv[1], "any")) MPI_Recv(NULL, 1, 2, -2, -1, 4, NULL);
+    if (strstr(argv[1], "both")) MPI_Sendrecv(NULL, 1, 2, 12, 70000, NULL, 1, 2, 0, 5, 4, NULL);
     for (;;) pause();
 }
 """
@@ -62,8 +66,10 @@ def described(tmp_path):
 @pytest.mark.parametrize(
     ("way", "line"),
     [
-        ("recv", "rank 0 in MPI_Recv"),
-        ("recv-thread", "rank 0 in MPI_Recv and mpi_wait_"),
+        ("recv", "rank 0 in MPI_Recv (0 from 3 tag 7)"),
+        ("any", "rank 0 in MPI_Recv (0 from any tag any)"),
+        ("both", "rank 0 in MPI_Sendrecv (0 to 12 tag 70000 from 0 tag 5)"),
+        ("recv-thread", "rank 0 in MPI_Recv and mpi_wait_ (0 from 3 tag 7)"),
         ("thread", "rank 0 in mpi_wait_"),
         ("elsewhere", "rank 0 in no MPI call"),
     ],
@@ -78,6 +84,14 @@ def test_a_process_that_does_not_listen_is_not_asked(described):
     """The signal would end it before anyone saw how it hung."""
     (only,) = described("deaf-recv")
     assert "main (rank 0): sleeping" in only
+
+
+def test_a_line_of_many_ranks_names_some_of_them(tmp_path):
+    for rank in range(10):
+        (tmp_path / f"host.{rank}.waiting").write_text(f"{rank} 1{rank} MPI_Ssend to {(rank + 1) % 10} tag 7\n")
+    (tmp_path / "host.11.waiting").write_text("11 111 MPI_Barrier\n")
+    shown = ", ".join(f"{rank} to {rank + 1} tag 7" for rank in range(8))
+    assert waiting.calls(tmp_path) == [f"ranks 0-9 in MPI_Ssend ({shown}, and 2 more)", "rank 11 in MPI_Barrier"]
 
 
 def hang(tmp_path, way):
@@ -96,7 +110,7 @@ def test_a_rank_that_its_launcher_ends_says_where_it_was(tmp_path):
     process.terminate()
     process.communicate(timeout=10)
     assert process.returncode == -signal.SIGTERM
-    assert waiting.calls(tmp_path) == ["rank 0 in MPI_Recv and mpi_wait_"]
+    assert waiting.calls(tmp_path) == ["rank 0 in MPI_Recv and mpi_wait_ (0 from 3 tag 7)"]
 
 
 def test_asked_and_then_ended_is_one_answer(tmp_path):
