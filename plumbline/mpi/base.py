@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline import schedulers
+from plumbline.errors import PlumbError
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
@@ -107,7 +109,9 @@ class Family(ABC):
     #: the PMI plugin by which the library gets its ranks from a scheduler's own launcher, unless a partition names one
     pmi: str
     #: what comes before the name of a setting in the environment
-    setting_prefix: str
+    setting_prefix: str = ""
+    #: the settings that are worth a try
+    knobs: tuple[Knob, ...] = ()
     #: what it loads by itself: patterns below the folder of the library
     parts: tuple[str, ...]
     #: what it reads by itself: patterns below the prefix of an installation
@@ -122,9 +126,28 @@ class Family(ABC):
         (kind,) = self.launchers
         return kind
 
-    def setting_variable(self, name: str, version: str) -> str:
+    def setting_variable(self, name: str) -> str:
         """The variable that sets the library's setting ``name``."""
         return self.setting_prefix + name
+
+    def settings_of(self, configuration: Configuration, folder: Path) -> tuple[Setting, ...]:
+        """All settings that make ``configuration``, with what they need; files of rules go to ``folder``.
+
+        Raises :class:`PlumbError` for a rule that the library cannot be given.
+        """
+        return complete((*configuration.settings, *self.rule_settings(configuration.rules, folder)), self.knobs)
+
+    def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
+        """The settings that make the library follow ``rules``; what files it needs for that go to ``folder``."""
+        if rules:
+            what = f"rules for collectives cannot be given to {self.name}"
+            raise PlumbError(what, rules[0].collective, "use settings")
+        return ()
+
+    def configure(self, configuration: Configuration, folder: Path) -> dict[str, str]:
+        """The variables that make ``configuration``; files of rules go to ``folder``, see :meth:`settings_of`."""
+        found = self.settings_of(configuration, folder)
+        return {self.setting_variable(setting.name): setting.value for setting in found}
 
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """Variables that an installation below ``prefix`` needs wherever it is used."""

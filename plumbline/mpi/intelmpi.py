@@ -9,10 +9,40 @@ from types import MappingProxyType
 from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.mpich import HYDRA_RANKS, Mpich, proxies
+from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher
 
 #: the scheduler's library for PMI-2
 PMI_LIBRARY = "I_MPI_PMI_LIBRARY"
+
+
+#: the end of a range of sizes that has none
+LAST_BYTE = (1 << 31) - 1
+
+
+def _algorithm(collective: str, last: int) -> Knob:
+    values = tuple(str(number) for number in range(1, last + 1))
+    return Knob(f"I_MPI_ADJUST_{collective.upper()}", values, "start", "both", (collective,))
+
+
+KNOBS = (
+    _algorithm("allreduce", 12),
+    _algorithm("bcast", 14),
+    _algorithm("alltoall", 4),
+    _algorithm("allgather", 5),
+    _algorithm("reduce", 11),
+    _algorithm("reduce_scatter", 5),
+    _algorithm("gather", 4),
+    _algorithm("scatter", 4),
+    _algorithm("barrier", 9),
+    Knob("I_MPI_SHM_CELL_FWD_SIZE", ("32768", "65536", "131072"), "start", "intra", note="bytes"),
+    Knob("I_MPI_SHM_CMA", ("0", "1"), "start", "intra", note="single copy"),
+    Knob("I_MPI_SHM_HEAP", ("0", "1"), "start", "intra", note="the library's allocator in shared memory"),
+    Knob(
+        "I_MPI_SHM", ("bdw_avx2", "skx_avx2", "skx_avx512"), "start", "intra", note="the CPU must have the instructions"
+    ),
+    Knob("I_MPI_OFI_PROVIDER", ("tcp", "verbs", "psm3"), "start", "inter", note="not tried"),
+)
 
 
 def intel_hydra(request: Request) -> Command:
@@ -46,7 +76,7 @@ class IntelMpi(Family):
     #: seen with version 2021.18: 1.7 MiB for two ranks, 1.8 MiB for four
     shared_memory = (2 << 20, 128 << 10)
     pmi = "pmi2"
-    setting_prefix = "I_MPI_"
+    knobs = KNOBS
     parts = ("*-fi.so", "*heap_proxy.so", "mpi/**/*.so*", "prov/*.so", "../libfabric/lib/**/*.so*")
     settings = ("etc/*", "opt/mpi/etc/*", "mpi/*/etc/*", "mpi/*/opt/mpi/etc/*")
     variables = ("I_MPI_", *Mpich.variables)
@@ -67,3 +97,15 @@ class IntelMpi(Family):
             what = f"Intel MPI under {launcher.name} needs {wanted}, which is in no usual place"
             raise PlumbError(what, where, f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment")
         return {PMI_LIBRARY: str(library)}
+
+    def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
+        """``ALGORITHM:FIRST-LAST@RANKS-RANKS;…``, a setting for each collective, its sizes and ranks inclusive.
+
+        https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/2021-14/i-mpi-adjust-family.html
+        """
+        found: dict[str, list[str]] = {}
+        for rule in rules:
+            last = LAST_BYTE if rule.to_bytes is None else rule.to_bytes - 1
+            ranks = "" if rule.ranks is None else f"@{rule.ranks}-{rule.ranks}"
+            found.setdefault(rule.collective, []).append(f"{rule.algorithm}:{rule.from_bytes}-{last}{ranks}")
+        return tuple(Setting(f"I_MPI_ADJUST_{name.upper()}", ";".join(words)) for name, words in found.items())

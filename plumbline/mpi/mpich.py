@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Request
+from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankVariables
 
 #: what every Hydra sets
@@ -43,6 +47,49 @@ def proxies(request: Request, more: list[str], environment: dict[str, str]) -> C
     return Command((*arguments, *more), {**environment, **unbound}, request.scheduler.hidden_variables)
 
 
+def _knob(name: str, *values: str, operations: tuple[str, ...] = (), note: str = "", **more: Any) -> Knob:
+    return Knob(
+        f"MPIR_CVAR_{name}",
+        values,
+        more.pop("when", "start"),
+        more.pop("scope", "intra"),
+        operations,
+        **more,
+        note=note,
+    )
+
+
+def _algorithm(collective: str, *values: str) -> Knob:
+    return _knob(
+        f"{collective.upper()}_INTRA_ALGORITHM", *values, operations=(collective,), when="running", scope="both"
+    )
+
+
+def _on_node(collective: str, *values: str) -> Knob:
+    return _knob(f"{collective.upper()}_POSIX_INTRA_ALGORITHM", *values, operations=(collective,), when="running")
+
+
+KNOBS = (
+    _knob("CH4_CMA_ENABLE", "0", note="0: messages go through cells; worse alone, better with large cells"),
+    _knob(
+        "CH4_SHM_POSIX_IQUEUE_CELL_SIZE", "16384", "32768", "65536",
+        at_least=("MPIR_CVAR_CH4_PACK_BUFFER_SIZE",), note="MPI_Init aborts with a smaller pack buffer",
+    ),
+    _knob("CH4_SHM_POSIX_IQUEUE_NUM_CELLS", "128", "256", note="memory: cells times their size a rank"),
+    _knob("CH4_IPC_CMA_P2P_THRESHOLD", "16384", "65536", "262144", "1048576", note="bytes; single copy from here on"),
+    _on_node("allreduce", "mpir", "release_gather"),
+    _on_node("bcast", "mpir", "release_gather"),
+    _on_node("reduce", "mpir", "release_gather"),
+    _on_node("barrier", "mpir", "release_gather"),
+    _on_node("alltoall", "ipc_read"),
+    _algorithm("allreduce", "recursive_doubling", "reduce_scatter_allgather", "ring"),
+    _algorithm("alltoall", "brucks", "pairwise", "scattered"),
+    _knob("ALLREDUCE_COMPOSITION", "1", "2", operations=("allreduce",), when="running", scope="both"),
+    _knob("CH4_NETMOD", "ofi", "ucx", scope="inter", note="not tried between nodes"),
+    _knob("CH4_OFI_EAGER_THRESHOLD", "16384", "65536", scope="inter", note="not tried"),
+)  # fmt: skip
+
+
 class Mpich(Family):
     """MPICH."""
 
@@ -67,8 +114,16 @@ class Mpich(Family):
     #: seen with version 5.0.2: 5.3 MiB a rank
     shared_memory = (0, 6 << 20)
     pmi = "pmi2"
-    setting_prefix = "MPIR_CVAR_"
+    knobs: tuple[Knob, ...] = KNOBS
     parts: tuple[str, ...] = ("mpich/**/*.so*", "ucx/**/*.so*", "libfabric/**/*.so*")
     host_settings: tuple[str, ...] = ("etc/mpiexec.hydra.conf", "etc/mpich.conf", "etc/mpich*/*.conf")
     settings: tuple[str, ...] = ("etc/mpiexec*.conf", "etc/mpich.conf")
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")
+
+    def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
+        """A setting for each collective: for a range of sizes the library wants its whole table of choices anew."""
+        for rule in rules:
+            if rule.from_bytes or rule.to_bytes is not None or rule.ranks is not None:
+                what = f"MPICH takes an algorithm of {rule.collective} for all sizes and ranks only"
+                raise PlumbError(what, "rules", "leave the range out")
+        return tuple(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm) for rule in rules)

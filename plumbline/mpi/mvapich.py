@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from plumbline.mpi.base import Family
 from plumbline.mpi.mpich import HYDRA_RANKS, Mpich
 from plumbline.schedulers import RankVariables
 
@@ -21,7 +22,6 @@ class Mvapich(Mpich):
         HYDRA_RANKS,
     )
     variables = ("MV2_", "MVP_", *Mpich.variables)
-
-    def setting_variable(self, name: str, version: str) -> str:
-        """``MV2_NAME`` in version 2, ``MVP_NAME`` later."""
-        return ("MV2_" if int(version.split(".")[0]) < 3 else "MVP_") + name
+    #: none was tried, and version 2 has other settings than MPICH
+    knobs = ()
+    rule_settings = Family.rule_settings

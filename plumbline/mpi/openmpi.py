@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Layout, Request
+from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables
 
 SSH = " ".join(("ssh", *SSH_OPTIONS))
+#: what the component ``tuned`` needs to take algorithms from settings and files
+DYNAMIC = Setting("coll_tuned_use_dynamic_rules", "1")
+RULES_SETTING = "coll_tuned_dynamic_rules_filename"
+RULES_FILE = "collectives.rules"
+#: the numbers of collectives in files of rules: the order of ``ompi/mca/coll/base/coll_base_functions.h``
+COLLECTIVES = (
+    "allgather", "allgatherv", "allreduce", "alltoall", "alltoallv", "alltoallw", "barrier", "bcast", "exscan",
+    "gather", "gatherv", "reduce", "reduce_scatter", "reduce_scatter_block", "scan", "scatter", "scatterv",
+)  # fmt: skip
 
 
 def prrte(request: Request) -> Command:
@@ -58,6 +70,66 @@ def _root_variables() -> dict[str, str]:
     return dict.fromkeys(names, "1") if os.geteuid() == 0 else {}
 
 
+def _algorithm(collective: str, last: int) -> Knob:
+    """A collective's algorithm for all sizes; 0 is the library's own choice."""
+    values = tuple(str(number) for number in range(1, last + 1))
+    return Knob(f"coll_tuned_{collective}_algorithm", values, "running", "both", (collective,), needs=(DYNAMIC,))
+
+
+KNOBS = (
+    Knob("btl_sm_eager_limit", ("8192", "16384", "32768", "65536"), "start", "intra", note="with its header, bytes"),
+    Knob("btl_sm_max_send_size", ("16384", "65536", "131072"), "start", "intra", note="a fragment of a large message"),
+    Knob("btl_sm_fbox_size", ("8192", "16384", "32768"), "start", "intra", note="per peer; small messages go there"),
+    Knob("smsc", ("^cma",), "start", "intra", note="no single copy by CMA; alltoall may lose by it"),
+    Knob("coll_han_priority", ("0",), "start", "both", note="0: no hierarchical collectives"),
+    Knob("btl_tcp_eager_limit", ("16384", "262144"), "start", "inter", note="not tried"),
+    Knob("pml", ("ob1", "ucx"), "start", "both", note="ucx: where it has a transport; aborts elsewhere"),
+    _algorithm("allreduce", 7),
+    _algorithm("alltoall", 5),
+    _algorithm("bcast", 9),
+    _algorithm("allgather", 8),
+    _algorithm("reduce", 7),
+    _algorithm("barrier", 6),
+)
+
+
+def rules_text(rules: tuple[Rule, ...]) -> str:
+    """A file of rules, version 2, whose sizes are of what one rank gives one other.
+
+    A collective has a block for each number of ranks from which on it holds; one from 0 ranks on must be there, and a
+    block begins at 0 bytes. Algorithm 0 leaves the choice to the library. Raises :class:`PlumbError` for a collective
+    or an algorithm that the file cannot name, or for ranges that overlap.
+    """
+    lines = ["rule-file-version-2", str(len({rule.collective for rule in rules}))]
+    for collective in sorted({rule.collective for rule in rules}):
+        if collective not in COLLECTIVES:
+            raise PlumbError(f"Open MPI has no rules for {collective}", "rules", f"one of {', '.join(COLLECTIVES)}")
+        mine = [rule for rule in rules if rule.collective == collective]
+        starts = {0} | {start for rule in mine if rule.ranks is not None for start in (rule.ranks, rule.ranks + 1)}
+        lines += [f"{COLLECTIVES.index(collective)} # {collective}", str(len(starts))]
+        for start in sorted(starts):
+            sizes = _sizes([rule for rule in mine if rule.ranks in (None, start)])
+            lines += [str(start), str(len(sizes)), *(f"{size} {number} 0 0" for size, number in sizes.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _sizes(rules: list[Rule]) -> dict[int, int]:
+    """The size from which on an algorithm holds -> its number."""
+    found = {0: 0}
+    end: int | None = 0
+    for rule in sorted(rules, key=lambda rule: rule.from_bytes):
+        if end is None or rule.from_bytes < end:
+            raise PlumbError(f"two rules for {rule.collective} of {rule.from_bytes} bytes", "rules", "keep one")
+        if not rule.algorithm.isdigit():
+            what = f"'{rule.algorithm}' is no algorithm of {rule.collective}"
+            raise PlumbError(what, "rules", "Open MPI wants its number")
+        found[rule.from_bytes] = int(rule.algorithm)
+        end = rule.to_bytes
+        if end is not None:
+            found[end] = 0
+    return found
+
+
 class OpenMpi(Family):
     """Open MPI."""
 
@@ -83,6 +155,7 @@ class OpenMpi(Family):
     shared_memory = (16 << 20, 128 << 10)
     pmi = "pmix"
     setting_prefix = "OMPI_MCA_"
+    knobs = KNOBS
     parts = ("openmpi*/**/*.so*", "pmix*/**/*.so*", "prte*/**/*.so*")
     host_settings = ("etc/openmpi*/*mca-params*.conf", "etc/pmix*/*mca-params*.conf", "etc/prte*/*mca-params*.conf")
     settings = ("etc/*mca-params*.conf", "share/pmix/*mca-params*.conf")
@@ -97,3 +170,11 @@ class OpenMpi(Family):
     ) -> dict[str, str]:
         """A scheduler's PMIx may name munge, for which the library's own has no plugin: "psec munge not found"."""
         return {"PMIX_MCA_psec": "native"} if plugin.startswith("pmix") else {}
+
+    def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
+        """The component ``tuned`` reads a file."""
+        if not rules:
+            return ()
+        file = folder / RULES_FILE
+        file.write_text(rules_text(rules), encoding="utf-8")
+        return (DYNAMIC, Setting(RULES_SETTING, str(file)))

@@ -171,5 +171,6 @@ def test_settings_of_steps_are_kept_and_stated():
 
 def test_settings_of_every_family_are_among_those_that_change_figures():
     for family in mpi.TABLE.values():
-        name = family.setting_variable("X", "5.0")
-        assert inherit({name: "1"}).removed({}) == [name], family.name
+        for knob in family.knobs:
+            name = family.setting_variable(knob.name)
+            assert inherit({name: "1"}).removed({}) == [name], family.name

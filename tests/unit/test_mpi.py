@@ -123,20 +123,6 @@ def test_unknown_kind():
 
 
 @pytest.mark.parametrize(
-    ("family", "version", "expected"),
-    [
-        ("openmpi", "5.0.11", "OMPI_MCA_btl"),
-        ("mpich", "5.0.2", "MPIR_CVAR_btl"),
-        ("intelmpi", "2021.14", "I_MPI_btl"),
-        ("mvapich", "2.3.7", "MV2_btl"),
-        ("mvapich", "4.1", "MVP_btl"),
-    ],
-)
-def test_a_setting_is_a_variable(family, version, expected):
-    assert mpi.TABLE[family].setting_variable("btl", version) == expected
-
-
-@pytest.mark.parametrize(
     ("family", "version", "kind"),
     [
         ("openmpi", "4.1.8", "orte"),

@@ -1,0 +1,106 @@
+"""Settings of MPI libraries: curated knobs, what they need, and how a configuration is written down for a library."""
+
+from pathlib import Path
+
+import pytest
+
+from plumbline import mpi
+from plumbline.errors import PlumbError
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete
+
+FAMILIES = [mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi")]
+CELL, PACK = "MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_CELL_SIZE", "MPIR_CVAR_CH4_PACK_BUFFER_SIZE"
+
+
+def configured(family: str, folder, *settings: tuple[str, str], rules: tuple[Rule, ...] = ()) -> dict[str, str]:
+    configuration = Configuration(tuple(Setting(*pair) for pair in settings), rules)
+    return mpi.TABLE[family].configure(configuration, folder)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+class TestKnobs:
+    def test_there_are_a_few_and_each_is_named_once(self, family):
+        names = [knob.name for knob in family.knobs]
+        assert 8 <= len(names) == len(set(names)) <= 14
+
+    def test_each_has_a_variable_of_the_library_and_something_to_try(self, family):
+        for knob in family.knobs:
+            assert knob.values, knob.name
+            assert family.setting_variable(knob.name).startswith(family.variables), knob.name
+
+    def test_the_default_sets_nothing(self, family, tmp_path):
+        assert family.configure(Configuration(), tmp_path) == {}
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestNeeds:
+    def test_a_cell_needs_a_pack_buffer_of_its_size(self, tmp_path):
+        assert configured("mpich", tmp_path, (CELL, "65536")) == {CELL: "65536", PACK: "65536"}
+
+    def test_what_is_asked_for_stays_so(self, tmp_path):
+        assert configured("mpich", tmp_path, (PACK, "16384"), (CELL, "65536"))[PACK] == "16384"
+
+    def test_the_largest_need_counts(self):
+        knobs = [Knob(name, ("1",), "start", "intra", at_least=("room",)) for name in "ab"]
+        assert Setting("room", "7") in complete([Setting("a", "7"), Setting("b", "3")], knobs)
+
+    def test_an_algorithm_of_open_mpi_needs_its_switch(self, tmp_path):
+        found = configured("openmpi", tmp_path, ("coll_tuned_allreduce_algorithm", "3"))
+        assert found["OMPI_MCA_coll_tuned_use_dynamic_rules"] == "1"
+
+    def test_of_two_values_the_later_one_counts(self, tmp_path):
+        assert configured("openmpi", tmp_path, ("pml", "ucx"), ("pml", "ob1")) == {"OMPI_MCA_pml": "ob1"}
+
+
+class TestRulesOfOpenMpi:
+    def test_the_file(self, tmp_path):
+        rules = (Rule("bcast", "6", 4096), Rule("allreduce", "3", 64, 128, ranks=2))
+        found = configured("openmpi", tmp_path, rules=rules)
+        assert found["OMPI_MCA_coll_tuned_use_dynamic_rules"] == "1"
+        file = Path(found["OMPI_MCA_coll_tuned_dynamic_rules_filename"])
+        assert file.read_text(encoding="utf-8").splitlines() == [
+            "rule-file-version-2", "2",
+            "2 # allreduce", "3",
+            "0", "1", "0 0 0 0",
+            "2", "3", "0 0 0 0", "64 3 0 0", "128 0 0 0",
+            "3", "1", "0 0 0 0",
+            "7 # bcast", "1",
+            "0", "2", "0 0 0 0", "4096 6 0 0",
+        ]  # fmt: skip
+
+    def test_ranges_that_touch(self, tmp_path):
+        configured("openmpi", tmp_path, rules=(Rule("bcast", "1", 0, 8), Rule("bcast", "2", 8, 16)))
+        text = (tmp_path / "collectives.rules").read_text(encoding="utf-8")
+        assert text.endswith("3\n0 1 0 0\n8 2 0 0\n16 0 0 0\n")
+
+    @pytest.mark.parametrize(
+        ("rules", "what"),
+        [
+            ((Rule("ibcast", "1", 0),), "no rules for ibcast"),
+            ((Rule("bcast", "binomial", 0),), "'binomial' is no algorithm of bcast"),
+            ((Rule("bcast", "1", 0), Rule("bcast", "2", 8)), "two rules for bcast of 8 bytes"),
+        ],
+    )
+    def test_what_the_file_cannot_say(self, tmp_path, rules, what):
+        with pytest.raises(PlumbError, match=what):
+            configured("openmpi", tmp_path, rules=rules)
+
+
+class TestRulesOfTheOthers:
+    def test_intel_mpi_takes_ranges_inclusive(self, tmp_path):
+        rules = (Rule("allreduce", "2", 64, 128, ranks=2), Rule("allreduce", "5", 4096))
+        assert configured("intelmpi", tmp_path, rules=rules) == {
+            "I_MPI_ADJUST_ALLREDUCE": "2:64-127@2-2;5:4096-2147483647"
+        }
+
+    def test_mpich_takes_an_algorithm_for_all_sizes(self, tmp_path):
+        rules = (Rule("allreduce", "ring", 0),)
+        assert configured("mpich", tmp_path, rules=rules) == {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}
+
+    def test_mpich_takes_no_range(self, tmp_path):
+        with pytest.raises(PlumbError, match="for all sizes and ranks only"):
+            configured("mpich", tmp_path, rules=(Rule("allreduce", "ring", 64, 128),))
+
+    def test_mvapich_takes_none(self, tmp_path):
+        with pytest.raises(PlumbError, match="cannot be given to mvapich"):
+            configured("mvapich", tmp_path, rules=(Rule("allreduce", "ring", 0),))
