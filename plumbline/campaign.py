@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, schedulers, site, units
+from plumbline import cases, files, paths, schedulers, site, units
+from plumbline.cases import Case
 from plumbline.errors import PlumbError
 from plumbline.launch import process, signals
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
+from plumbline.records.model import Row
 from plumbline.views import summary
 
-#: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
-_DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
-#: ReFrame's closing report of a case that failed: its name, partition, environment and the reason
-_FAILURE = re.compile(
-    r"^FAILURE INFO for (.*) \(run: "
-    r".*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$.*?^  \* Reason: (.*?)$",
-    re.MULTILINE | re.DOTALL,
-)
 #: exit status of a shell command that Ctrl-C ended
 INTERRUPTED = 130
 #: how many campaigns keep the stage folders of their failed cases
 STAGES_KEPT = 5
+#: characters of a reason in the summary; the whole one is in the record and in the report
+REASON_LENGTH = 240
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,8 +71,13 @@ def _campaign(args: argparse.Namespace) -> int:
 
 
 def _folder() -> Path:
-    """Where ReFrame works, and its output is kept."""
+    """Where ReFrame works."""
     return paths.build() / "reframe"
+
+
+def _log() -> Path:
+    """ReFrame's whole output."""
+    return _folder() / "campaign.out"
 
 
 def _make_stage(campaign: str) -> Path:
@@ -137,10 +136,10 @@ def environment_of_reframe() -> dict[str, str]:
     }
 
 
-def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[tuple[str, str]]]:
+def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
     """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
-    ended: list[tuple[str, str]] = []
-    log = _folder() / "campaign.out"
+    ended: list[Case] = []
+    log = _log()
     begin = time.monotonic()
     with (
         log.open("w", encoding="utf-8") as stream,
@@ -158,16 +157,13 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
         try:
             for line in child.stdout or ():
                 stream.write(line)
-                found = _DONE.search(line)
+                found = cases.ended(line)
                 if found:
-                    state, number, total, rest = found[1], int(found[2]), int(found[3]), found[4]
-                    ended.append((state, rest))
-                    if state != "SKIP":
-                        left = (time.monotonic() - begin) * _left(ended, total)
-                        print(
-                            f"{number:>4}/{total} {state:<4} {rest}  (about {units.human_seconds(left)} left)",
-                            flush=True,
-                        )
+                    case, number, total = found
+                    ended.append(case)
+                    if case.state != "SKIP":
+                        left = units.human_seconds((time.monotonic() - begin) * _left(ended, total))
+                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  (about {left} left)", flush=True)
             return child.wait(), ended
         except KeyboardInterrupt:
             print("\ninterrupted: ending the running launches", flush=True)
@@ -179,58 +175,62 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
             return INTERRUPTED, ended
 
 
-def _left(ended: Sequence[tuple[str, str]], total: int) -> float:
+def _left(ended: Sequence[Case], total: int) -> float:
     """What is left of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
 
     Skips take no time. Where jobs run beside one another they all come first, else they are mixed with the others.
 
-    >>> _left([("SKIP", ""), ("SKIP", ""), ("OK", "")], 5), _left([("OK", ""), ("SKIP", ""), ("OK", "")], 6)
+    >>> skipped, done = Case("SKIP", ""), Case("OK", "")
+    >>> _left([skipped, skipped, done], 5), _left([done, skipped, done], 6)
     (2.0, 1.0)
     """
-    states = [state for state, _ in ended]
-    mixed = states[next(place for place, state in enumerate(states) if state != "SKIP") :]
-    return (total - len(states)) / len(mixed)
+    mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
+    return (total - len(ended)) / len(mixed)
 
 
-def _report(campaign: str, profile: str, code: int, ended: list[tuple[str, str]], seconds: float) -> int:
+def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float) -> int:
+    """Print what was found, why the other cases have no figures, the closing line and what to do next."""
+    output = _log().read_text(encoding="utf-8", errors="replace")
+    ended = cases.explained(ended, output)
     mine, damages = query.records(query.Selection(campaign=campaign))
     for name in sorted({row.site for row in mine}):
-        outcome.write(name, campaign, profile, ended)
+        outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
         print("\n".join([summary.lines(mine), *summary.legend(mine), ""]))
-    states = Counter(state for state, _ in ended)
-    skips = _skip_reasons(ended)
+    skips = cases.skip_reasons(ended)
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
-    log = _folder() / "campaign.out"
-    for case in _FAILURE.finditer(log.read_text(encoding="utf-8", errors="replace")):
-        print("failed {} @{}+{}: {}".format(*case.groups()))
+    failed = [case for case in ended if case.failed]
+    for case in failed:
+        print(f"failed {case.describe()}: {summary.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
     if not ended and code == INTERRUPTED:
         return code
     if not ended:
-        raise PlumbError(f"no test ran: {_last_words(log)}", str(log), "ReFrame's whole output is there")
-    failed = states["FAIL"] + states["ABORT"]
+        raise PlumbError(f"no test ran: {cases.last_words(output)}", str(_log()), "ReFrame's whole output is there")
+    took = units.human_seconds(seconds)
     print(
-        f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {failed} failed, in {units.human_seconds(seconds)}"
-        f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {log}"
+        f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"
+        f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {_log()}"
     )
-    measured = bool(mine or states["OK"])  # a check of the suite itself ends OK without a record
+    measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
     if not measured:
         print("no variant was measured", file=sys.stderr)
+    step = _next(mine, failed)
+    if step:
+        print(f"next: {step}")
     bad = failed or not measured or any(not row.is_valid for row in mine)
     return code or (1 if bad else 0)
 
 
-def _skip_reasons(ended: list[tuple[str, str]]) -> Counter[str]:
-    """Why cases were skipped: ReFrame prints the reason in brackets at the end of the line."""
-    return Counter(rest.partition(" [")[2].rstrip("]") or "no reason given" for state, rest in ended if state == "SKIP")
-
-
-def _last_words(log: Path) -> str:
-    """Why ReFrame ran nothing, from its output: an error of ours that a site or a test raised, or one of its own."""
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    ours = [line.partition("PlumbError: ")[2] for line in lines if "PlumbError: " in line]
-    theirs = [line for line in lines if "error:" in line]
-    return (ours or theirs or ["none was selected"])[-1]
+def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
+    """The most useful step after a campaign; None where there is nothing to do."""
+    invalid = next((row for row in mine if not row.is_valid), None)
+    if invalid:
+        return f"plumb show {invalid.id} shows what went wrong in {invalid.variant.name} on {invalid.stack.name}"
+    if failed:
+        return f"the first failed job's own words: tail {failed[0].stage or _log().parent}/*.err"
+    if any(row.verdict == "unreferenced" for row in mine):
+        return "plumb calibrate makes expected values of these figures, once they were measured in 3 sessions"
+    return None

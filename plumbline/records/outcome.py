@@ -22,12 +22,9 @@ def file(site: str, campaign: str) -> Path:
     return paths.results() / site / f"{campaign}.outcome.json"
 
 
-def write(site: str, campaign: str, profile: str, ended: Iterable[tuple[str, str]]) -> Path:
-    """Keep what ReFrame said of each case: ``ended`` are (state, rest of its line), a reason in brackets at the end."""
-    cases = []
-    for state, rest in ended:
-        case, _, reason = rest.partition(" [")
-        cases.append({"state": state, "case": case, "reason": reason.rstrip("]") or None})
+def write(site: str, campaign: str, profile: str, ended: Iterable[tuple[str, str, str | None]]) -> Path:
+    """Keep what became of each case: ``ended`` are (state, case, why it has no figures)."""
+    cases = [dict(zip(("state", "case", "reason"), case, strict=True)) for case in ended]
     target = file(site, campaign)
     text = json.dumps({"campaign": campaign, "profile": profile, "cases": cases}, indent=1) + "\n"
     files.write("the outcome", target, text, "make room or permission; records are kept")

@@ -46,14 +46,15 @@ class RecordShown(rfm.RegressionTestPlugin):
         """The record that ``plumb launch`` left in the stage folder."""
         items = list(store.read(Path(self.stagedir) / "records.jsonl"))
         if len(items) != 1 or isinstance(items[0], store.Damage):
-            raise SanityError(f"no record was written: {items[0] if items else self.why_nothing()}")
+            raise SanityError(str(items[0]) if items else self.why_nothing())
         return items[0]
 
     def why_nothing(self) -> str:
-        """The last line of the job's errors; a job without that file never started."""
+        """Why there is no record: what plumb said, else the end of the job's errors; without any, it never ran."""
         try:
             lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
         except FileNotFoundError:
             limit = self.current_partition.extras["max_pending_s"]
             return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
-        return lines[-1] if lines else "see the job output"
+        ours = [line for line in lines if line.startswith("plumb: ")]
+        return (ours or lines or [f"the job left no record and no word: {self.stagedir}"])[-1]

@@ -239,8 +239,8 @@ def write(results: Path, site: str = "local") -> Path:
     for name, records in (("campaign", campaign()), ("history", history())):
         lines = (json.dumps(item) + "\n" for item in records)
         (folder / f"20260105T000000Z-{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-    ended = [("OK", "stream_numa /1a2b @local:default+mpich")] * 3
-    ended += [("SKIP", f"imb_pair {HOSTILE} /1a2b @local:default+openmpi [stack openmpi has no imb-mpi1]")]
-    ended += [("SKIP", f"imb_pair %n={n} /1a2b @local:default+mpich [no two cores share a core]") for n in range(4)]
+    ended: list[tuple[str, str, str | None]] = [("OK", "stream_numa /1a2b @local:default+mpich", None)] * 3
+    ended += [("SKIP", f"imb_pair {HOSTILE} /1a2b @local:default+openmpi", "stack openmpi has no imb-mpi1")]
+    ended += [("SKIP", f"imb_pair %n={n} /1a2b @local:default+mpich", "no two cores share a core") for n in range(4)]
     outcome.write(site, CAMPAIGN, "full", ended)
     return folder

@@ -131,3 +131,27 @@ def test_each_campaign_has_a_stage_of_its_own_and_the_last_ones_are_kept(reframe
     assert len(list(mine.parent.iterdir())) == campaign.STAGES_KEPT + 1
     assert mine.is_dir()
     assert Path(stages[-1]).is_dir()
+
+
+#: ReFrame whose only case fails: no record is left
+FAILING = """#!/bin/sh
+cat <<'END'
+[     FAIL ] (1/1) osu_barrier %placement=core /66dedcc7 @local:main+mpich
+FAILURE INFO for osu_barrier %placement=core (run: 1/1)
+  * System partition: local:main
+  * Environment: mpich
+  * Stage directory: /stage/osu_barrier_66dedcc7
+  * Reason: job error: [jobid=12] job died
+END
+exit 1
+"""
+
+
+def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_the_next_step(reframe: Path) -> None:
+    with start(reframe, FAILING) as child:
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 1, output + errors
+    *_, failed, _, closing, _, following = output.splitlines()
+    assert failed == "failed osu_barrier %placement=core on mpich (main): job error: [jobid=12] job died"
+    assert closing.startswith("0 variants, 0 verified, 0 launches (0 disturbed); 0 skipped, 1 failed, in ")
+    assert following == "next: the first failed job's own words: tail /stage/osu_barrier_66dedcc7/*.err"

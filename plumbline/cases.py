@@ -1,0 +1,91 @@
+"""What ReFrame prints of test cases: the only place that knows its words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.records.outcome import WITHOUT_FIGURES
+
+#: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
+_DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
+#: ReFrame's closing report of a case that failed: its name, partition, environment, stage folder and the reason
+_FAILURE = re.compile(
+    r"^FAILURE INFO for (.*) \(run: .*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$"
+    r".*?^  \* Stage directory: (.*?)$.*?^  \* Reason: (.*?)(?=^-{40}|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+#: in a reason: a program that failed, and what it said on stderr
+_SPAWNED = re.compile(r"command '(.*?)' failed with exit code.*?^--- stderr ---$(.*?)^--- stderr ---$", re.M | re.S)
+#: how ReFrame says that a function of ours raised: what follows is the reason
+_RAISED = re.compile(r"^(?:sanity|performance) error: ")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case that ended: OK, FAIL, SKIP or ABORT, and why if it has no figures.
+
+    ``label`` is ``TEST %PARAMETERS /HASH @SYSTEM:PARTITION+STACK``; ``stage`` is the folder of a failed one's job.
+    """
+
+    state: str
+    label: str
+    reason: str | None = None
+    stage: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was to run and has no figures."""
+        return self.state in WITHOUT_FIGURES and self.state != "SKIP"
+
+    def describe(self) -> str:
+        """Test, stack and partition, for people."""
+        test, _, where = self.label.rpartition(" @")
+        partition, _, stack = where.partition("+")
+        return f"{re.sub(r' /[0-9a-f]+$', '', test)} on {stack} ({partition.rpartition(':')[2]})"
+
+
+def ended(line: str) -> tuple[Case, int, int] | None:
+    """The case of which ``line`` says that it ended, its number and how many there are; None for any other line."""
+    found = _DONE.search(line)
+    if not found:
+        return None
+    label, _, reason = found[4].partition(" [")
+    return Case(found[1], label, reason.rstrip("]") or None), int(found[2]), int(found[3])
+
+
+def explained(cases: Iterable[Case], output: str) -> list[Case]:
+    """``cases``, those that failed with the reason and the stage folder, from the end of ReFrame's whole ``output``."""
+    told = {
+        f"{name} @{partition}+{stack}": (_reason(text), stage)
+        for name, partition, stack, stage, text in _FAILURE.findall(output)
+    }
+    found = []
+    for case in cases:
+        reason, stage = told.get(re.sub(r" /[0-9a-f]+ @", " @", case.label), (None, None))
+        found.append(replace(case, reason=reason, stage=stage) if case.failed else case)
+    return found
+
+
+def _reason(text: str) -> str:
+    """One line: what a failed program said last, else the first line of ReFrame's reason without its own words."""
+    spawned = _SPAWNED.search(text)
+    said = spawned[2].strip().splitlines() if spawned else []
+    if spawned and said:
+        return f"{spawned[1]}: {said[-1]}"
+    return _RAISED.sub("", text.splitlines()[0])
+
+
+def skip_reasons(cases: Sequence[Case]) -> Counter[str]:
+    """How many cases were skipped, by reason."""
+    return Counter(case.reason or "no reason given" for case in cases if case.state == "SKIP")
+
+
+def last_words(output: str) -> str:
+    """Why ReFrame ran nothing, from its output: an error of ours that a site or a test raised, or one of its own."""
+    lines = [line.strip() for line in output.splitlines()]
+    ours = [line.partition("PlumbError: ")[2] for line in lines if "PlumbError: " in line]
+    theirs = [line for line in lines if "error:" in line]
+    return (ours or theirs or ["none was selected"])[-1]
