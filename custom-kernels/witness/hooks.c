@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "witness.h"
@@ -44,6 +45,10 @@ EXPORT int MPI_Init(int *count, char ***words);
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
 EXPORT int MPI_Finalize(void);
+EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
+                                const struct iovec *remote, unsigned long remotes, unsigned long flags);
+EXPORT ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
+                                 const struct iovec *remote, unsigned long remotes, unsigned long flags);
 
 static _Atomic any_function real_free;
 static _Atomic any_function real_realloc;
@@ -241,8 +246,22 @@ int MPI_Finalize(void) {
     if (witness_is_mine()) {
         window_end();
         threads_remember();
+        transports_note();
     }
     return real == NULL ? 1 : ((finalize_function)real)();
+}
+
+/* The two system calls by which MPI libraries copy from rank to rank directly ("CMA"). */
+ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
+                         const struct iovec *remote, unsigned long remotes, unsigned long flags) {
+    transports_copied();
+    return syscall(SYS_process_vm_readv, process, local, locals, remote, remotes, flags);
+}
+
+ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
+                          const struct iovec *remote, unsigned long remotes, unsigned long flags) {
+    transports_copied();
+    return syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
 }
 
 /* What a new thread is to run, until it has begun. */

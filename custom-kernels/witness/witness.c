@@ -148,6 +148,7 @@ static int write_document(int fd) {
     memory_write(&document);
     json_bool(&document, "mpi", !forked && hooks_mpi_initialised());
     objects_write(&document, program);
+    transports_write(&document);
     json_close(&document, '}');
     return json_finish(&document);
 }

@@ -115,6 +115,14 @@ void window_begin(void);
 void window_end(void);
 void window_write(struct json *out);
 
+/* transports.c: one key of the document */
+
+/* Looks once, at what is open now. */
+void transports_note(void);
+/* The process copied from or to the memory of another one. */
+void transports_copied(void);
+void transports_write(struct json *out);
+
 /* waiting.c */
 
 /* The signal that asks a process where it waits: a real-time one, which programs and MPI libraries leave

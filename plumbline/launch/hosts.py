@@ -100,7 +100,7 @@ def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
 def _why(ended: process.Ended, folder: Path) -> str:
     if ended.status == "timeout":
         return f"ended after {PATIENCE_S:g} s"
-    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").split("\n")
+    lines = process.printed(folder / "stderr").split("\n")
     said = next((line.strip() for line in lines if re.search(r"\w", line)), "")
     return f"the launcher ended with status {ended.exit_code}{f': {said}' if said else ''}"
 

@@ -16,7 +16,7 @@ from plumbline.launch import cause, environment, figures, hosts, loaded, process
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
-from plumbline.witness import disturbance, processes
+from plumbline.witness import disturbance, processes, transports
 from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
@@ -96,6 +96,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         reasons=reasons,
         disturbed=disturbed.disturbed,
         shm_free_bytes=room,
+        transports=transports.between(seen),
         disturbance=disturbed,
         measurements=measurements,
         remarks=remarks,
@@ -148,7 +149,7 @@ def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
 
 def _degraded(job: Prepared, folder: Path) -> list[str]:
     """The MPI library's own report that it does without something and is slower for it."""
-    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = process.printed(folder / "stderr").splitlines()
     for pattern in job.launcher.family.degraded:
         if found := next((line for line in lines if re.match(pattern, line)), None):
             return [f"{job.launcher.family.name} reports: {found.strip()}"]
@@ -163,7 +164,7 @@ def _refused(job: Prepared, folder: Path) -> str | None:
 
 def _line(folder: Path, *names: str) -> str | None:
     """The line of the launcher's errors that holds the first of ``names`` that any holds, from there on."""
-    lines = (folder / "stderr").read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = process.printed(folder / "stderr").splitlines()
     return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
@@ -200,10 +201,10 @@ def _tail(folder: Path) -> str:
 def _texts(folder: Path) -> list[str]:
     """What the ranks printed, and then the launcher."""
     last = [folder / name for name in ("stdout", "stderr")]
-    return _outputs(folder) + [file.read_text(encoding="utf-8", errors="replace") for file in last]
+    return _outputs(folder) + [process.printed(file) for file in last]
 
 
 def _outputs(folder: Path) -> list[str]:
     """What each rank printed."""
     files_of_ranks = sorted((folder / "output").iterdir())
-    return [file.read_text(encoding="utf-8", errors="replace") for file in files_of_ranks]
+    return [process.printed(file) for file in files_of_ranks]

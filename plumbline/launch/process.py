@@ -181,3 +181,8 @@ def _descendants(parent: int) -> list[int]:
         found += below
         queue += below
     return found
+
+
+def printed(file: Path) -> str:
+    """What a process printed into ``file``; what is no UTF-8, and NUL, which no text of a record holds, is replaced."""
+    return file.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -144,7 +144,9 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     had to be started again, when nothing had been measured yet. ``shm_free_bytes`` were free in
-    /dev/shm of the driver's node before it. ``remarks`` are what the program says of this launch beside its figures.
+    /dev/shm of the driver's node before it. ``transports`` are those that the ranks had open
+    (:func:`plumbline.witness.transports.between`). ``remarks`` are what the program says of this launch beside its
+    figures.
     """
 
     index: Position
@@ -158,6 +160,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     disturbed: bool
     superseded: bool = False
     shm_free_bytes: int | None = None
+    transports: list[str] = []
     disturbance: Disturbance
     measurements: list[Measurement]
     remarks: list[str] = []
@@ -436,6 +439,11 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     def disturbed_count(self) -> int:
         """How many of the launches that count were disturbed."""
         return sum(launch.disturbed for launch in self.counting())
+
+    @property
+    def transports(self) -> list[str]:
+        """Those that the ranks had open in any launch that counts."""
+        return sorted({word for launch in self.counting() for word in launch.transports})
 
     def contradiction(self) -> str | None:
         """Where the figures contradict themselves or how many launches count; None where they do not.

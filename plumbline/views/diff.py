@@ -46,7 +46,7 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
 
     Of the files that were loaded, size and build id count, and of one without that the time of its last change; records
-    that do not name them are compared without.
+    that do not name them are compared without, and so are those that do not name their transports.
     """
     left: dict[str, str] = {}
     right: dict[str, str] = {}
@@ -55,6 +55,8 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
             _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
             _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
+        if first.transports and second.transports:
+            flat["transports"] = ", ".join(record.transports)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
 

@@ -48,6 +48,7 @@ def _head(record: Record) -> str:
         ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
         *([("", suite.unknown)] if suite.unknown else []),
         ("placement", summary.placement(record.placement)),
+        *([("transports", ", ".join(record.transports))] if record.transports else []),
         ("seal", record.seal[:12] if record.seal else "none: written before records had one, a change would not show"),
     ]
     return "\n".join(f"{name:<10} {value}" for name, value in rows)

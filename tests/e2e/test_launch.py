@@ -98,6 +98,11 @@ def test_output_that_is_no_result_is_no_figure(bench):
     assert "hello" in record["launches"][0]["output_tail"]
 
 
+def test_a_nul_in_the_output_of_a_failed_launch_does_not_spoil_its_record(bench):
+    record = run(bench, "import sys; print('no\\0licence'); sys.exit(7)")
+    assert "no\N{REPLACEMENT CHARACTER}licence" in record["launches"][0]["output_tail"]
+
+
 def test_a_failing_program_is_recorded_with_its_status(bench):
     record = run(bench, "import sys; print('no licence', file=sys.stderr); sys.exit(7)")
     assert any("exit status 7" in reason for reason in record["reasons"])

@@ -1,0 +1,165 @@
+/* By what this process could reach other ranks when it called MPI_Finalize (one that never does: at its end):
+ * memory shared with others, TCP connections, device files; and how often it copied from or to the memory of
+ * another process. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "procfile.h"
+#include "witness.h"
+
+#define MOST_CONNECTIONS 1024 /* those beyond are counted only */
+#define MOST_DEVICES 32
+#define ADDRESS_BYTES 64 /* "[IPv6]:port" */
+
+static struct {
+    bool noted;
+    long long shm; /* bytes, as the other two: in memory, by System V, in files */
+    long long sysv;
+    long long file;
+    char files[256]; /* the first file */
+    size_t connections;
+    size_t devices;
+    char local[MOST_CONNECTIONS][ADDRESS_BYTES];
+    char peer[MOST_CONNECTIONS][ADDRESS_BYTES];
+    char device[MOST_DEVICES][ADDRESS_BYTES];
+} seen;
+static atomic_llong copies;
+
+void transports_copied(void) {
+    atomic_fetch_add_explicit(&copies, 1, memory_order_relaxed);
+}
+
+static bool begins(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* "7f00-7f01 rw-s 00000000 00:19 42  /dev/shm/name". What PMIx shares are facts of the job, not messages. */
+static void note_mapping(const char *line) {
+    char *at;
+    unsigned long long from = strtoull(line, &at, 16);
+    if (*at != '-')
+        return;
+    long long bytes = (long long)(strtoull(at + 1, &at, 16) - from);
+    const char *path = strchr(line, '/');
+    if (strlen(at) < 5 || at[2] != 'w' || at[4] != 's' || path == NULL || strstr(path, "/pmix-") != NULL)
+        return;
+    if (begins(path, "/dev/shm/") || begins(path, "/memfd:"))
+        seen.shm += bytes;
+    else if (begins(path, "/SYSV"))
+        seen.sysv += bytes;
+    else if (!begins(path, "/dev/")) {
+        if (seen.file == 0)
+            snprintf(seen.files, sizeof seen.files, "%s", path);
+        seen.file += bytes;
+    }
+}
+
+static bool write_address(const struct sockaddr_storage *address, char *text) {
+    char number[INET6_ADDRSTRLEN];
+    const struct sockaddr_in *four = (const void *)address;
+    const struct sockaddr_in6 *six = (const void *)address;
+    if (address->ss_family == AF_INET) {
+        inet_ntop(AF_INET, &four->sin_addr, number, sizeof number);
+        snprintf(text, ADDRESS_BYTES, "%s:%u", number, ntohs(four->sin_port));
+    } else if (address->ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &six->sin6_addr, number, sizeof number);
+        snprintf(text, ADDRESS_BYTES, "[%s]:%u", number, ntohs(six->sin6_port));
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void note_connection(int fd) {
+    struct sockaddr_storage local;
+    struct sockaddr_storage peer;
+    socklen_t bytes = sizeof local;
+    socklen_t peer_bytes = sizeof peer;
+    char texts[2][ADDRESS_BYTES];
+    if (getsockname(fd, (struct sockaddr *)&local, &bytes) != 0 ||
+        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) != 0 || !write_address(&local, texts[0]) ||
+        !write_address(&peer, texts[1]))
+        return;
+    if (seen.connections < MOST_CONNECTIONS) {
+        memcpy(seen.local[seen.connections], texts[0], ADDRESS_BYTES);
+        memcpy(seen.peer[seen.connections], texts[1], ADDRESS_BYTES);
+    }
+    seen.connections++;
+}
+
+/* Terminals, null and their kind connect nobody. */
+static void note_device(const char *path) {
+    static const char *const common[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                                         "/dev/tty",  "/dev/pts/", "/dev/shm/", "/dev/console"};
+    for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
+        if (begins(path, common[i]))
+            return;
+    for (size_t i = 0; i < seen.devices; i++)
+        if (strcmp(seen.device[i], path) == 0)
+            return;
+    if (seen.devices < MOST_DEVICES && strlen(path) < ADDRESS_BYTES)
+        strcpy(seen.device[seen.devices++], path);
+}
+
+static void note_files(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(folder)) != NULL) {
+        char target[256];
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        if (begins(target, "socket:"))
+            note_connection((int)strtol(entry->d_name, NULL, 10));
+        else if (begins(target, "/dev/"))
+            note_device(target);
+    }
+    closedir(folder);
+}
+
+void transports_note(void) {
+    static struct line_reader reader;
+    int saved = errno;
+    if (!seen.noted && lines_open(&reader, "/proc/self/maps")) {
+        const char *line;
+        while ((line = lines_next(&reader)) != NULL)
+            note_mapping(line);
+        lines_close(&reader);
+        note_files();
+    }
+    seen.noted = true;
+    errno = saved;
+}
+
+void transports_write(struct json *out) {
+    transports_note();
+    json_open(out, "transports", '{');
+    json_int(out, "shm_bytes", seen.shm);
+    json_int(out, "sysv_bytes", seen.sysv);
+    json_int(out, "file_bytes", seen.file);
+    json_text(out, "file", seen.files);
+    json_int(out, "copies", atomic_load(&copies));
+    json_int(out, "connections", (long long)seen.connections);
+    json_open(out, "tcp", '[');
+    for (size_t i = 0; i < seen.connections && i < MOST_CONNECTIONS; i++) {
+        json_open(out, NULL, '[');
+        json_text(out, NULL, seen.local[i]);
+        json_text(out, NULL, seen.peer[i]);
+        json_close(out, ']');
+    }
+    json_close(out, ']');
+    json_open(out, "devices", '[');
+    for (size_t i = 0; i < seen.devices; i++)
+        json_text(out, NULL, seen.device[i]);
+    json_close(out, ']');
+    json_close(out, '}');
+}
