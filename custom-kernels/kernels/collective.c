@@ -1,5 +1,5 @@
-/* Collective operations, each call timed by itself: from a start that all ranks have in common to the exit of
- * the last. */
+/* Collective operations, and messages between two halves of the ranks, each call timed by itself: from a
+ * start that all ranks have in common to the exit of the last. */
 #include "collective_call.h"
 #include "common_clock.h"
 #include "fail_together.h"
@@ -34,6 +34,8 @@ static const char *const operations[] = {[BCAST] = "bcast",
                                          [ALLTOALLV] = "alltoallv",
                                          [REDUCE_SCATTER] = "reduce_scatter",
                                          [REDUCE_SCATTER_BLOCK] = "reduce_scatter_block",
+                                         [PINGPONG] = "pingpong",
+                                         [EXCHANGE] = "exchange",
                                          [BARRIER] = "barrier",
                                          [ALL_OPERATIONS] = "all",
                                          NULL};
@@ -57,11 +59,14 @@ static const struct argument arguments[] = {
 
 static const struct program program = {
     .name = "collective",
-    .summary = "time of collective operations, call by call, from a common start to the last exit",
+    .summary =
+        "time of collective operations and of messages, call by call, from a common start to the last exit",
     .method =
         "Before each call the ranks agree on a start (Allreduce of the latest clock, plus a lead) and wait "
         "for it\n"
         "reading the clock; all calls are to MPI_COMM_WORLD, the root is rank 0, reductions add floats.\n"
+        "pingpong, exchange: each rank of one half with one of the other, there and back or both ways at "
+        "once.\n"
         "time          exit of the last rank - start of the first one: median over the valid windows\n"
         "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
         "independent\n"

@@ -31,6 +31,8 @@ static const struct facts {
     [ALLTOALLV] = {MANY_ON_ALL, MANY_ON_ALL, true, false, true},
     [REDUCE_SCATTER] = {MANY_ON_ALL, ONE_ON_ALL, true, true, false},
     [REDUCE_SCATTER_BLOCK] = {MANY_ON_ALL, ONE_ON_ALL, true, true, false},
+    [PINGPONG] = {ONE_ON_ALL, ONE_ON_ALL, false, false, false},
+    [EXCHANGE] = {ONE_ON_ALL, ONE_ON_ALL, false, false, false},
     [BARRIER] = {NOTHING, NOTHING, false, false, false},
 };
 
@@ -132,6 +134,22 @@ void call_prepare(const struct call *call, long round) {
     }
 }
 
+/* This rank's partner in the operations between two: in the other half of the ranks. */
+static int partner(void) {
+    int half = program_ranks() / 2, rank = program_rank();
+    return rank < half ? rank + half : rank < 2 * half ? rank - half : MPI_PROC_NULL;
+}
+
+static void there_and_back(const float *give, float *get, int count) {
+    int other = partner();
+    bool begins = program_rank() < other; /* false without a partner, a negative number */
+    if (begins)
+        MPI_Send(give, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD);
+    MPI_Recv(get, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!begins)
+        MPI_Send(give, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD);
+}
+
 void call_make(const struct call *call) {
     int count = (int)call->elements;
     const int *counts = call->counts, *at = call->displacements;
@@ -183,6 +201,12 @@ void call_make(const struct call *call) {
     case REDUCE_SCATTER_BLOCK:
         MPI_Reduce_scatter_block(give, get, count, type, MPI_SUM, all);
         break;
+    case PINGPONG:
+        there_and_back(give, get, count);
+        break;
+    case EXCHANGE:
+        MPI_Sendrecv(give, count, type, partner(), 0, get, count, type, partner(), 0, all, MPI_STATUS_IGNORE);
+        break;
     case BARRIER:
         MPI_Barrier(all);
         break;
@@ -203,9 +227,14 @@ static void results(const struct call *call, float *of_value) {
     }
 }
 
+/* Whose part number 0 is the one block that this rank gets. */
+static int giver(const struct call *call) {
+    return call->operation == PINGPONG || call->operation == EXCHANGE ? partner() : ROOT;
+}
+
 long call_faults(const struct call *call, long round) {
     const struct facts *of = &facts[call->operation];
-    if (output_stays(call))
+    if (output_stays(call) || giver(call) == MPI_PROC_NULL)
         return 0;
     float of_value[MOVED_VALUES];
     results(call, of_value);
@@ -213,8 +242,8 @@ long call_faults(const struct call *call, long round) {
     long faults = 0;
     for (int block = 0; block < blocks(of->gets); block++) {
         const float *got = call->receive + (size_t)block * call->stride;
-        size_t value =
-            first_given(of, of->reduces || !many(of->gets) ? ROOT : block, part, call->elements, round);
+        size_t value = first_given(of, of->reduces || !many(of->gets) ? giver(call) : block, part,
+                                   call->elements, round);
         for (size_t index = 0; index < call->elements; index++) {
             faults += got[index] != of_value[value];
             value = value + 1 < period(of) ? value + 1 : 0;

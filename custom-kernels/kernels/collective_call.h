@@ -20,6 +20,8 @@ enum operation {
     ALLTOALLV,
     REDUCE_SCATTER,
     REDUCE_SCATTER_BLOCK,
+    PINGPONG, /* there and back between a rank and its partner in the other half, all pairs at once */
+    EXCHANGE, /* both ways at once, the same pairs; of an odd number of ranks the last has none */
     BARRIER,
     OPERATIONS
 };
