@@ -1,4 +1,4 @@
-"""PASS, FAIL, INCONCLUSIVE and INVALID: their order, their exit statuses and how they are counted for people."""
+"""GAIN, PASS, FAIL, INCONCLUSIVE and INVALID: their order, their exit statuses and how they are counted for people."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-State = Literal["PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
+State = Literal["GAIN", "PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
 
 #: exit status of each verdict, the verdicts from best to worst. INVALID is worse than FAIL: where one series shows
-#: that the measurement is broken, the others of the same session blame nobody
-EXIT: dict[State, int] = {"PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
+#: that the measurement is broken, the others of the same session blame nobody. GAIN is said where it was asked for
+EXIT: dict[State, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
 _RANK: dict[State, int] = {state: rank for rank, state in enumerate(EXIT)}
 
 
 def severity(state: State) -> int:
-    """0 for PASS, then INCONCLUSIVE, FAIL, INVALID."""
+    """0 for GAIN, then PASS, INCONCLUSIVE, FAIL, INVALID."""
     return _RANK[state]
 
 

@@ -1,4 +1,4 @@
-"""``plumb gate``: PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline."""
+"""``plumb gate``: PASS (or GAIN), FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         OPTION, action="store_true", help="the candidate's own threads disturb it: judge it whatever that does"
     )
+    parser.add_argument("--gain", action="store_true", help="say GAIN where the candidate is certainly faster")
     parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
     parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     Given numbers: a JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """
     _check(args)
-    rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None})
+    rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain)
     return _given(args, rule) if args.records or args.pairs else _live(args, rule)
 
 
@@ -86,7 +87,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.pairs and args.disturbed_by_itself:
         raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not tell what was disturbed")
     begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
-    begun += ["disturbed_by_itself"] if args.disturbed_by_itself else []
+    begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
     if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
         cure = "leave out all but --minutes, --first-fail and files"
         raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
@@ -161,7 +162,9 @@ def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
         if value is not None:
             found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     flags = [
-        f"--{name.replace('_', '-')}" for name in ("common", "first_fail", "disturbed_by_itself") if getattr(args, name)
+        f"--{name.replace('_', '-')}"
+        for name in ("common", "first_fail", "disturbed_by_itself", "gain")
+        if getattr(args, name)
     ]
     return (*found, *flags)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,8 @@ class Verdict:
 
     @property
     def ruled_out(self) -> str | None:
-        """From where a PASS rules slowdowns out, for people: ``2.1 %``."""
-        return percent(self.detectable) if self.verdict == "PASS" and self.detectable is not None else None
+        """From where a PASS or a GAIN rules slowdowns out, for people: ``2.1 %``."""
+        return percent(self.detectable) if self.verdict in ("GAIN", "PASS") and self.detectable is not None else None
 
     def to_dict(self) -> dict[str, Any]:
         """As ``plumb gate`` prints it, numbers to six digits; ``reason`` and margins only where it has its own."""
@@ -59,14 +59,16 @@ class Verdict:
         found |= {"reason": self.reason} if self.reason else {}
         if self.disturbed and any(self.disturbed):
             found["disturbed"] = dict(zip(("baseline", "candidate"), self.disturbed, strict=True))
-        return found | (asdict(self.rule) if self.rule else {})
+        margins = self.rule and {"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect}
+        return found | (margins or {})
 
 
 def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     """The verdict of each of ``series``, decided as one campaign; raises :class:`PlumbError` if there is none.
 
     A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged. What the
-    series has beyond the pairs that decided it counts there; a FAIL that does not survive is INCONCLUSIVE.
+    series has beyond the pairs that decided it counts there; a FAIL that does not survive is INCONCLUSIVE. The same
+    holds for a GAIN, which then is a PASS if these pairs rule out what must be detected.
     """
     if not series:
         raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
@@ -109,9 +111,10 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
             found = sequential.decisions(part, pairs[rows], one, extra)
             state[rows], pairs[rows] = found.state, found.pairs
         against[rows] = parts.contradicting(part, state[rows], one, extra)
-        failed = np.flatnonzero(state[rows] == sequential.FAIL)
         evidence = fixed.evidence if is_fixed else sequential.evidence
-        p[rows[failed]] = evidence(part[failed], one, extra[failed])
+        for claim, sign in ((sequential.FAIL, 1), (sequential.GAIN, -1)):
+            claimed = np.flatnonzero(state[rows] == claim)
+            p[rows[claimed]] = evidence(sign * part[claimed], one, extra[claimed])
     together = disturbed.together(item.disturbed for item in series)
     doubts = [
         (item.disturbed.doubt(together) if item.disturbed else None) or _changed(logs[row], int(against[row]))
@@ -133,9 +136,10 @@ def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
 
 def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
     found = standing(series, rule)
-    failed = np.flatnonzero(found.state == sequential.FAIL)
     survives = np.ones(len(series), dtype=bool)
-    survives[failed] = holm(found.p[failed], len(series), CAMPAIGN_ERROR)
+    for claim in (sequential.FAIL, sequential.GAIN):
+        claimed = np.flatnonzero(found.state == claim)
+        survives[claimed] = holm(found.p[claimed], len(series), CAMPAIGN_ERROR)
     return [_verdict(item, found, row, bool(survives[row])) for row, item in enumerate(series)]
 
 
@@ -148,6 +152,8 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     slower = (
         f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); {percent(rule.tolerance)} is tolerated"
     )
+    faster = f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})"
+    bound = float(sequential.detectable(estimates, hidden)[0])
     verdict: State = "INCONCLUSIVE"
     if state != sequential.GO_ON and found.doubts[row]:
         reason = found.doubts[row]
@@ -155,15 +161,19 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         verdict, reason = "PASS", None
     elif state == sequential.FAIL and survives:
         verdict, reason = "FAIL", slower
-    elif state == sequential.FAIL:
+    elif state == sequential.GAIN and (survives or bound <= rule.detected):
+        verdict, reason = ("GAIN", faster) if survives else ("PASS", None)
+    elif state in (sequential.FAIL, sequential.GAIN):
+        claim = slower if state == sequential.FAIL else faster
         more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{slower}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
+            f"{claim}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
             f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
         )
     else:
         reason = _undecided(item, estimates, used, rule, hidden)
-    bound = float(sequential.detectable(estimates, hidden)[0]) if verdict == "PASS" else high - centre + hidden
+    if verdict not in ("GAIN", "PASS"):
+        bound = high - centre + hidden
     ends = ratios(item, low, high)
     return Verdict(
         item.name,
@@ -193,7 +203,7 @@ class Standing:
     """One element per series: what was looked at and what was decided.
 
     ``logs``: log ratios in 1e-9 of all pairs that count; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
-    ``p``: evidence of a FAIL, 1 for anything else; ``doubts``: why neither PASS nor FAIL may be said, or None.
+    ``p``: evidence of a FAIL or a GAIN, 1 for anything else; ``doubts``: why none of these may be said, or None.
     """
 
     rules: list[Rule]
@@ -235,6 +245,11 @@ def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: R
 def _percent(log: float) -> str:
     """A log ratio in 1e-9 for people."""
     return percent(float(sequential.fraction(log)))
+
+
+def _speedup(log: float) -> str:
+    """A log ratio in 1e-9, negative where the candidate is faster, as the part of the time that is saved."""
+    return percent(-float(sequential.fraction(log)))
 
 
 def _six_digits(value: float | None) -> float | None:

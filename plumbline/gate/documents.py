@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 from xml.etree import ElementTree  # only written, never read
 
 from plumbline.gate.decide import Verdict
@@ -39,7 +40,7 @@ def closing(verdicts: Sequence[Verdict]) -> str:
     found = states(verdicts)
     state = worst(found)
     line = f"gate: {state}: {counts(found)}"
-    if state == "PASS":
+    if state in ("GAIN", "PASS"):
         blind = max(item.detectable or 0.0 for item in verdicts)
         return f"{line}; slowdowns of {percent(blind)} and more are ruled out in every series"
     first = next(item for item in verdicts if item.verdict == state)
@@ -51,10 +52,15 @@ def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str,
 
     ``facts`` of a live gate (session, seed, the command to repeat it, …) stand under ``facts``.
     """
-    whole = {"verdict": worst(states(verdicts)), "rule": asdict(rule), "series": [item.to_dict() for item in verdicts]}
+    whole = {"verdict": worst(states(verdicts)), "rule": _rule(rule), "series": [item.to_dict() for item in verdicts]}
     if facts:
         whole["facts"] = [{"name": name, "text": text} for name, text in facts]
     return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    """Its margins; ``gain`` only where it was asked for."""
+    return {name: value for name, value in asdict(rule).items() if name != "gain" or value}
 
 
 def junit(verdicts: Sequence[Verdict], rule: Rule) -> str:

@@ -29,7 +29,8 @@ from plumbline.verdicts import EXIT
 class FigureState:
     """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
 
-    ``state`` is a verdict, or ``open``, or ``slower``: a FAIL that needs more pairs to hold among so many series.
+    ``state`` is a verdict, or ``open``, or ``slower``, ``faster``: a FAIL, a GAIN that needs more pairs to hold among
+    so many series.
     ``certain`` is a FAIL that holds whatever the other series do.
     """
 
@@ -103,18 +104,19 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
     interval = (low, high) if used >= LOOKS[0] else None
     if state != sequential.GO_ON and found.doubts[0]:
         return FigureState(name, used, ratio, interval, "INCONCLUSIVE")
-    certain = state == sequential.FAIL and bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
-    return FigureState(name, used, ratio, interval, _state(state, certain, kept), certain)
+    holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
+    failed = state == sequential.FAIL and holds
+    return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed)
 
 
-def _state(state: int, certain: bool, kept: int) -> str:
+def _state(state: int, holds: bool, kept: int) -> str:
+    """``holds``: the evidence suffices whatever the other series say."""
+    claims = {sequential.FAIL: ("FAIL", "slower"), sequential.GAIN: ("GAIN", "faster")}
     if state == sequential.PASS:
         return "PASS"
-    if state == sequential.FAIL and (certain or kept >= CAP):
-        return "FAIL"
-    if kept >= CAP:
-        return "INCONCLUSIVE"
-    return "slower" if state == sequential.FAIL else "open"
+    if state in claims:
+        return claims[state][0 if holds or kept >= CAP else 1]
+    return "INCONCLUSIVE" if kept >= CAP else "open"
 
 
 #: called after each pair: its contest, how the figures stand, pairs in all, and whether this one is measured again

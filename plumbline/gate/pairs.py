@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Pairs:
         return len(self.baseline) if self.fixed else min(len(self.baseline), CAP)
 
     def judged_by(self, default: Rule) -> Rule:
-        """Its own rule if it has one."""
-        return self.rule or default
+        """Its own margins if it has some; whether a gain is asked for says the call's rule."""
+        return replace(self.rule, gain=default.gain) if self.rule else default
 
 
 def names_used_twice(every: Sequence[Pairs]) -> set[str]:

@@ -27,7 +27,13 @@ from plumbline.verdicts import EXIT
 State = Literal["confirmed", "refuted", "open", "invalid"]
 #: nodes that fresh sessions are wanted from: one node cannot tell its own trouble from the site's
 NODES = 3
-STATES: dict[str, State] = {"FAIL": "confirmed", "PASS": "refuted", "INCONCLUSIVE": "open", "INVALID": "invalid"}
+STATES: dict[str, State] = {
+    "GAIN": "refuted",
+    "FAIL": "confirmed",
+    "PASS": "refuted",
+    "INCONCLUSIVE": "open",
+    "INVALID": "invalid",
+}
 #: exit status of each, worst last as for verdicts
 STATUS: dict[State, int] = {STATES[name]: status for name, status in EXIT.items()}
 

@@ -14,7 +14,7 @@ ERRORS = Errors(FAIL_SPENDING.error, PASS_SPENDING.error)
 
 
 def states(logs: Ints, rule: Rule, blur: Ints) -> Ints:
-    """FAIL, PASS or GO_ON of each row of ``logs``; arguments are those of :func:`sequential.decisions`."""
+    """FAIL, GAIN, PASS or GO_ON of each row of ``logs``; arguments are those of :func:`sequential.decisions`."""
     return look(logs, rule, blur, ERRORS)
 
 

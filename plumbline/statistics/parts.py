@@ -1,8 +1,8 @@
 """Whether the beginning and the end of a series of pairs contradict what was decided of all of it.
 
 A verdict is about one slowdown, the same in all pairs. PASS says that it is below must-detect, FAIL that it is above
-the tolerance. Where the first or the last pairs alone say for certain that it is not, something changed meanwhile, and
-no verdict holds for all.
+the tolerance, GAIN that it is a speed-up above the tolerance. Where the first or the last pairs alone say for certain
+that it is not, something changed meanwhile, and no verdict holds for all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from plumbline.statistics.arrays import Ints
-from plumbline.statistics.sequential import FAIL, FAIL_SPENDING, LOOKS, PASS, Rule, certainly_above, certainly_below
+from plumbline.statistics.sequential import (
+    FAIL,
+    FAIL_SPENDING,
+    GAIN,
+    LOOKS,
+    PASS,
+    Rule,
+    certainly_above,
+    certainly_below,
+)
 
 
 def contradicting(logs: Ints, state: Ints, rule: Rule, blur: Ints) -> Ints:
@@ -24,6 +33,7 @@ def contradicting(logs: Ints, state: Ints, rule: Rule, blur: Ints) -> Ints:
         error = FAIL_SPENDING.at(n) / 2
         for part, place in ((logs[:, :n], n), (logs[:, -n:], -n)):
             above = (state == PASS) & certainly_above(part, rule.detected + blur, error)
+            above |= (state == GAIN) & certainly_above(part, blur - rule.tolerated, error)
             below = (state == FAIL) & certainly_below(part, rule.tolerated - blur, error)
             found[(found == 0) & (above | below)] = place
     return found

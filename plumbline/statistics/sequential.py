@@ -3,7 +3,8 @@
 A pair gives one number, the log ratio of candidate to baseline, signed so that positive is slower (or a lower rate).
 At 13, 19, 27, 38, 50, 65 and 90 pairs the one-sided signed-rank test is asked twice: is "slowdown <= tolerance"
 rejected (FAIL), and is "slowdown >= must-detect" rejected (PASS)? The looks spend shares of each error probability, the
-early ones more of FAIL's.
+early ones more of FAIL's. Where a gain is asked for, "speed-up <= tolerance" is tested as FAIL is, the other way round
+(GAIN).
 
 Log ratios are whole numbers of 1e-9, so that ties and zeros are exact and a change of units changes nothing.
 """
@@ -53,7 +54,7 @@ PASS_SPENDING = Spending(0.01, (18, 12, 24, 8, 4, 4, 30))
 #: log ratios are counted in units of 1e-9
 SCALE = 1e9
 
-GO_ON, PASS, FAIL = 0, 1, 2
+GO_ON, PASS, FAIL, GAIN = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,11 @@ def errors_at(n: int) -> Errors:
 
 @dataclass(frozen=True)
 class Rule:
-    """Margins as fractions: 0.01 is 1 % more time, or a rate divided by 1.01."""
+    """Margins as fractions: 0.01 is 1 % more time, or a rate divided by 1.01. ``gain``: whether a GAIN is asked for."""
 
     tolerance: float = 0.01
     must_detect: float = 0.05
+    gain: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("tolerance", self.tolerance), ("must-detect", self.must_detect)):
@@ -144,13 +146,14 @@ def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) ->
 
 
 def look(logs: Ints, rule: Rule, blur: Ints, errors: Errors) -> Ints:
-    """FAIL, PASS or GO_ON of each row of ``logs``, all of them filled, in one look that may err by ``errors``."""
+    """FAIL, GAIN, PASS or GO_ON of each row of ``logs``, all of them filled, in one look that may err by ``errors``."""
     slower = certainly_above(logs, rule.tolerated + blur, errors.failing)
+    faster = certainly_below(logs, -rule.tolerated - blur, errors.failing) & rule.gain
     fine = ~slower & certainly_below(logs, rule.detected - blur, errors.passing)
     chosen = np.flatnonzero(fine)
     if chosen.size:  # a PASS states what it would have seen, and that is at most must-detect
         fine[chosen] = detectable(estimate(logs[chosen], errors), blur[chosen]) <= rule.detected
-    return np.where(slower, FAIL, np.where(fine, PASS, GO_ON)).astype(np.int64)
+    return np.where(slower, FAIL, np.where(faster, GAIN, np.where(fine, PASS, GO_ON))).astype(np.int64)
 
 
 def certainly_above(logs: Ints, bounds: Ints, error: float) -> Flags:
@@ -165,7 +168,10 @@ def certainly_below(logs: Ints, bounds: Ints, error: float) -> Flags:
 
 
 def evidence(logs: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
-    """p of "slowdown <= tolerance" per row, all of them filled: the smallest p / share of the looks that it reaches."""
+    """p of "slowdown <= tolerance" per row, all of them filled: the smallest p / share of the looks that it reaches.
+
+    Of ``-logs`` it is the p of "speed-up <= tolerance".
+    """
     blur = np.zeros(logs.shape[0], dtype=np.int64) if blur is None else blur
     p = np.ones(logs.shape[0])
     for n in (n for n in LOOKS if n <= logs.shape[1]):

@@ -22,11 +22,13 @@ from plumbline.gate.decide import CAMPAIGN_ERROR
 from plumbline.gate.disturbed import Disturbed
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, FAIL, PASS, SCALE, Rule
+from plumbline.statistics.sequential import CAP, FAIL, GAIN, PASS, SCALE, Rule
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
 SLOWDOWNS = (0.0, 0.02, 0.05)
+#: of candidates that are faster, where a gain is asked for: 1 % is the tolerance, which GAIN has to exceed
+SPEEDUPS = (0.0, -0.01, -0.02, -0.05)
 #: numbers of pairs that are given
 FIXED = (13, 30, 90)
 #: of launches that are flagged
@@ -82,6 +84,7 @@ class Rate:
     passed: int
     mean_pairs: float
     p95_pairs: float
+    gained: int = 0
 
     def share(self, count: int) -> float:
         return count / self.series
@@ -93,8 +96,8 @@ class Rate:
 
 def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | None = None) -> Rate:
     """Judge ``series`` simulated series."""
-    draw = np.random.default_rng([seed, round(1e4 * slowdown), *model.encode()])
-    failed = passed = 0
+    draw = np.random.default_rng([seed, round(1e4 * slowdown) % 2**32, *model.encode()])
+    failed = passed = gained = 0
     used = []
     for start in range(0, series, CHUNK):
         logs = pairs(model, slowdown, min(CHUNK, series - start), draw)
@@ -105,9 +108,10 @@ def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | No
             state[rows] = steady(logs[rows, :n], state[rows], rule or Rule())
         failed += int((state == FAIL).sum())
         passed += int((state == PASS).sum())
+        gained += int((state == GAIN).sum())
         used.append(found.pairs)
     every = np.concatenate(used)
-    return Rate(model, slowdown, series, failed, passed, float(every.mean()), float(np.percentile(every, 95)))
+    return Rate(model, slowdown, series, failed, passed, float(every.mean()), float(np.percentile(every, 95)), gained)
 
 
 def measure_fixed(model: str, slowdown: float, count: int, series: int, seed: int) -> Rate:
@@ -153,12 +157,15 @@ def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
     return found
 
 
-def campaigns(count: int, metrics: int, seed: int) -> int:
-    """Of ``count`` A/A campaigns of ``metrics`` series (the four models in turn): how many have a FAIL after Holm."""
+def campaigns(count: int, metrics: int, seed: int, sign: int = 1) -> int:
+    """Of ``count`` A/A campaigns of ``metrics`` series (the four models in turn): how many have a FAIL after Holm.
+
+    ``sign`` -1: how many have a GAIN.
+    """
     draw = np.random.default_rng(seed)
     bad = 0
     for _ in range(count):
-        logs = np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
+        logs = sign * np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
         full = np.full(len(logs), CAP)
         rows = np.flatnonzero(sequential.decisions(logs, full, Rule()).state == FAIL)
         bad += bool(holm(sequential.evidence(logs[rows], Rule()), len(logs), CAMPAIGN_ERROR).any())
@@ -181,6 +188,20 @@ def table(rates: list[Rate]) -> str:
     return "\n".join(lines)
 
 
+def table_of_gains(rates: list[Rate]) -> str:
+    """Markdown, as :func:`table`, of series whose gain was asked for."""
+    lines = [
+        "| noise of launches | candidate | series | GAIN % | PASS % | FAIL % | pairs, mean |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for item in rates:
+        truth = f"{-100 * item.slowdown:.0f} % less time" if item.slowdown else "equal"
+        counts = (item.gained, item.passed, item.failed)
+        cells = " | ".join(f"{100 * item.share(n):.2f} (≤ {100 * item.at_most(n):.2f})" for n in counts)
+        lines.append(f"| {item.model} | {truth} | {item.series} | {cells} | {item.mean_pairs:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="10,000 series per line instead of 1,000")
@@ -190,11 +211,15 @@ def main() -> None:
     print(table([measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]))
     print("\nAll pairs given, their number fixed beforehand:\n")
     print(table([measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]))
+    print("\nA gain asked for:\n")
+    gains = [measure(m, s, series, args.seed, Rule(gain=True)) for m in MODELS for s in SPEEDUPS]
+    print(table_of_gains(gains))
     print("\nOf gates whose launches are disturbed alike on both sides, INCONCLUSIVE for that:\n")
     print("| launches disturbed | pairs that count | gates | INCONCLUSIVE % |\n|--:|--:|--:|--:|")
     for share, kept in itertools.product(SHARES, (13, 90)):
         print(f"| {share:.0%} | {kept} | {series} | {100 * in_doubt(share, kept, series, args.seed) / series:.2f} |")
     print(f"\nA/A campaigns of 100 series with a FAIL: {campaigns(count, 100, args.seed)} of {count}")
+    print(f"A/A campaigns of 100 series with a GAIN: {campaigns(count, 100, args.seed, -1)} of {count}")
 
 
 if __name__ == "__main__":

@@ -240,3 +240,21 @@ def test_any_other_number_of_records_is_an_error(tmp_path, count, capsys):
     file = session(tmp_path, (two_records() * 2)[:count])
     assert cli.main(["gate", str(file)]) == 3
     assert f"{count} records" in capsys.readouterr().err
+
+
+def test_a_gain_is_said_where_it_is_asked_for(gate):
+    numbers = table(rows("fast", 0.7), rows("equal", seed=1))
+    status, (fast, equal), err = gate(numbers, "--gain")
+    assert (status, fast["verdict"], equal["verdict"]) == (0, "GAIN", "PASS")
+    assert fast["interval"][1] < 1
+    assert fast["reason"].startswith("faster by 30 % (30 % to 30 %)")
+    assert err.startswith("gate: PASS: 1 GAIN, 1 PASS; slowdowns of")
+    status, lines, _ = gate(numbers)
+    assert (status, [line["verdict"] for line in lines]) == (0, ["PASS", "PASS"])
+
+
+def test_a_gain_that_does_not_last_is_inconclusive(gate):
+    """Faster by 30 % in the first half, equal afterwards."""
+    status, (line,), _ = gate(table(rows("half", 0.7, 60), rows("half", 1.0, 45, seed=1)), "--gain")
+    assert (status, line["verdict"]) == (2, "INCONCLUSIVE")
+    assert "something changed meanwhile" in line["reason"]

@@ -48,6 +48,21 @@ def test_no_false_alarm_at_the_tolerance():
     assert rate.failed <= 8
 
 
+@pytest.mark.parametrize("model", simulate.MODELS)
+def test_an_equal_candidate_is_not_called_faster(model):
+    rates = {speedup: simulate.measure(model, speedup, 4000, SEED, Rule(gain=True)) for speedup in (0.0, -0.0099)}
+    assert rates[0.0].gained == rates[0.0].failed == 0
+    assert rates[-0.0099].gained <= 12  # at the tolerance 0.1 %: 13 or more come up in one of 4000 runs
+    assert rates[0.0].mean_pairs <= (30 if model == "noisy" else 16)  # to ask costs no pair
+
+
+@pytest.mark.parametrize("model", simulate.MODELS)
+def test_a_gain_is_found(model):
+    rate = simulate.measure(model, -0.2, 1000, SEED, Rule(gain=True))
+    assert rate.gained >= 0.97 * rate.series
+    assert simulate.measure(model, -0.2, 200, SEED).gained == 0, "only where it is asked for"
+
+
 @pytest.mark.parametrize("count", simulate.FIXED)
 @pytest.mark.parametrize("model", simulate.MODELS)
 def test_a_fixed_number_of_pairs_errs_as_seldom(model, count):
@@ -62,8 +77,9 @@ def test_launches_disturbed_alike_are_seldom_in_doubt(share, most):
     assert simulate.in_doubt(share, 27, 1000, SEED) <= most
 
 
-def test_campaigns_without_a_false_alarm():
-    assert simulate.campaigns(20, 100, SEED) == 0
+@pytest.mark.parametrize("sign", [1, -1], ids=["slower", "faster"])
+def test_campaigns_without_a_false_alarm(sign):
+    assert simulate.campaigns(20, 100, SEED, sign) == 0
 
 
 def test_the_measurement_sees_a_rule_that_errs():

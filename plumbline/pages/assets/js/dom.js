@@ -198,6 +198,7 @@ const VERDICTS = {
   above: ['▲', 'better than the range of its reference'],
   unreferenced: ['○', 'not compared with anything'],
   within: ['✓', 'within the range of its reference'],
+  GAIN: ['▲', 'certainly faster'],
   PASS: ['✓', 'a slowdown that matters is ruled out'],
   INCONCLUSIVE: ['○', 'neither is certain'],
   FAIL: ['▼', 'slower than tolerated'],
