@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from plumbline.errors import PlumbError
 from plumbline.gate import disturbed, remeasure
@@ -155,7 +156,7 @@ def _pairs(
 def _rule(wanted: WantedFigure) -> Rule | None:
     """The margins that the figure brought along: a record is judged later by what it was measured by."""
     margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
-    given = {name: margin for name, margin in margins.items() if margin is not None}
+    given: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
     return Rule(**given) if given else None
 
 
