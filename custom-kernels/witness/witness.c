@@ -147,6 +147,7 @@ static int write_document(int fd) {
     threads_write(&document);
     memory_write(&document);
     json_bool(&document, "mpi", !forked && hooks_mpi_initialised());
+    settings_write(&document);
     objects_write(&document, program);
     transports_write(&document);
     json_close(&document, '}');

@@ -108,6 +108,12 @@ typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */
 void threads_visit(thread_visitor visit, void *context);
 
+/* settings.c */
+
+/* Asks the MPI library for the settings that PLUMB_WITNESS_SETTINGS names; MPI is initialised. */
+void settings_read(void);
+void settings_write(struct json *out);
+
 /* window.c: the time in which figures are made. Each window_begin forgets the one before. */
 
 void window_begin(void);

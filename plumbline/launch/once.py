@@ -12,10 +12,10 @@ import msgspec
 
 from plumbline import files, mpi, parsers, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import cause, environment, figures, hosts, loaded, process, shared_memory, work
+from plumbline.launch import cause, environment, figures, hosts, loaded, process, settings, shared_memory, work
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
-from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen
+from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen
 from plumbline.witness import disturbance, processes, transports
 from plumbline.witness.compare_nodes import compare_nodes
 
@@ -77,11 +77,16 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     ]
     measurements: list[Measurement] = []
     remarks: list[str] = []
+    had = SettingsSeen(job.settings, {}) if job.settings else None
     if ended.status == "ok":
+        if job.settings:
+            lines = [line for text in _outputs(folder) for line in text.splitlines()]
+            had, unproven = settings.compare(job.launcher.family, job.settings, seen, lines)
+            reasons += unproven
         reasons += work.shortfalls(record.benchmark, seen)
         try:
             measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
-            remarks = parsers.remarks(job.variant.parser, "".join(_outputs(folder)))
+            remarks = parsers.remarks(job.variant.parser, "".join(_printed(job, folder)))
             reasons += work.claims(record.benchmark, measurements, seen)
         except PlumbError as error:
             reasons.append(str(error))
@@ -100,6 +105,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         disturbance=disturbed,
         measurements=measurements,
         remarks=remarks,
+        settings=had,
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,
         waiting=ended.waiting or None,
@@ -183,7 +189,7 @@ def _compare(job: Prepared, seen: list[dict[str, Any]]) -> list[str]:
 def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
     """Measurements of one launch. STREAM is no MPI program: each rank prints its own table, and their rates add up."""
     kind, context = job.variant.parser, dict(job.variant.context)
-    texts = _outputs(folder)
+    texts = _printed(job, folder)
     if kind == "stream":
         benchmark = job.record.benchmark
         figures.check_stream_rule(benchmark, job.host)
@@ -202,6 +208,14 @@ def _texts(folder: Path) -> list[str]:
     """What the ranks printed, and then the launcher."""
     last = [folder / name for name in ("stdout", "stderr")]
     return _outputs(folder) + [process.printed(file) for file in last]
+
+
+def _printed(job: Prepared, folder: Path) -> list[str]:
+    """What the benchmark printed in each rank, without what the MPI library says when it starts."""
+    texts, startup = _outputs(folder), job.launcher.family.startup
+    if not job.settings or startup is None:
+        return texts
+    return ["".join(line for line in text.splitlines(True) if not re.match(startup, line)) for text in texts]
 
 
 def _outputs(folder: Path) -> list[str]:

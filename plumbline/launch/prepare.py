@@ -13,7 +13,7 @@ import msgspec
 
 from plumbline import mpi, paths, provenance, schedulers, schemas, site
 from plumbline.errors import PlumbError
-from plumbline.launch import environment, hosts
+from plumbline.launch import environment, hosts, settings, work
 from plumbline.launch.unchanged import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
@@ -27,6 +27,7 @@ class Prepared:
     """One variant, ready to be launched here.
 
     ``facts`` are the partition's, and so are ``ceilings``: None where none were measured on such a machine.
+    ``settings`` are those that the MPI library is asked for.
     ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
     """
 
@@ -40,6 +41,7 @@ class Prepared:
     environment: dict[str, str]
     files: Files
     record: Record
+    settings: dict[str, str]
 
     @property
     def variant(self) -> Variant:
@@ -79,7 +81,9 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         round_robin=resolved["map"] == "cyclic",
         ssh=bool(named),
     )
-    given = {**partition.get("environment", {}), **variant.environment}
+    family = mpi.TABLE[manifest["mpi"]["family"]]
+    asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in work.MPI_SUITES else {}
+    given = {**settings.variables(family, asked), **partition.get("environment", {}), **variant.environment}
     inherited = environment.inherit(os.environ)
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
@@ -106,6 +110,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         {**kept, **changes},
         unchanged,
         record,
+        asked,
     )
 
 

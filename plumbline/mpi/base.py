@@ -112,6 +112,11 @@ class Family(ABC):
     setting_prefix: str = ""
     #: the settings that are worth a try
     knobs: tuple[Knob, ...] = ()
+    #: variables that make the library print what settings it takes, where MPI_T does not tell all of them
+    telling: Mapping[str, str] = MappingProxyType({})
+    #: patterns of how the lines begin that it then prints, and of what it says of a setting that it does not take
+    startup: str | None = None
+    refusal: str | None = None
     #: what it loads by itself: patterns below the folder of the library
     parts: tuple[str, ...]
     #: what it reads by itself: patterns below the prefix of an installation
@@ -129,6 +134,10 @@ class Family(ABC):
     def setting_variable(self, name: str) -> str:
         """The variable that sets the library's setting ``name``."""
         return self.setting_prefix + name
+
+    def words(self, about: str) -> list[str]:
+        """The words for 0, 1, 2, … that the description ``about`` of a setting lists, if any."""
+        return []
 
     def settings_of(self, configuration: Configuration, folder: Path) -> tuple[Setting, ...]:
         """All settings that make ``configuration``, with what they need; files of rules go to ``folder``.

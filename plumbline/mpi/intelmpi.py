@@ -77,6 +77,10 @@ class IntelMpi(Family):
     shared_memory = (2 << 20, 128 << 10)
     pmi = "pmi2"
     knobs = KNOBS
+    #: the values of texts (I_MPI_ADJUST_…) are empty in MPI_T
+    telling = MappingProxyType({"I_MPI_DEBUG": "5"})
+    startup = r"\[\d+\] (?:MPI startup\(\): |\t )"
+    refusal = r"will be ignored|is not supported"
     parts = ("*-fi.so", "*heap_proxy.so", "mpi/**/*.so*", "prov/*.so", "../libfabric/lib/**/*.so*")
     settings = ("etc/*", "opt/mpi/etc/*", "mpi/*/etc/*", "mpi/*/opt/mpi/etc/*")
     variables = ("I_MPI_", *Mpich.variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -119,6 +120,10 @@ class Mpich(Family):
     host_settings: tuple[str, ...] = ("etc/mpiexec.hydra.conf", "etc/mpich.conf", "etc/mpich*/*.conf")
     settings: tuple[str, ...] = ("etc/mpiexec*.conf", "etc/mpich.conf")
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")
+
+    def words(self, about: str) -> list[str]:
+        """A line for each, in the order of their numbers: ``word - what it means``."""
+        return re.findall(r"^\s*(\w+)\s+- ", about, re.MULTILINE)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
         """A setting for each collective: for a range of sizes the library wants its whole table of choices anew."""

@@ -53,8 +53,11 @@ class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     must_detect: float | None = None
 
 
-class Variant(Struct, frozen=True, gc=False, kw_only=True):
-    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``."""
+class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``.
+
+    ``settings`` are the MPI library's, by its own names; ``environment`` holds variables.
+    """
 
     schema: Literal[1]
     test: str
@@ -75,6 +78,7 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True):
     launches: int
     time_limit_s: Number
     environment: dict[str, str]
+    settings: dict[str, str] = {}
     params: dict[str, Any]
 
 
@@ -138,6 +142,13 @@ class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     usage: dict[str, Any]
 
 
+class SettingsSeen(Struct, frozen=True, gc=False):
+    """Settings of the MPI library: those that a launch asked for, and what the measured processes had of them."""
+
+    asked: dict[str, str]
+    seen: dict[str, str]
+
+
 class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One start of the benchmark.
 
@@ -164,6 +175,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     disturbance: Disturbance
     measurements: list[Measurement]
     remarks: list[str] = []
+    settings: SettingsSeen | None = None
     ranks: list[RankSeen]
     output_tail: str | None = None
     waiting: list[str] | None = None

@@ -189,5 +189,8 @@ def expand(value: str, base: Mapping[str, str]) -> str:
 
 
 def environment(document: dict[str, Any], base_env: Mapping[str, str]) -> dict[str, str]:
-    """The variables that the stack sets, expanded; the caller lays them over ``base_env``."""
-    return {name: expand(value, base_env) for name, value in document["environment"].items()}
+    """The variables of the stack, expanded, and of its settings; the caller lays them over ``base_env``."""
+    found = {name: expand(value, base_env) for name, value in document["environment"].items()}
+    for name, value in document.get("settings", {}).items():
+        found[mpi.TABLE[document["mpi"]["family"]].setting_variable(name)] = value
+    return found

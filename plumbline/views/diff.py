@@ -26,8 +26,13 @@ CIRCUMSTANCES = (
     "host",
     "environment",
 )
-#: what differs between any two sessions
-IGNORED = (*(f"host.{name}" for name in FLEETING), "environment.PLUMB_SEED")
+#: what differs between any two sessions, and what is shown as ``settings``
+IGNORED = (
+    *(f"host.{name}" for name in FLEETING),
+    "environment.PLUMB_SEED",
+    "environment.PLUMB_WITNESS_SETTINGS",
+    "variant.settings",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,19 +51,29 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
 
     Of the files that were loaded, size and build id count, and of one without that the time of its last change; records
-    that do not name them are compared without, and so are those that do not name their transports.
+    that do not name them are compared without, and so are those that do not name their transports. ``settings`` are
+    what the launches had of those that they asked for.
     """
     left: dict[str, str] = {}
     right: dict[str, str] = {}
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
             _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
+        _flatten("settings", _settings(record), flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
             _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
         if first.transports and second.transports:
             flat["transports"] = ", ".join(record.transports)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
+
+
+def _settings(record: Record) -> dict[str, str]:
+    """The settings of the MPI library in the first launch that asked for some."""
+    found = next((launch.settings for launch in record.launches if launch.settings), None)
+    if found is None:
+        return {}
+    return {name: found.seen.get(name, f"asked for {value}, not seen") for name, value in found.asked.items()}
 
 
 def _version(file: LoadedFile) -> str:

@@ -121,6 +121,21 @@ def test_diff_finds_circumstances_and_ignores_ids_and_load():
     assert "1.000" in diff.text(convert(record()), convert(other))
 
 
+def test_diff_shows_settings_as_they_were_seen():
+    def with_settings(asked, seen):
+        document = record()
+        for one in document["launches"]:
+            one["settings"] = {"asked": asked, "seen": seen}
+        return convert(document)
+
+    first = with_settings({"limit": "64", "cmaa": "0"}, {"limit": "64"})
+    assert diff.differences(first, with_settings({"limit": "128"}, {"limit": "128"})) == [
+        ("settings.limit", "64", "128"),
+        ("settings.cmaa", "asked for 0, not seen", "absent"),
+    ]
+    assert ("settings.limit", "64", "absent") in diff.differences(first, convert(record()))
+
+
 def test_diff_names_a_library_that_is_another_one():
     library = {"path": "/opt/libmpi.so.40", "build_id": "", "bytes": 900, "modified_ns": 5}
     first = convert(record(loaded=[library]))

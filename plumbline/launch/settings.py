@@ -1,0 +1,92 @@
+"""Settings that a launch asks its MPI library for, and what the measured processes say that the library has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plumbline.errors import PlumbError
+from plumbline.mpi import Family
+from plumbline.records.model import SettingsSeen
+
+#: names of the settings that the witness is to ask the library for, with commas between
+VARIABLE = "PLUMB_WITNESS_SETTINGS"
+#: what the witness has room for (custom-kernels/witness/settings.c)
+MOST = 64
+MOST_BYTES = 4095
+_SWITCH = {"true": "1", "yes": "1", "on": "1", "enable": "1", "false": "0", "no": "0", "off": "0", "disable": "0"}
+
+
+def variables(family: Family, asked: Mapping[str, str]) -> dict[str, str]:
+    """What makes the library take the settings ``asked``, and the witness look for them."""
+    if not asked:
+        return {}
+    names = ",".join(asked)
+    if len(asked) > MOST or len(names) > MOST_BYTES:
+        raise PlumbError(f"{len(asked)} settings are more than a launch can prove", "settings", f"{MOST} at most")
+    found = {family.setting_variable(name): value for name, value in asked.items()}
+    return {**family.telling, **found, VARIABLE: names}
+
+
+def compare(
+    family: Family, asked: Mapping[str, str], witnesses: Iterable[Mapping[str, Any]], lines: Iterable[str]
+) -> tuple[SettingsSeen, list[str]]:
+    """What every rank's library has of ``asked``, and why that does not prove it.
+
+    ``lines`` are what the ranks printed: a library that does not tell the value of a text does so there, in its first
+    rank's.
+    """
+    told, refused = _told(family, lines)
+    seen: dict[str, str] = {}
+    reasons = [f"{family.name} reports: {line}" for line in refused]
+    for witness in witnesses:
+        name = f"rank {witness['rank']}"
+        if "settings" not in witness:
+            reasons.append(f"{name} did not tell the settings of its MPI library: it ended without MPI_Finalize")
+            continue
+        known = {item["name"]: item for item in witness["settings"]}
+        for setting, value in asked.items():
+            if setting not in known:
+                reasons.append(f"setting {setting}={value} was not taken: {family.name} has no {setting}")
+                continue
+            has = known[setting]["value"] or told.get(setting, "")
+            if not _same(family, value, has, known[setting]):
+                reasons.append(f"setting {setting}={value} was not taken: {name} has {has or 'nothing'}")
+                seen[setting] = has
+            else:
+                seen.setdefault(setting, value)
+    return SettingsSeen(dict(asked), seen), list(dict.fromkeys(reasons))
+
+
+def _told(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """What the library printed of its settings, and of those that it does not take."""
+    told: dict[str, str] = {}
+    refused = []
+    for line in lines:
+        match = re.match(family.startup, line) if family.startup else None
+        if match is None:
+            continue
+        text = line[match.end() :].strip()
+        if family.refusal and re.search(family.refusal, text):
+            refused.append(text)
+        name, equals, value = text.partition("=")
+        if equals:
+            told[name] = value
+    return told, refused
+
+
+def _same(family: Family, asked: str, has: str, known: Mapping[str, str]) -> bool:
+    """Whether the library's value is the one that was asked for, in words, digits or as a switch."""
+    if asked == has:
+        return True
+    words = family.words(known["about"]) if has.isdigit() else []
+    named = words[int(has)] if words and int(has) < len(words) else known.get("word")
+    return asked == named or _SWITCH.get(asked.lower(), asked) == has or _number(asked) == _number(has) is not None
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

@@ -1,0 +1,72 @@
+"""Settings under the real libraries: what a launch asks for is read back inside the measured processes."""
+
+import json
+
+import pytest
+
+from plumbline.launch import driver
+from plumbline.records import model
+
+pytestmark = pytest.mark.e2e
+#: for each library: a number, a word or a text, and a name with a letter too few
+GOOD = {
+    "openmpi": {"btl_sm_eager_limit": "65536", "smsc": "^cma", "coll_tuned_use_dynamic_rules": "true"},
+    "mpich": {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"},
+    "intelmpi": {"I_MPI_SHM_CELL_FWD_SIZE": "32768", "I_MPI_ADJUST_ALLREDUCE": "2:64-127"},
+}
+MISSPELT = {"openmpi": "btl_sm_eager_limt", "mpich": "MPIR_CVAR_CMA_ENABLE", "intelmpi": "I_MPI_ADJUST_ALLREDUC"}
+
+
+def launched(bench, stack, **changes):
+    """The launch of the kernel pi on two ranks of an installed ``stack``; ``changes`` of its variant."""
+    file = bench.folder / "stacks" / stack / "manifest.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    document = json.loads((bench.folder / "installed" / stack / "manifest.json").read_text())
+    file.write_text(json.dumps(document | changes.pop("manifest", {})))
+    variant = bench.variant(
+        stack=stack,
+        benchmark="pi",
+        arguments=["--intervals", "100K", "--json"],
+        parser="kernel",
+        context={"kernel": "pi"},
+        figures=[{"name": "time", "metric": "time", "where": {}}],
+        ranks_per_node=2,
+        **changes,
+    )
+    _, records = driver.run([variant], bench.folder / "work")
+    return model.document(records[0])["launches"][0]
+
+
+@pytest.mark.parametrize("stack", GOOD)
+def test_what_the_library_has_is_seen(bench, stack):
+    launch = launched(bench, stack, settings=GOOD[stack])
+    assert launch["reasons"] == []
+    assert launch["settings"] == {"asked": GOOD[stack], "seen": GOOD[stack]}
+
+
+@pytest.mark.parametrize("stack", MISSPELT)
+def test_a_misspelt_setting_is_not_verified(bench, stack):
+    launch = launched(bench, stack, settings={MISSPELT[stack]: "1"})
+    assert not launch["verified"]
+    assert f"setting {MISSPELT[stack]}=1 was not taken: {stack} has no {MISSPELT[stack]}" in launch["reasons"]
+    assert launch["settings"] == {"asked": {MISSPELT[stack]: "1"}, "seen": {}}
+
+
+def test_settings_of_the_stack_are_proven_too(bench):
+    settings = {"btl_sm_eager_limit": "8192"}
+    launch = launched(bench, "openmpi", manifest={"settings": settings}, environment={})
+    assert launch["settings"]["seen"] == settings
+    overruled = launched(
+        bench, "openmpi", manifest={"settings": settings}, environment={"OMPI_MCA_btl_sm_eager_limit": "512"}
+    )
+    expected = [f"setting btl_sm_eager_limit=8192 was not taken: rank {rank} has 512" for rank in (0, 1)]
+    assert overruled["reasons"] == expected
+
+
+def test_an_algorithm_that_intel_mpi_does_not_have(bench):
+    launch = launched(bench, "intelmpi", settings={"I_MPI_ADJUST_ALLREDUCE": "999"})
+    assert launch["reasons"] == ["intelmpi reports: Incorrect algorithm: ALLREDUCE=999, will be ignored"]
+
+
+def test_a_launch_that_asks_for_nothing_has_no_settings(bench):
+    assert "settings" not in launched(bench, "mpich")

@@ -1,0 +1,172 @@
+"""Whether the settings that a launch asked for are those that the measured processes had."""
+
+import pytest
+from witness_helper import compile_c, cpus, only, rank_plan, run
+
+from plumbline import mpi
+from plumbline.errors import PlumbError
+from plumbline.launch import settings
+
+OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))
+WORDS = "Variable to select an algorithm\nauto - Internal selection\nring   - Force ring\n  k_tree - Force tree\n"
+
+
+def rank(number=0, **values):
+    """The witness of a rank whose library has ``values``: a value, or (value, word)."""
+    pairs = {name: value if isinstance(value, tuple) else (value, "") for name, value in values.items()}
+    known = [{"name": name, "value": value, "word": word, "about": WORDS} for name, (value, word) in pairs.items()]
+    return {"rank": number, "settings": known}
+
+
+def reasons(family, asked, *witnesses, lines=()):
+    return settings.compare(family, asked, witnesses, lines)[1]
+
+
+class TestCompare:
+    @pytest.mark.parametrize(
+        ("asked", "has"),
+        [
+            ("64", "64"),
+            ("064", "64"),
+            ("true", "1"),
+            ("No", "0"),
+            ("rabenseifner", ("6", "rabenseifner")),
+            ("^a", "^a"),
+        ],
+    )
+    def test_what_is_the_same(self, asked, has):
+        assert reasons(OPEN_MPI, {"x": asked}, rank(x=has)) == []
+
+    @pytest.mark.parametrize(
+        ("asked", "has", "said"),
+        [("64", "32", "32"), ("true", "0", "0"), ("ring", ("6", "rabenseifner"), "6"), ("cma", "", "nothing")],
+    )
+    def test_what_is_not(self, asked, has, said):
+        expected = f"setting x={asked} was not taken: rank 0 has {said}"
+        assert reasons(OPEN_MPI, {"x": asked}, rank(x=has)) == [expected]
+
+    def test_a_name_that_the_library_does_not_know(self):
+        found = reasons(OPEN_MPI, {"btl_sm_eager_limt": "64"}, rank(), rank(1))
+        assert found == ["setting btl_sm_eager_limt=64 was not taken: openmpi has no btl_sm_eager_limt"]
+
+    def test_every_rank_counts(self):
+        seen, found = settings.compare(OPEN_MPI, {"x": "1"}, [rank(x="1"), rank(1, x="2")], [])
+        assert found == ["setting x=1 was not taken: rank 1 has 2"]
+        assert seen.seen == {"x": "2"}
+
+    def test_a_rank_that_did_not_tell(self):
+        found = reasons(OPEN_MPI, {"x": "1"}, rank(x="1"), {"rank": 1})
+        assert found == ["rank 1 did not tell the settings of its MPI library: it ended without MPI_Finalize"]
+
+    def test_words_of_mpich_stand_in_the_description(self):
+        assert reasons(MPICH, {"x": "k_tree"}, rank(x="2")) == []
+        assert reasons(MPICH, {"x": "k_tree"}, rank(x="1")) == ["setting x=k_tree was not taken: rank 0 has 1"]
+        assert reasons(MPICH, {"x": "k_tree"}, rank(x="7")) == ["setting x=k_tree was not taken: rank 0 has 7"]
+
+
+ADJUSTED = {"I_MPI_ADJUST_BCAST": "2:64-127"}
+
+
+class TestIntelMpi:
+    def test_texts_are_told_when_it_starts(self):
+        line = "[0] MPI startup(): I_MPI_ADJUST_BCAST=2:64-127"
+        assert reasons(INTEL, ADJUSTED, rank(I_MPI_ADJUST_BCAST=""), lines=[line]) == []
+
+    def test_a_text_that_is_not_told_is_not_proven(self):
+        line = "[0] MPI startup(): I_MPI_ADJUST_BCAST=2"
+        found = reasons(INTEL, ADJUSTED, rank(I_MPI_ADJUST_BCAST=""), lines=[line])
+        assert found == ["setting I_MPI_ADJUST_BCAST=2:64-127 was not taken: rank 0 has 2"]
+
+    def test_what_the_program_prints_proves_nothing(self):
+        line = "I_MPI_ADJUST_BCAST=2:64-127"
+        assert len(reasons(INTEL, ADJUSTED, rank(I_MPI_ADJUST_BCAST=""), lines=[line])) == 1
+
+    def test_it_is_made_to_tell(self):
+        assert settings.variables(INTEL, ADJUSTED) == {
+            "I_MPI_DEBUG": "5",
+            "I_MPI_ADJUST_BCAST": "2:64-127",
+            "PLUMB_WITNESS_SETTINGS": "I_MPI_ADJUST_BCAST",
+        }
+
+
+def test_more_than_the_witness_has_room_for():
+    with pytest.raises(PlumbError, match="65 settings are more"):
+        settings.variables(OPEN_MPI, {f"a{number}": "1" for number in range(65)})
+
+
+#: a library with MPI_T: variable 0 is a number, 1 a switch with words, 2 a text with an alias
+FAKE = r"""
+#include <stdio.h>
+#include <string.h>
+static const char *names[] = {"limit", "switch", "text"};
+static const char *abouts[] = {"bytes", "on or off", "choice @Alias:# I_TEXT_LONG"};
+static const char *types[] = {"MPI_UNSIGNED_LONG", "MPI_C_BOOL", "MPI_CHAR"};
+int MPI_Initialized(int *flag) { *flag = 1; return 0; }
+int MPI_Finalize(void) { return 0; }
+int MPI_T_init_thread(int required, int *provided) { *provided = required; return 0; }
+int MPI_T_finalize(void) { return 0; }
+int MPI_T_cvar_get_num(int *number) { *number = 3; return 0; }
+int MPI_T_cvar_get_index(const char *name, int *index) {
+    for (*index = 0; *index < 3; ++*index) if (strcmp(name, names[*index]) == 0) return 0;
+    return 1;
+}
+int MPI_T_cvar_get_info(int index, char *name, int *nl, int *v, long *type, void **words, char *about, int *al,
+                        int *b, int *s) {
+    (void)nl, (void)al;
+    strcpy(name, names[index]), strcpy(about, abouts[index]);
+    *type = index, *words = index == 1 ? &names : NULL, *v = *b = *s = 0;
+    return 0;
+}
+int MPI_T_cvar_handle_alloc(int index, void *object, void **handle, int *count) {
+    (void)object;
+    *handle = &names[index], *count = index == 2 ? 384 : 1;
+    return 0;
+}
+int MPI_T_cvar_handle_free(void **handle) { *handle = NULL; return 0; }
+int MPI_T_cvar_read(void *handle, void *value) {
+    unsigned long limit = 5000000000;
+    if (handle == &names[0]) memcpy(value, &limit, sizeof limit);
+    if (handle == &names[1]) *(char *)value = 1;
+    if (handle == &names[2]) strcpy(value, "a \"word\"");
+    return 0;
+}
+int MPI_Type_get_name(long type, char *name, int *length) { (void)length; strcpy(name, types[type]); return 0; }
+int MPI_Type_size(long type, int *size) { *size = type == 0 ? 8 : 1; return 0; }
+int MPI_T_enum_get_info(void *words, int *items, char *name, int *length) {
+    (void)words, (void)length;
+    *items = 1, strcpy(name, "switches");
+    return 0;
+}
+int MPI_T_enum_get_item(void *words, int item, int *value, char *name, int *length) {
+    (void)words, (void)item, (void)length;
+    *value = 1, strcpy(name, "on");
+    return 0;
+}
+"""
+
+
+class TestWitness:
+    @pytest.fixture
+    def seen(self, tmp_path, monkeypatch):
+        """What the witness of a program whose library is FAKE has of the settings with these names."""
+        fake = compile_c(tmp_path, FAKE, "-shared", "-fPIC", name="libmpi.so")
+        flags = [str(fake), f"-Wl,-rpath,{tmp_path}"]
+        program = compile_c(tmp_path, "int MPI_Finalize(void); int main(void) { return MPI_Finalize(); }", *flags)
+
+        def ask(names):
+            monkeypatch.setenv("PLUMB_WITNESS_SETTINGS", names)
+            assert run(tmp_path / "witness", rank_plan([cpus(1)]), [program]) == (0, "")
+            return only(tmp_path / "witness").get("settings")
+
+        return ask
+
+    def test_numbers_switches_and_texts(self, seen):
+        assert [(item["name"], item["value"], item.get("word")) for item in seen("limit,switch,text")] == [
+            ("limit", "5000000000", None), ("switch", "1", "on"), ("text", 'a "word"', None),
+        ]  # fmt: skip
+
+    def test_names_of_the_environment_are_found_whole(self, seen):
+        assert [item["name"] for item in seen("I_TEXT,I_TEXT_LONG,I_TEXT_LONGER,limi")] == ["I_TEXT_LONG"]
+
+    def test_nothing_is_read_unasked(self, seen):
+        assert seen("") is None
