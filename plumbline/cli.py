@@ -29,6 +29,7 @@ COMMANDS = {
     "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),
     "topology": ("topology.command", "draw a machine, with a plan's ranks and threads in their places"),
     "stack": ("stacks.command", "list, install, show, check and remove stacks"),
+    "knobs": ("tune.knobs", "what can be set in the MPI library of a stack"),
     "site": ("site_command", "describe this machine as a site, and measure what it reaches"),
     "nodes": ("nodes.command", "facts of the nodes of a partition, which of them differ, which can be used"),
     "calibrate": ("references.command", "make references from the records of verified sessions"),

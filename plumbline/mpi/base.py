@@ -135,6 +135,14 @@ class Family(ABC):
         """The variable that sets the library's setting ``name``."""
         return self.setting_prefix + name
 
+    def setting_name(self, name: str, about: str) -> str:
+        """What MPI_T calls ``name`` and describes by ``about``, as a person sets it."""
+        return name
+
+    def range_of(self, about: str) -> str:
+        """The range of numbers that the description ``about`` of a setting gives; empty if it gives none."""
+        return ""
+
     def words(self, about: str) -> list[str]:
         """The words for 0, 1, 2, … that the description ``about`` of a setting lists, if any."""
         return []

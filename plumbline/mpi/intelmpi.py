@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -101,6 +102,16 @@ class IntelMpi(Family):
             what = f"Intel MPI under {launcher.name} needs {wanted}, which is in no usual place"
             raise PlumbError(what, where, f"install the package with it, or set {PMI_LIBRARY} in {where}'s environment")
         return {PMI_LIBRARY: str(library)}
+
+    def setting_name(self, name: str, about: str) -> str:
+        """The name in the environment stands in the description: ``@Alias:# I_MPI_…``."""
+        alias = re.search(r"@Alias:# (\w+)", about)
+        return alias[1] if alias else name
+
+    def range_of(self, about: str) -> str:
+        """``range: 0-32``."""
+        found = re.search(r"range: (\d+-\d+)", about)
+        return found[1] if found else ""
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
         """``ALGORITHM:FIRST-LAST@RANKS-RANKS;…``, a setting for each collective, its sizes and ranks inclusive.

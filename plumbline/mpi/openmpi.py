@@ -84,10 +84,10 @@ KNOBS = (
     Knob("coll_han_priority", ("0",), "start", "both", note="0: no hierarchical collectives"),
     Knob("btl_tcp_eager_limit", ("16384", "262144"), "start", "inter", note="not tried"),
     Knob("pml", ("ob1", "ucx"), "start", "both", note="ucx: where it has a transport; aborts elsewhere"),
-    _algorithm("allreduce", 7),
+    _algorithm("allreduce", 6),
     _algorithm("alltoall", 5),
     _algorithm("bcast", 9),
-    _algorithm("allgather", 8),
+    _algorithm("allgather", 7),
     _algorithm("reduce", 7),
     _algorithm("barrier", 6),
 )

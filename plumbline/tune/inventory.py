@@ -1,0 +1,136 @@
+"""What an MPI library says of its settings: asked by MPI_T, in a program of the stack that needs no launcher."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plumbline import mpi
+from plumbline.errors import PlumbError
+from plumbline.launch.environment import at_home, inherit
+from plumbline.mpi.settings import Knob
+from plumbline.stacks import manifest as manifests
+
+PROGRAM = "list_settings"
+TIME_LIMIT_S = 60
+
+
+class Told(Struct, frozen=True):
+    """A setting as MPI_T tells it, with the value that it had; ``words`` are the library's for its numbers.
+
+    ``running``: the library says that it may be changed while it runs.
+    """
+
+    name: str
+    type: str
+    value: str
+    running: bool
+    about: str
+    words: dict[str, str] = {}
+
+
+class _Document(Struct, frozen=True):
+    library: str
+    settings: list[Told]
+
+
+class Known(Struct, frozen=True):
+    """A setting under its own name, with its value by default and in the stack.
+
+    ``allowed`` are the values that the library names: words, numbers with their words, or a range; empty where it
+    names none. A value whose word it takes is shown as that.
+    """
+
+    name: str
+    type: str
+    default: str
+    now: str
+    running: bool
+    allowed: str
+    about: str
+
+
+class Inventory(Struct, frozen=True):
+    """All settings of a stack's MPI library, by name, and the curated ones that it has and lacks."""
+
+    library: str
+    settings: dict[str, Known]
+    knobs: tuple[Knob, ...]
+    lacking: tuple[str, ...]
+
+
+def of(document: dict[str, Any]) -> Inventory:
+    """The settings of the stack with the manifest ``document``; its own ``settings`` count for the values of now.
+
+    Raises :class:`PlumbError` if its library cannot be asked.
+    """
+    family = mpi.TABLE[document["mpi"]["family"]]
+    default = _ask(document | {"settings": {}})
+    now = {told.name: told for told in _ask(document).settings} if document.get("settings") else {}
+    settings = {}
+    for told in default.settings:
+        name = family.setting_name(told.name, told.about)
+        value = now.get(told.name, told).value
+        if not value:  # Intel MPI does not tell its texts
+            value = document.get("settings", {}).get(name, "")
+        words = family.words(told.about) if told.type == "int" else []
+        allowed = ", ".join(words) or _numbered(told.words) or family.range_of(told.about)
+        default_shown, now_shown = (_worded(words, text) for text in (told.value, value))
+        settings[name] = Known(name, told.type, default_shown, now_shown, told.running, allowed, told.about)
+    curated = tuple(knob for knob in family.knobs if knob.name in settings)
+    lacking = tuple(knob.name for knob in family.knobs if knob.name not in settings)
+    library = " ".join(default.library.splitlines()[0].partition(",")[0].split())
+    return Inventory(library, settings, curated, lacking)
+
+
+def _worded(words: list[str], text: str) -> str:
+    return words[int(text)] if text.isdigit() and int(text) < len(words) else text
+
+
+def _numbered(words: Mapping[str, str]) -> str:
+    return ", ".join(f"{number} {word}" for number, word in words.items())
+
+
+def _ask(document: dict[str, Any]) -> _Document:
+    program = _program(document)
+    variables = {**inherit(os.environ).kept, **manifests.environment(document, os.environ)}
+    with tempfile.TemporaryDirectory() as home:
+        text = _output(program, at_home(variables, Path(home)))
+    try:
+        return msgspec.json.decode(text, type=_Document)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise PlumbError(f"{PROGRAM} printed no list of settings: {error}", str(program), "report this") from None
+
+
+def _program(document: dict[str, Any]) -> Path:
+    """It lies beside the kernels of the library's own ABI, which a tuned stack shares with the one it was made from."""
+    entries = document["benchmarks"].items()
+    folders = {
+        Path(entry["file"]).parent for name, entry in entries if entry["suite"] == "kernels" and "-abi" not in name
+    }
+    for folder in folders:
+        if (program := folder.parent / "libexec" / PROGRAM).is_file():
+            return program
+    name = document["name"].removesuffix("+tuned")
+    raise PlumbError(f"stack {document['name']} has no program {PROGRAM}", "its kernels", f"plumb stack install {name}")
+
+
+def _output(program: Path, environment: Mapping[str, str]) -> bytes:
+    where = str(program)
+    try:
+        done = subprocess.run([program], env=environment, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PlumbError(
+            f"the MPI library cannot be asked for its settings: {error}", where, "plumb stack check"
+        ) from None
+    if done.returncode != 0:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise PlumbError(f"{PROGRAM} ended with {done.returncode}: {last}", where, "plumb stack check")
+    return done.stdout

@@ -1,0 +1,31 @@
+"""Settings of the installed libraries: the curated ones are there, with the values that are worth a try."""
+
+import re
+
+from plumbline.tune import inventory
+
+#: a range of numbers
+NUMBERS = re.compile(r"(\d+)-(\d+)$")
+
+
+def test_every_curated_setting_is_one_of_the_library(kernel_stack):
+    found = inventory.of(kernel_stack.document)
+    assert found.lacking == ()
+    assert len(found.settings) > 400
+
+
+def test_the_library_knows_every_value_that_is_worth_a_try(kernel_stack):
+    found = inventory.of(kernel_stack.document)
+    for knob in found.knobs:
+        allowed = found.settings[knob.name].allowed
+        span = NUMBERS.match(allowed)
+        known = {word for item in allowed.split(", ") for word in item.split()}
+        if span:
+            known = {str(number) for number in range(int(span[1]), int(span[2]) + 1)}
+        assert not allowed or set(knob.values) <= known, knob.name
+
+
+def test_settings_of_the_stack_are_those_of_now(kernel_stack):
+    knob = next(knob for knob in inventory.of(kernel_stack.document).knobs if knob.values[0].isdigit())
+    document = kernel_stack.document | {"settings": {knob.name: knob.values[0]}}
+    assert inventory.of(document).settings[knob.name].now == knob.values[0]
