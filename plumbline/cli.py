@@ -24,6 +24,7 @@ COMMANDS = {
     "doctor": ("doctor", "what is wrong with this host, or these nodes, for benchmarking"),
     "list": ("views.summary", "the records, oldest first"),
     "show": ("views.show", "one record: figures, launches, rank map, circumstances"),
+    "hybrid": ("views.hybrid", "the best hybrid code against the best pure MPI code, with an interval"),
     "diff": ("views.diff", "what differs between the circumstances of two records"),
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
     "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),

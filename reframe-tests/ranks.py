@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import KernelTest, node_counts
+from plumbline.rfm import KernelTest, machines, node_counts
 
 from .placements import GROUPS
 
@@ -24,9 +24,15 @@ class rank_ring(KernelTest):
     quick_placements = ()
     figures = [
         (f"{figure}_{name}", figure, {"map": word})
-        for figure in ("sendrecv", "allreduce", "between_nodes")
+        for figure in ("sendrecv", "allreduce", "in_mpi", "between_nodes")
         for name, word in (("given", "given"), ("node_aware", "node-aware"))
     ]
+
+    @run_after("init")
+    def take_published_ranks(self):
+        """32 ranks on 4 nodes, where nodes have room for 8; else ranks fill the nodes."""
+        if self.node_count == 4 and min((len(one.cores) for one in machines()), default=0) >= 8:
+            self.ranks_per_node = 8
 
 
 @rfm.simple_test

@@ -22,10 +22,10 @@ class JacobiTest(KernelTest):
 
 @rfm.simple_test
 class jacobi_modes(JacobiTest):
-    """Pure MPI against vector mode and task mode by split, tasks and dynamic loop (experiment R8)."""
+    """Pure MPI against vector mode and task mode by split, tasks, dynamic loop and nested region (experiment R8)."""
 
     #: the mode; ``pure`` uses one thread of each rank, so it belongs to ``core``
-    operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic"])
+    operation = parameter(["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"])
     placement = parameter(["none", "node", "core", "l3", "numa", "socket"])
     node_count = parameter([1, *node_counts()])
     quick_placements = ("node",)
@@ -39,59 +39,94 @@ class jacobi_modes(JacobiTest):
         self.arguments = ["--mode", self.operation, "--sweeps", "4"]
 
 
-@rfm.simple_test
-class jacobi_scaling(JacobiTest):
-    """Strong and weak scaling of pure MPI over more and more cores (experiment R8)."""
+#: modes that are held against one another as cores or nodes grow in number
+SCALED = ["pure", "vector", "task-split"]
+
+
+class ScalingTest(JacobiTest):
+    """Strong scaling of 480^3 points, as published, and weak scaling of 200^3 for each core."""
 
     scaling = parameter(["strong", "weak"])
-    ranks = parameter([1, 2, 4, 8, 16, 32, 64, 128])
+    operation = parameter(SCALED)
+    quick_placements = ()
+
+    def choose_size(self, cores):
+        """Arguments for the points of a rank that has ``cores``: a cube of as many times 200^3 in weak scaling."""
+        weak = ["--size-per-rank", str(round(200 * cores ** (1 / 3)))]
+        self.arguments = ["--mode", self.operation, *(["--size", "480"] if self.scaling == "strong" else weak)]
+
+
+@rfm.simple_test
+class jacobi_scaling(ScalingTest):
+    """Pure MPI, vector mode and task mode on more and more cores; hybrid ranks have two threads (experiment R8)."""
+
+    cores = parameter([1, 2, 4, 8, 16, 32, 64, 128])
     placement = parameter(["compact", "scatter"])
-    threads = 1
-    quick_placements = ()
 
     @run_after("init")
-    def choose_size(self):
-        """480^3 points as published, or 200^3 for each rank."""
-        self.ranks_per_node = self.ranks
-        size = ["--size", "480"] if self.scaling == "strong" else ["--size-per-rank", "200"]
-        self.arguments = ["--mode", "pure", *size]
+    def choose_ranks(self):
+        """The same cores and points for every mode; one core has no room for a hybrid rank."""
+        self.threads = 1 if self.operation == "pure" else 2
+        self.ranks_per_node = max(self.cores // self.threads, 1)
+        self.choose_size(self.threads)
+
+    @run_after("setup")
+    def require_two_cores(self):
+        """A hybrid rank fills two."""
+        self.skip_if(self.cores < self.threads, f"{self.operation}: a rank has two threads, {self.cores} core asked")
 
 
 @rfm.simple_test
-class jacobi_nodes(JacobiTest):
-    """Strong and weak scaling over more and more nodes, a rank a core or its threads filling a node (experiment R8)."""
+class jacobi_nodes(ScalingTest):
+    """The same on more and more nodes: a rank on each core, or one whose threads fill a node (experiment R8)."""
 
-    scaling = parameter(["strong", "weak"])
-    placement = parameter(["core", "node"])
     node_count = parameter([1, *node_counts()])
-    quick_placements = ()
 
     @run_after("init")
-    def choose_size(self):
-        """480^3 points as published, or 200^3 for each rank."""
-        mode = "pure" if self.placement == "core" else "vector"
-        size = ["--size", "480"] if self.scaling == "strong" else ["--size-per-rank", "200"]
-        self.arguments = ["--mode", mode, *size]
+    def choose_placement(self):
+        """The same points for a node, whichever way it is filled."""
+        self.placement = "core" if self.operation == "pure" else "node"
+
+    @run_after("setup")
+    def choose_points(self):
+        """In weak scaling the rank of a hybrid node has the points of all its cores."""
+        self.choose_size(len(self.plan["ranks"][0]["cpus"]))
 
 
 class TemporalTest(KernelTest):
-    """Rates of the plain solver and of each scheme, and what the scheme gains in the same run."""
+    """Rates of the plain solver and of each scheme, and what the scheme gains in the same run.
+
+    A scheme with relaxed synchronisation has a figure for each looseness, the least and most tiles (d_l, d_u) between
+    two threads, and one for the best of them. ``caches`` are the distances that follow from the cache sizes; where
+    they are among the others, that figure does not exist.
+    """
 
     kernel = "jacobi_temporal"
     placement = "compact"
     node_count = parameter([1, *node_counts()])
     launch_time_limit = MINUTES
-    figures = [
-        ("plain", "rate", {"mode": "plain"}),
-        *(
-            (f"{figure}_{mode}_{sync}", figure, {"mode": mode, "sync": sync})
-            for mode in ("wavefront", "pipelined")
-            for sync in ("barrier", "relaxed")
-            for figure in ("rate", "speedup")
-        ),
-        *((f"{figure}_columns", figure, {"mode": "columns"}) for figure in ("rate", "speedup")),
-    ]
+    looseness = ((1, 1), (1, 4))
     quick_placements = ()
+
+    def choose_depth(self, depth):
+        """Arguments and figures for passes of ``depth`` sweeps."""
+        self.arguments = ["--depth", str(depth), "--sweeps", "16"]
+        self.figures = [("plain", "rate", {"mode": "plain"})]
+        for figure in ("rate", "speedup"):
+            for mode in ("wavefront", "pipelined"):
+                where = {"mode": mode, "depth": depth}
+                relaxed = {**where, "sync": "relaxed"}
+                self.figures += [
+                    (f"{figure}_{mode}_barrier", figure, {**where, "sync": "barrier"}),
+                    (f"{figure}_{mode}_relaxed", figure, relaxed),
+                    *(
+                        (f"{figure}_{mode}_{lower}_{upper}", figure, {**relaxed, "lower": lower, "upper": upper})
+                        for lower, upper in self.looseness
+                    ),
+                    (f"{figure}_{mode}_caches", figure, {**relaxed, "distances": "caches"}),
+                ]
+            self.figures.append((f"{figure}_columns", figure, {"mode": "columns", "depth": depth}))
+        self.optional_figures = tuple(name for name, _, _ in self.figures if name.endswith("_caches"))
 
 
 @rfm.simple_test
@@ -99,7 +134,11 @@ class jacobi_temporal(TemporalTest):
     """Temporal blocking by teams of neighbouring cores, which should share a cache (experiment R9)."""
 
     threads = parameter([1, 2, 4, 8])
-    arguments = ["--depth", "8", "--sweeps", "16"]
+
+    @run_after("init")
+    def take_depth(self):
+        """Eight sweeps a pass."""
+        self.choose_depth(8)
 
 
 @rfm.simple_test
@@ -110,6 +149,6 @@ class jacobi_depth(TemporalTest):
     depth = parameter([1, 2, 4, 8])
 
     @run_after("init")
-    def choose_depth(self):
+    def take_depth(self):
         """As many sweeps for each depth."""
-        self.arguments = ["--depth", str(self.depth), "--sweeps", "16"]
+        self.choose_depth(self.depth)

@@ -15,8 +15,8 @@
 enum { ALL_MODES = MODES, BOTH_HALOS = 2, MOST_RUNS = MODES * 2 };
 enum { STREAMING, REGULAR };
 
-static const char *const mode_choices[] = {"pure",         "vector", "task-split", "task-tasks",
-                                           "task-dynamic", "all",    NULL};
+static const char *const mode_choices[] = {"pure",         "vector",      "task-split", "task-tasks",
+                                           "task-dynamic", "task-nested", "all",        NULL};
 static const char *const halo_choices[] = {"nonblocking", "blocking", "both", NULL};
 static const char *const store_choices[] = {"streaming", "regular", NULL};
 static int mode_choice = ALL_MODES, halo_choice, store_choice = STREAMING;
@@ -49,7 +49,9 @@ static const struct program program = {
         "threads compute. task-split: thread 0 exchanges and does the points that waited for it, the\n"
         "others have equal shares of the rest. task-tasks: the exchange is one OpenMP task among the\n"
         "blocks of the grid. task-dynamic: thread 0 exchanges, then joins a dynamic loop over the\n"
-        "blocks. Source: Wittmann, Wellein, Hager et al., MPI+OpenMP hybrid computing, Speedup Workshop,\n"
+        "blocks. task-nested: two threads, of which one exchanges and the other starts a team of the rest\n"
+        "in each sweep. Source: Wittmann, Wellein, Hager et al., MPI+OpenMP hybrid computing, Speedup "
+        "Workshop,\n"
         "Zurich 2010; modes: Rabenseifner and Wellein, Int. J. High Perf. Comp. Appl. 17(1), 2003.\n"
         "Figure: updates of points per second of the best solution, slowest rank. Model: bandwidth of a\n"
         "copy of the same arrays by the same threads in the same run, divided by the bytes of an\n"

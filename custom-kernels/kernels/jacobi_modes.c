@@ -8,7 +8,8 @@
 /* Doubles of a cache line; blocks for each thread; planes of a block at least. */
 enum { LINE = 8, BLOCKS_EACH = 8, LEAST_PLANES = 4 };
 
-const char *const mode_names[] = {"pure", "vector", "task-split", "task-tasks", "task-dynamic", NULL};
+const char *const mode_names[] = {"pure",         "vector",      "task-split", "task-tasks",
+                                  "task-dynamic", "task-nested", NULL};
 
 /* The points of dimension `d` that need no halo. */
 static struct range inner_range(const struct grid *grid, int d) {
@@ -125,6 +126,25 @@ static void dynamic_sweep(struct halo *halo, int from, const struct regions *reg
     }
 }
 
+/* Two threads: one communicates, the other starts a team of the rest, in which the inner points are shared.
+ */
+static void nested_sweep(struct halo *halo, int from, const struct regions *regions,
+                         const struct sweep *sweep, int threads) {
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(threads > 1 ? 2 : 1)
+    {
+        if (omp_get_thread_num() == 0)
+            communicate(halo, from, regions, sweep);
+        if (omp_get_thread_num() == omp_get_num_threads() - 1) {
+#pragma omp parallel num_threads(threads > 1 ? threads - 1 : 1)
+            {
+                struct box share = grid_share(&regions->inner, omp_get_num_threads(), omp_get_thread_num());
+                sweep_box(halo->grid, from, &share, sweep);
+            }
+        }
+    }
+}
+
 void mode_sweep(enum mode mode, struct halo *halo, int from, const struct regions *regions,
                 const struct sweep *sweep, int threads) {
     switch (mode) {
@@ -140,6 +160,9 @@ void mode_sweep(enum mode mode, struct halo *halo, int from, const struct region
         break;
     case TASK_DYNAMIC:
         dynamic_sweep(halo, from, regions, sweep, threads);
+        break;
+    case TASK_NESTED:
+        nested_sweep(halo, from, regions, sweep, threads);
         break;
     case MODES:
         break;

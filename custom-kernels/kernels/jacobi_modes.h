@@ -5,7 +5,7 @@
 #include "jacobi_halo.h"
 #include "jacobi_sweep.h"
 
-enum mode { PURE, VECTOR, TASK_SPLIT, TASK_TASKS, TASK_DYNAMIC, MODES };
+enum mode { PURE, VECTOR, TASK_SPLIT, TASK_TASKS, TASK_DYNAMIC, TASK_NESTED, MODES };
 
 extern const char *const mode_names[]; /* ended by NULL */
 

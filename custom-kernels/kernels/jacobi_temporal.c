@@ -58,7 +58,7 @@ static const struct program program = {
         "edges of columns go from core to core.\n"
         "sync barrier: all wait for all after each tile. sync relaxed: each thread counts its tiles and\n"
         "stays at least d_l (lower) and at most d_u (upper) tiles behind the one before it (C11\n"
-        "atomics, acquire and release). From caches: d_l such that what a thread wrote has left its\n"
+        "atomics, acquire and release). distances caches: d_l such that what a thread wrote has left its\n"
         "private cache for the shared one before the next thread wants it (reading another core's\n"
         "private cache is slow), d_u such that it has not left that one yet. Columns need no d_u.\n"
         "Halos have as many layers as a pass has sweeps; the layers are swept redundantly, one less\n"
@@ -81,7 +81,8 @@ static const struct program program = {
 struct run {
     int scheme; /* -1: plain */
     struct looseness looseness;
-    double *seconds; /* by repetition */
+    const char *distances; /* where the looseness comes from */
+    double *seconds;       /* by repetition */
     double least_s;
 };
 
@@ -111,43 +112,43 @@ static bool same(const struct looseness *a, const struct looseness *b) {
 }
 
 /* One kind more, unless it is there already: distances from caches may be those of another row. */
-static void add_run(struct run *runs, int *count, int scheme, struct looseness looseness) {
+static void add_run(struct run *runs, int *count, int scheme, struct looseness looseness,
+                    const char *distances) {
     for (int index = 0; index < *count; index++)
         if (runs[index].scheme == scheme && same(&runs[index].looseness, &looseness))
             return;
     double *seconds = allocate((size_t)problem.repetitions, sizeof *seconds);
-    runs[(*count)++] =
-        (struct run){.scheme = scheme, .looseness = looseness, .seconds = seconds, .least_s = INFINITY};
+    runs[(*count)++] = (struct run){scheme, looseness, distances, seconds, INFINITY};
 }
 
 static void add_relaxed(struct run *runs, int *count, struct pipeline *pipeline, int scheme) {
     for (int index = 0; index < lower.count; index++)
         add_run(runs, count, scheme,
-                (struct looseness){false, (long)lower.values[index], (long)upper.values[index]});
+                (struct looseness){false, (long)lower.values[index], (long)upper.values[index]}, "given");
     if (lower.count)
         return;
-    add_run(runs, count, scheme, (struct looseness){false, 1, 1});
-    add_run(runs, count, scheme, (struct looseness){false, 1, 4});
+    add_run(runs, count, scheme, (struct looseness){false, 1, 1}, "given");
+    add_run(runs, count, scheme, (struct looseness){false, 1, 4}, "given");
     choose_tile(pipeline, scheme);
-    add_run(runs, count, scheme, pipeline_cached_distances(pipeline));
+    add_run(runs, count, scheme, pipeline_cached_distances(pipeline), "caches");
 }
 
 /* Columns have no upper distance, and no barrier. */
 static void add_columns(struct run *runs, int *count) {
     for (int index = 0; index < lower.count; index++)
-        add_run(runs, count, COLUMNS, (struct looseness){false, (long)lower.values[index], 0});
+        add_run(runs, count, COLUMNS, (struct looseness){false, (long)lower.values[index], 0}, "given");
     if (lower.count == 0)
-        add_run(runs, count, COLUMNS, (struct looseness){false, 1, 0});
+        add_run(runs, count, COLUMNS, (struct looseness){false, 1, 0}, "given");
 }
 
 static int make_runs(struct run *runs, struct pipeline *pipeline) {
     int count = 0;
-    add_run(runs, &count, -1, (struct looseness){.barrier = false});
+    add_run(runs, &count, -1, (struct looseness){.barrier = false}, "none");
     for (int scheme = WAVEFRONT; scheme <= PIPELINED; scheme++) {
         if (scheme_choice != ALL_SCHEMES && scheme != scheme_choice)
             continue;
         if (sync_choice != RELAXED)
-            add_run(runs, &count, scheme, (struct looseness){.barrier = true});
+            add_run(runs, &count, scheme, (struct looseness){.barrier = true}, "none");
         if (sync_choice != BARRIER)
             add_relaxed(runs, &count, pipeline, scheme);
     }
@@ -233,6 +234,7 @@ static void report(struct result *result, struct bench *bench, const struct run 
     row_integer(row, "threads", program_threads());
     row_text(row, "mode", temporal ? scheme_choices[run->scheme] : "plain");
     row_text(row, "sync", !temporal ? "none" : sync_choices[loose->barrier ? BARRIER : RELAXED]);
+    row_text(row, "distances", run->distances);
     row_integer(row, "depth", temporal ? depth : 1);
     row_integer(row, "lower", loose->lower);
     row_integer(row, "upper", loose->upper);

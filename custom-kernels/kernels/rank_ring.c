@@ -9,6 +9,7 @@
 #include "timer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static size_t bytes = 524288;
@@ -30,27 +31,35 @@ static const struct program program = {
     .method =
         "Grid P0 x P1 by MPI_Dims_create; in step i = 1..P1-1 rank r sends to (r + i P0) mod P and receives "
         "from any\n"
-        "source; one Allreduce (maximum) closes a round. Map 'given': as the launcher numbered the ranks. "
+        "source, and adds the products of its own data and the neighbour's to a result; one Allreduce of "
+        "the\n"
+        "largest element closes a round. Map 'given': as the launcher numbered the ranks. "
         "Map\n"
         "'node-aware': the ranks of a node, node by node, fill the columns, so that a ring crosses few "
         "nodes.\n"
         "Figures: time of one Sendrecv and of one Allreduce, mean over ranks and calls, median over "
         "repetitions;\n"
-        "bytes between nodes in one round, counted exactly. After an IPM example of SciNet (analysis.c).",
+        "in_mpi: share of all rounds that a rank spends in these two calls, mean over the ranks, and the\n"
+        "least and most of a rank; bytes between nodes in one round, counted exactly. After an IPM example\n"
+        "of SciNet (analysis.c).",
     .arguments = arguments,
 };
 
 struct ring {
     MPI_Comm comm;
     int rank, ranks, rows, columns;
-    double *data, *received;
+    double *data, *received, *result;
     size_t elements;
+    double expected; /* the largest element of all results */
     long wrong;
 };
 
+/* Mean nanoseconds of a Sendrecv and of an Allreduce; nanoseconds in all of them, and in all rounds. */
 struct times {
-    double sendrecv, allreduce;
+    double sendrecv, allreduce, in_mpi, rounds;
 };
+
+enum { LISTED_RANKS = 64 };
 
 /* The rank on the grid: position k of the node-sorted order goes to column k / P1, row by row. */
 static int node_aware(const struct nodes *nodes, int rows, int columns, int rank) {
@@ -58,6 +67,38 @@ static int node_aware(const struct nodes *nodes, int rows, int columns, int rank
     while (nodes->sorted[place] != rank)
         place++;
     return place / columns + (place % columns) * rows;
+}
+
+/* result = data * data + data * others: the local work. */
+static void begin_result(struct ring *ring) {
+    for (size_t index = 0; index < ring->elements; index++)
+        ring->result[index] = ring->data[index] * ring->data[index];
+}
+
+static void add_products(struct ring *ring, const double *others) {
+    for (size_t index = 0; index < ring->elements; index++)
+        ring->result[index] += ring->data[index] * others[index];
+}
+
+static double largest(const struct ring *ring) {
+    double most = ring->result[0];
+    for (size_t index = 1; index < ring->elements; index++)
+        most = ring->result[index] > most ? ring->result[index] : most;
+    return most;
+}
+
+/* The last element is one more than the others: of all ranks and elements, the largest result is (r + 1)
+ * times the sum of (q + 1) over the ranks q of r's column. */
+static double expected_of(const struct ring *ring) {
+    double most = 0;
+    const int more = ring->elements > 1;
+    for (int row = 0; row < ring->rows; row++) {
+        double sum = 0;
+        for (int column = 0; column < ring->columns; column++)
+            sum += row + column * ring->rows + more;
+        most = fmax(most, (row + (ring->columns - 1) * ring->rows + more) * sum);
+    }
+    return most;
 }
 
 static void one_step(struct ring *ring, int step, struct times *times) {
@@ -69,23 +110,27 @@ static void one_step(struct ring *ring, int step, struct times *times) {
                  MPI_DOUBLE, MPI_ANY_SOURCE, step, ring->comm, &status);
     times->sendrecv += ticks_ns(ticks() - begin);
     double expected = from;
+    add_products(ring, ring->received);
     ring->wrong += status.MPI_SOURCE != from || ring->received[0] != expected ||
                    ring->received[ring->elements - 1] != expected + (ring->elements > 1);
 }
 
-/* Mean nanoseconds of a Sendrecv and of an Allreduce on this rank. */
 static struct times repetition_of(struct ring *ring) {
     struct times times = {0};
     MPI_Barrier(ring->comm);
+    uint64_t start = ticks();
     for (long iteration = 0; iteration < iterations; iteration++) {
+        begin_result(ring);
         for (int step = 1; step < ring->columns; step++)
             one_step(ring, step, &times);
-        double local = ring->rank + (double)iteration, most;
+        double local = largest(ring) + (double)iteration, most;
         uint64_t begin = ticks();
         MPI_Allreduce(&local, &most, 1, MPI_DOUBLE, MPI_MAX, ring->comm);
         times.allreduce += ticks_ns(ticks() - begin);
-        ring->wrong += most != ring->ranks - 1 + (double)iteration;
+        ring->wrong += most != ring->expected + (double)iteration;
     }
+    times.rounds = ticks_ns(ticks() - start);
+    times.in_mpi = times.sendrecv + times.allreduce;
     times.sendrecv /= (double)iterations * fmax(1, ring->columns - 1);
     times.allreduce /= (double)iterations;
     return times;
@@ -98,6 +143,8 @@ static struct ring ring_new(int rows, int columns, int position) {
     MPI_Comm_size(ring.comm, &ring.ranks);
     ring.data = memory_take(ring.elements * sizeof(double));
     ring.received = memory_take(ring.elements * sizeof(double));
+    ring.result = memory_take(ring.elements * sizeof(double));
+    ring.expected = expected_of(&ring);
     for (size_t index = 0; index < ring.elements; index++)
         ring.data[index] = ring.rank + (index + 1 == ring.elements && index > 0);
     return ring;
@@ -106,6 +153,7 @@ static struct ring ring_new(int rows, int columns, int position) {
 static void ring_free(struct ring *ring) {
     memory_give_back(ring->data, ring->elements * sizeof(double));
     memory_give_back(ring->received, ring->elements * sizeof(double));
+    memory_give_back(ring->result, ring->elements * sizeof(double));
     MPI_Comm_free(&ring->comm);
 }
 
@@ -119,6 +167,38 @@ static double crossing(const struct ring *ring, const struct nodes *nodes) {
             count += of[rank] != of[(rank + step * ring->rows) % ring->ranks];
     free(of);
     return count * (double)(ring->elements * sizeof(double));
+}
+
+/* Percent of its time that each rank of `ring` spends in MPI. */
+static double *percent_in_mpi(const struct ring *ring, const struct times *each) {
+    double sums[2] = {0, 0}, *percent = allocate((size_t)ring->ranks, sizeof *percent);
+    for (long index = 0; index < repetitions; index++) {
+        sums[0] += each[index].in_mpi;
+        sums[1] += each[index].rounds;
+    }
+    double own = 100.0 * sums[0] / sums[1];
+    MPI_Allgather(&own, 1, MPI_DOUBLE, percent, 1, MPI_DOUBLE, ring->comm);
+    return percent;
+}
+
+static void report_in_mpi(struct result *result, struct row *row, const char *map, const struct ring *ring,
+                          const struct times *each) {
+    double *percent = percent_in_mpi(ring, each), least = INFINITY, most = 0, sum = 0;
+    char list[LISTED_RANKS * 6] = "";
+    size_t used = 0;
+    for (int rank = 0; rank < ring->ranks; rank++) {
+        least = fmin(least, percent[rank]);
+        most = fmax(most, percent[rank]);
+        sum += percent[rank];
+        if (rank < LISTED_RANKS)
+            used += (size_t)snprintf(list + used, sizeof list - used, " %.1f", percent[rank]);
+    }
+    row_figure(row, "in_mpi", "%", LOWER_IS_BETTER, sum / ring->ranks, repetitions);
+    row_figure(row, "in_mpi_least", "%", LOWER_IS_BETTER, least, repetitions);
+    row_figure(row, "in_mpi_most", "%", LOWER_IS_BETTER, most, repetitions);
+    result_remark(result, "map %s: percent of the time in MPI, by rank of the ring:%s%s", map, list,
+                  ring->ranks > LISTED_RANKS ? " ..." : "");
+    free(percent);
 }
 
 static void report(struct result *result, const char *map, struct ring *ring, struct times *each,
@@ -137,6 +217,7 @@ static void report(struct result *result, const char *map, struct ring *ring, st
                summarize(sendrecv, (size_t)repetitions).median * scale, repetitions);
     row_figure(row, "allreduce", "us", LOWER_IS_BETTER,
                summarize(allreduce, (size_t)repetitions).median * scale, repetitions);
+    report_in_mpi(result, row, map, ring, each);
     row_figure(row, "between_nodes", "bytes", LOWER_IS_BETTER, crossed, 1);
     free(sendrecv);
     free(allreduce);
@@ -152,7 +233,7 @@ int main(int argc, char **argv) {
         dims[0] = 1;
         dims[1] = ranks;
     }
-    memory_need(4 * bytes);
+    memory_need(6 * bytes);
     struct nodes nodes = nodes_find(ranks, ranks_per_node);
     static const char *const maps[] = {"given", "node-aware"};
     struct ring rings[] = {ring_new(dims[0], dims[1], rank),

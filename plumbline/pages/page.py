@@ -24,6 +24,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "stream",
         "curves",
         "collectives",
+        "hybrids",
         "matrix",
         "launches",
         "history",

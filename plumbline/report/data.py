@@ -14,6 +14,7 @@ from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.history import history
+from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
 from plumbline.topology import placements
 from plumbline.views import summary
@@ -60,6 +61,7 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
         "curves": [curve for record, number in usable for curve in curves(record, number)],
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
         "collectives": collectives(usable),
+        "hybrids": hybrids(usable),
         "history": history(past),
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),

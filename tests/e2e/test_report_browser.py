@@ -20,7 +20,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "overview", "left-out", "stream", "curves", "collectives", "pairs", "launches", "history", "circumstances",
+    "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "launches", "history",
+    "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -290,6 +291,16 @@ def test_collectives_show_each_way_of_timing(visit, tmp_path):
     expect(tab.locator("#collectives")).to_contain_text("exit of the last rank")
     tab.locator("#collectives .opener").first.click()
     expect(tab.get_by_role("dialog")).to_contain_text("kernels_bcast")
+
+
+def test_the_best_hybrid_code_is_held_against_the_best_pure_one(visit, tmp_path):
+    slow, fast = ([base + step for step in range(7)] for base in (1000.0, 1300.0))
+    tab = visit(render(tmp_path, [reports.solver("pure", "core", 1, slow), reports.solver("vector", "node", 8, fast)]))
+    cells = tab.locator("#hybrids tbody tr").first.locator("th, td").all_inner_texts()
+    assert cells[2:4] == ["vector node 1x8 local", "pure core 8x1 local"]
+    assert (cells[4], cells[6]) == ("1.299", "hybrid wins")
+    tab.locator("#hybrids .opener").first.click()
+    expect(tab.get_by_role("dialog")).to_contain_text("operation=vector")
 
 
 def test_every_launch_has_its_dot(visit, report, campaign):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jacobi_split import HIGH, LOW, Split, Triple
 from kernel_stack import JsonOf, KernelStack
 
-MODES = ["pure", "vector", "task-split", "task-tasks", "task-dynamic"]
+MODES = ["pure", "vector", "task-split", "task-tasks", "task-dynamic", "task-nested"]
 EXACT, BITS = "distance from the exact solution", "solutions that differ in a bit"
 SMALL = ("--size", "13,17,11", "--sweeps", "3", "--repetitions", "1")
 
@@ -173,6 +173,7 @@ def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, options: list
         ("jacobi_row.h", "one_sixth = 1.0 / 6.0", "one_sixth = 1.0 / 6.000000001", EXACT),
         ("jacobi_halo.c", "if (halo->faces[d][side].in)\n                copy", "if (d && false)\n copy", EXACT),
         ("jacobi_modes.c", "#pragma omp task\n        communicate", "if (!threads)\n communicate", BITS),
+        ("jacobi_modes.c", "num_threads(threads > 1 ? threads - 1 : 1)\n", "num_threads(1)\nif (threads < 2)\n", BITS),
     ],
 )  # fmt: skip
 def test_faults_fail_the_checks(

@@ -57,6 +57,9 @@ def test_same_bits_as_jacobi_for_all_ranks_threads_and_depths(
         stages = {(mode, sync) for mode in ("wavefront", "pipelined") for sync in ("barrier", "relaxed")}
         assert {kind[:2] for kind in kinds[1:]} == {*stages, ("columns", "relaxed")}
         assert ("pipelined", "relaxed", 1, 4) in kinds
+        sources = {(row["mode"], row["lower"], row["upper"]): row["distances"] for row in rows(document)}
+        assert (sources["plain", 0, 0], sources["pipelined", 1, 4]) == ("none", "given")
+        assert set(sources.values()) <= {"none", "given", "caches"}
         assert outcome(document) == expected
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
@@ -85,6 +87,27 @@ def test_the_ring_is_on_one_node_where_it_can_be(kernel_stack: KernelStack, json
     document = json_of(kernel_stack.mpirun(ranks, "rank_ring", "--ranks-per-node", str(ranks // 2 or 1), *options))
     assert document["passed"]
     assert of(document, "between_nodes", "node-aware") <= of(document, "between_nodes", "given")
+    for name in ("given", "node-aware"):
+        least, mean, most = (of(document, f"in_mpi{part}", name) for part in ("_least", "", "_most"))
+        assert 0 < least <= mean <= most <= 100
+        (said,) = (text for text in document["remarks"] if text.startswith(f"map {name}: percent of the time in MPI"))
+        by_rank = [float(word) for word in said.rpartition(":")[2].split()]
+        assert (len(by_rank), min(by_rank)) == (ranks, pytest.approx(least, abs=0.06))
+        assert max(by_rank) == pytest.approx(most, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ring->result[index] += ring->data[index] * others[index];", "ring->result[index] += others[index];"),
+        ("double most = ring->result[0];", "double most = 1e9;"),
+    ],
+)
+def test_local_work_that_is_wrong_fails_the_check(one_stack: KernelStack, tmp_path: Path, old: str, new: str) -> None:
+    program = broken_kernel.build(tmp_path, one_stack, "rank_ring", file="rank_ring.c", old=old, new=new)
+    done = one_stack.mpirun(6, str(program), "--bytes", "1K", "--repetitions", "1", "--iterations", "2")
+    assert done.returncode == 1
+    assert "every message and maximum is the expected one" in done.stderr
 
 
 def test_the_ring_counts_the_grid_of_the_seed_document(one_stack: KernelStack, json_of: JsonOf) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,15 @@ def write(results: Path, site: str = "local") -> Path:
     ended += [("SKIP", f"imb_pair %n={n} /1a2b @local:default+mpich", "no two cores share a core") for n in range(4)]
     outcome.write(site, CAMPAIGN, "full", ended)
     return folder
+
+
+def solver(operation: str, placement: str, threads: int, values: list[float]) -> Record:
+    """A valid record of a mode of the stencil, whose launches had the rates ``values``."""
+    params = {"operation": operation, "placement": placement, "node_count": 1}
+    name = " ".join(["jacobi_modes", *(f"%{key}={value}" for key, value in params.items())])
+    item = record(id=f"{zlib.crc32(repr((name, values)).encode()):012x}", campaign=CAMPAIGN)
+    item["variant"] = variant(test="jacobi_modes", name=name, params=params)
+    item["placement"] = {**item["placement"], "name": placement, "ranks_per_node": 8 // threads, "threads": threads}
+    figure = {"name": "rate", "unit": "MLUP/s", "samples": values, "value": sorted(values)[len(values) // 2]}
+    item["figures"] = [{**item["figures"][0], **figure, "launches": len(values)}]
+    return item

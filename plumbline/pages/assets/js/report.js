@@ -47,6 +47,7 @@ function fillPage() {
     streamSection,
     curveSection,
     collectiveSection,
+    hybridSection,
     matrixSection,
     launchSection,
     historySection,

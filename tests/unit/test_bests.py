@@ -1,0 +1,108 @@
+"""The best hybrid code against the best pure MPI code: an interval that knows that both were chosen."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import reports
+
+from plumbline.records.model import convert
+from plumbline.report.data import Scope, document
+from plumbline.statistics import bests
+from plumbline.views import hybrid
+
+
+def test_the_bounds_are_the_ordered_ratios():
+    """5 against 5 values: the smallest of the 25 ratios is a lower bound with error 1/252."""
+    one, other = [10.0, 11, 12, 13, 14], [5.0, 5.5, 6, 6.5, 7]
+    assert bests.ratio([one], [other], error=2 / 252) == (pytest.approx(10 / 7), pytest.approx(14 / 5))
+    assert bests.ratio([one], [other], error=1.9 / 252) == (0.0, math.inf)
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1), (5, 1), (1, 4), (6, 3)])
+def test_one_value_less_than_needed_gives_no_interval(first, second):
+    def interval(count):
+        things = [[1.0 + place / 100 for place in range(count)]]
+        return bests.ratio(things * first, things * second)
+
+    count = bests.values_needed(first, second)
+    assert 0 < interval(count).low <= 1 <= interval(count).high < math.inf
+    fewer = interval(count - 1)
+    assert fewer.low == 0 or fewer.high == math.inf
+
+
+def test_the_ratio_of_the_true_bests_is_in_the_interval():
+    """Six hybrid codes and three pure ones, all equally fast: the luckiest of each is picked, and nobody wins."""
+    dice, wrong = np.random.default_rng(1), 0
+    for _ in range(400):
+        first, second = (dice.normal(100, 5, (count, 7)).tolist() for count in (6, 3))
+        low, high = bests.ratio(first, second)
+        wrong += not low <= 1 <= high
+    assert wrong <= 400 * bests.ERROR
+
+
+def measured(operation, placement, threads, values, **changes):
+    """A record of a mode of the stencil."""
+    return convert(reports.solver(operation, placement, threads, values) | changes)
+
+
+SLOW, MIDDLE, FAST = ([base + step for step in range(7)] for base in (1000.0, 1100.0, 1300.0))
+
+
+@pytest.mark.parametrize(
+    ("pure", "vector", "task", "said"),
+    [
+        (MIDDLE, SLOW, FAST, "hybrid wins"),
+        (FAST, SLOW, MIDDLE, "pure MPI wins"),
+        (FAST, SLOW, FAST, "no difference seen"),
+        (MIDDLE[:3], SLOW[:3], FAST[:3], "too few launches: -S launches=5"),
+    ],
+)
+def test_the_best_of_each_kind_is_compared(pure, vector, task, said):
+    items = [
+        measured("pure", "core", 1, pure),
+        measured("pure", "node", 8, SLOW),  # one rank, which uses one thread of eight: no hybrid code
+        measured("vector", "node", 8, vector),
+        measured("task-split", "node", 8, task),
+    ]
+    (found,) = hybrid.verdicts(items)
+    assert (found.pure.id, found.hybrid.id) == (items[0].id, items[3].id)
+    assert found.said == said
+    assert found.ratio == task[len(task) // 2] / pure[len(pure) // 2]
+    *_, closing = hybrid.text([found]).splitlines()
+    assert closing == f"1 {found.text}"
+
+
+def test_times_are_better_when_lower():
+    items = [measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)]
+    for item in items:
+        item.figures[0].better = "lower"
+    assert hybrid.verdicts(items)[0].text == "hybrid wins"
+
+
+def test_only_one_problem_on_the_same_nodes_is_compared():
+    pure, vector = measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)
+    vector.variant.params["node_count"] = 2
+    assert hybrid.verdicts([pure, vector]) == []
+    assert hybrid.text([]) == hybrid.NOTHING
+
+
+def test_the_newest_record_of_a_variant_counts_and_an_invalid_one_never():
+    old = measured("vector", "node", 8, FAST, time="2026-01-01T00:00:00.000Z")
+    new = measured("vector", "node", 8, SLOW, time="2026-02-01T00:00:00.000Z")
+    bad = measured("task-split", "node", 8, FAST, verified=False, verdict="invalid", reasons=["moved"])
+    (found,) = hybrid.verdicts([new, old, bad, measured("pure", "core", 1, MIDDLE)])
+    assert found.hybrid.id == new.id
+    assert found.text == "pure MPI wins"
+
+
+def test_the_report_has_the_verdict():
+    items = [measured("pure", "core", 1, MIDDLE), measured("vector", "node", 8, FAST)]
+    found = document(Scope(site="local"), items)
+    (row,) = found["hybrids"]["rows"]
+    entries = {kind: found["entries"][row[kind]["entry"]]["id"] for kind in ("pure", "hybrid")}
+    assert entries == {"pure": items[0].id, "hybrid": items[1].id}
+    assert (row["verdict"], row["hybrid"]["how"]) == ("hybrid wins", "vector node 1x8 local")
+    assert document(Scope(site="local"), items[:1])["hybrids"] is None
