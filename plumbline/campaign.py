@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import shutil
@@ -10,11 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import cases, files, paths, schedulers, site, units
+from plumbline import cases, files, jobs, paths, schedulers, site, units
 from plumbline.cases import Case
 from plumbline.errors import PlumbError
 from plumbline.launch import process, signals
@@ -168,11 +169,22 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
         except KeyboardInterrupt:
             print("\ninterrupted: ending the running launches", flush=True)
             child.send_signal(signal.SIGINT)
+            _end_jobs(child.pid, environment)
             try:
                 child.wait(timeout=30)
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
+            _end_jobs(child.pid, environment)
             return INTERRUPTED, ended
+
+
+def _end_jobs(reframe: int, environment: Mapping[str, str]) -> None:
+    """End all jobs at once. ReFrame ends one, waits for its end while the next begins, and loses those by ssh."""
+    jobs.cancel_noted(Path(environment["RFM_STAGE_DIR"]), print)
+    for pid in process.descendants(reframe):
+        with contextlib.suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() in schedulers.REMOTE.programs:
+                os.kill(pid, signal.SIGTERM)
 
 
 def _left(ended: Sequence[Case], total: int) -> float:

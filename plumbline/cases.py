@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.schedulers.program import last_line
 
 #: ``[       OK ] (12/80) stream_threads %threads=2 /1a2b3c4d @local:default+mpich``
 _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
@@ -72,9 +73,9 @@ def explained(cases: Iterable[Case], output: str) -> list[Case]:
 def _reason(text: str) -> str:
     """One line: what a failed program said last, else the first line of ReFrame's reason without its own words."""
     spawned = _SPAWNED.search(text)
-    said = spawned[2].strip().splitlines() if spawned else []
+    said = last_line(spawned[2]) if spawned else ""
     if spawned and said:
-        return f"{spawned[1]}: {said[-1]}"
+        return f"{spawned[1]}: {said}"
     return _RAISED.sub("", text.splitlines()[0])
 
 

@@ -21,6 +21,7 @@ from plumbline import files, schedulers
 from plumbline.errors import PlumbError
 from plumbline.launch.signals import Interrupted
 from plumbline.schedulers import Scheduler, names
+from plumbline.schedulers.program import last_line
 
 #: seconds between two looks at what a job has written
 LOOK_S = 0.5
@@ -113,9 +114,26 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
         return int(ended)
     said = [submission.folder / name for name in ("submit.out", "submit.err")]
     text = "\n".join(_read(file) for file in (*said, submission.log, submission.output))
-    lines = [line for line in text.splitlines() if line.strip()]
-    what = f"the job did not reach its end: {lines[-1][:300] if lines else f'exit status {status}'}"
+    what = f"the job did not reach its end: {last_line(text) or f'exit status {status}'}"
     raise PlumbError(what, shlex.join(command), f"its output: {submission.output}")
+
+
+def noted(stage: Path) -> Path:
+    """The note of a job that ReFrame submitted from the folder ``stage``."""
+    return stage / "plumb.job"
+
+
+def note(stage: Path, scheduler: str, job_id: str) -> None:
+    """Leave a note of a job that ReFrame submitted."""
+    noted(stage).write_text(f"{scheduler} {job_id}\n", encoding="utf-8")
+
+
+def cancel_noted(top: Path, say: Callable[[str], None]) -> None:
+    """End every job that has a note below the folder ``top``."""
+    for file in noted(top).parent.rglob(noted(top).name):
+        scheduler, job_id = file.read_text(encoding="utf-8").split()
+        _cancel_job(schedulers.named(scheduler), job_id, say)
+        file.unlink(missing_ok=True)
 
 
 def _script(submission: Submission) -> str:
@@ -181,7 +199,7 @@ def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callabl
     """
     job_id = submission.job_id()
     if job_id:
-        _cancel_job(submission, job_id, say)
+        _cancel_job(submission.scheduler, job_id, say)
     else:
         child.terminate()
     try:
@@ -191,11 +209,11 @@ def _cancel(submission: Submission, child: subprocess.Popen[bytes], say: Callabl
         child.wait()
     late = submission.job_id()
     if late and not job_id:
-        _cancel_job(submission, late, say)
+        _cancel_job(submission.scheduler, late, say)
 
 
-def _cancel_job(submission: Submission, job_id: str, say: Callable[[str], None]) -> None:
-    command = submission.scheduler.cancel(job_id)
+def _cancel_job(scheduler: Scheduler, job_id: str, say: Callable[[str], None]) -> None:
+    command = scheduler.cancel(job_id)
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         lines = [] if done.returncode == 0 else done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]

@@ -21,6 +21,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 #: seconds between the polite and the final signal
 GRACE_S = 1.0
+STDOUT = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,8 +46,8 @@ def run(
 
     Nor does a launch that did not end well leave files of shared memory behind.
 
-    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT, SIGTERM or SIGHUP, and OSError when
-    the program cannot be started or the output files cannot be written.
+    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT, SIGTERM or SIGHUP, or nobody is
+    left to read its output, and OSError when the program cannot be started or the output files cannot be written.
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -68,9 +69,9 @@ def run(
         try:
             status = _wait(child, time_limit_s, wakeup)
             if status == "timeout":
-                processes = waiting.ask(_descendants(os.getpid()), folder)
+                processes = waiting.ask(descendants(os.getpid()), folder)
         finally:
-            mine = set() if status == "exited" else shared_memory.mapped(_descendants(os.getpid()))
+            mine = set() if status == "exited" else shared_memory.mapped(descendants(os.getpid()))
             _end_tree(child)
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
@@ -133,11 +134,16 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
+        if signal.SIGHUP in handled():
+            # ssh ends without a signal to what it started: its command's output is closed, and that is all
+            poll.register(STDOUT, 0)
         ready = dict(poll.poll(time_limit_s * 1000))
     finally:
         os.close(pidfd)
     if wakeup in ready:
         raise Interrupted(os.read(wakeup, 1)[0])
+    if ready.get(STDOUT, 0) & (select.POLLERR | select.POLLHUP):
+        raise Interrupted(signal.SIGHUP)
     return "exited" if ready else "timeout"
 
 
@@ -145,13 +151,13 @@ def _end_tree(child: subprocess.Popen[bytes]) -> None:
     """End and reap everything below this process: SIGTERM, a grace period, SIGKILL."""
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
-        victims = _descendants(os.getpid())
+        victims = descendants(os.getpid())
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         while victims and time.monotonic() < deadline:
             _reap(child)
-            victims = _descendants(os.getpid())
+            victims = descendants(os.getpid())
             if victims:
                 time.sleep(0.01)
     _reap(child)
@@ -165,7 +171,7 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
             pass
 
 
-def _descendants(parent: int) -> list[int]:
+def descendants(parent: int) -> list[int]:
     """Live processes below ``parent``, children first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():

@@ -1,9 +1,13 @@
-"""A job on ReFrame's own host is waited for without polling."""
+"""A job on ReFrame's own host is waited for without polling; one elsewhere is noted for an interrupt."""
 
 from __future__ import annotations
 
-import reframe as rfm
+from pathlib import Path
 
+import reframe as rfm
+from reframe.core.builtins import run_after
+
+from plumbline import jobs, schedulers
 from plumbline.launch import process
 
 
@@ -14,7 +18,17 @@ class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-
     """
 
     def run(self) -> None:
-        """Submit the job; on this host, wait for its end."""
+        """Submit the job; on this host, wait for its end, else note it for an interrupted campaign."""
         super().run()
-        if self.is_local() and self.job.jobid is not None:
+        if self.job.jobid is None:
+            return
+        scheduler = self.current_partition.scheduler.registered_name
+        if self.is_local():
             process.sleep_until_end(int(self.job.jobid), self.job.time_limit)
+        elif schedulers.named(scheduler).has_jobs:
+            jobs.note(Path(self.stagedir), scheduler, str(self.job.jobid))
+
+    @run_after("run")
+    def forget_job(self) -> None:
+        """It has ended."""
+        jobs.noted(Path(self.stagedir)).unlink(missing_ok=True)

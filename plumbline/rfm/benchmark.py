@@ -203,7 +203,8 @@ class PlumbTest(RecordShown, AsleepTest):
     def pass_access_options(self) -> None:
         """One of ReFrame's backends leaves the partition's access options out of the job script."""
         if self.scheduler.reframe_drops_access:
-            self.job.options = [*self.current_partition.access, *self.job.options]
+            access = self.scheduler.access_for(self.current_partition.access, self.nodes)
+            self.job.options = [*access, *self.job.options]
 
     @run_before("run")
     def write_variant(self) -> None:

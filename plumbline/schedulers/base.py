@@ -267,6 +267,10 @@ class Scheduler(ABC):
     #: whether ReFrame's backend leaves the partition's options out of job scripts
     reframe_drops_access = False
 
+    def access_for(self, access: Sequence[str], nodes: int) -> list[str]:
+        """The partition's options for a job of ``nodes`` nodes, where ReFrame drops them."""
+        return list(access)
+
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """``access`` (and ``sched_options``) of a partition in ReFrame's configuration, its jobs pinned to ``node``."""
         pinned = self.pin(node) if node else []

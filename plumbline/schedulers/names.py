@@ -14,6 +14,8 @@ from plumbline.errors import PlumbError
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 FOLDED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._,\[\]-]*")
 PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+#: options with more values than one: Grid Engine's parallel environment has a name and its slots
+TWO_VALUES = {"-pe": 2}
 #: more names than this in one folded set are a typo (``node[1-99999999]``), and would fill the memory
 MOST = 200_000
 
@@ -73,7 +75,11 @@ def access(options: Iterable[str]) -> list[str]:
     words = []
     for given in options:
         first, *rest = words_of(given)
-        if len(rest) > 1 or rest[:1] == [""] or (rest and rest[0].startswith("-")):
+        if (
+            len(rest) != TWO_VALUES.get(first, min(len(rest), 1))
+            or rest[:1] == [""]
+            or (rest and rest[0].startswith("-"))
+        ):
             raise PlumbError(f"{given!r} is not one option", "--access", "write one option each, as --partition=main")
         words += [f"{first}={rest[0]}"] if rest and first.startswith("--") else [first, *rest]
     return words

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.errors import PlumbError
 
+#: last words that say nothing: Grid Engine's
+EMPTY = ("Exiting.",)
 #: seconds that a program gets to end its job after SIGTERM, before SIGKILL
 GRACE = 20
 
@@ -23,9 +25,15 @@ class Done:
 
     def last(self) -> str:
         """The last line of what it said on stderr, or else its status."""
-        lines = self.stderr.strip().splitlines()
+        said = last_line(self.stderr)
         status = "ended at the time limit" if self.status is None else f"exit status {self.status}"
-        return f"{lines[-1][:300]} ({status})" if lines else status
+        return f"{said} ({status})" if said else status
+
+
+def last_line(text: str) -> str:
+    """The last line that says something, shortened; empty where there is none."""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line[:300] for line in reversed(lines) if line and line not in EMPTY), "")
 
 
 def run(command: Sequence[str], limit: float) -> Done:

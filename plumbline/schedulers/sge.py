@@ -1,24 +1,45 @@
-"""Grid Engine: qsub(1), qdel(1). https://gridengine.eu/mangridengine/
+"""Grid Engine: qsub(1), qdel(1), qhost(1), qconf(1). https://gridengine.eu/mangridengine/
 
-Which parallel environment gives whole nodes is the site's own matter: a job over several nodes needs it among the
-partition's access options.
+Which parallel environment gives whole nodes is the site's own matter: it stands among the partition's access options,
+``-pe NAME SLOTS`` with the slots of one node. A job over several nodes asks for as many times that.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from plumbline.errors import PlumbError
+from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_FACTS, WHERE_STATES, Job, Node, Scheduler
+from plumbline.schedulers.program import answer
+
+#: letters of a queue's state on a node, qstat(1): those with which no job starts there
+STOPS = {
+    "u": "unknown: its execution daemon does not answer",
+    "E": "error",
+    "d": "disabled",
+    "D": "disabled by calendar",
+    "s": "suspended",
+    "S": "suspended by another queue",
+    "C": "suspended by calendar",
+    "o": "orphaned",
+    "c": "ambiguous configuration",
+}
+#: a request that can never be fulfilled is refused at once; without it the job would wait for ever
+CHECKED = ("-w", "e")
 
 
 class Sge(Scheduler):
-    """Grid Engine, whose host list knows no reason and no queue: it is not asked for the states of nodes."""
+    """Grid Engine. Its states of nodes come without a reason; jobs are put on chosen nodes one by one."""
 
     name = "sge"
     programs = ("qsub", "qstat", "qhost")
-    knows_nodes = False
     no_restart = ("-r", "n")
     reframe_drops_access = True
     job_variable = "JOB_ID"
@@ -33,28 +54,90 @@ class Sge(Scheduler):
 
         Raises :class:`PlumbError` for several nodes where the options name no parallel environment.
         """
-        if job.nodes > 1 and "-pe" not in job.access:
-            cure = "add the site's own to the partition's access, such as '-pe mpi 64'"
-            raise PlumbError(f"a job of {job.nodes} nodes needs a parallel environment", "Grid Engine", cure)
         options = ["-sync", "y", "-S", "/bin/bash", "-N", job.name, "-j", "y", "-o", str(job.log), *self.no_restart]
         where = ["-l", f"hostname={'|'.join(job.hosts)}"] if job.hosts else []
-        return ["qsub", *options, *where, *job.access, str(script)]
+        return ["qsub", *options, *CHECKED, *where, *_slots(job.access, job.nodes), str(script)]
 
     def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
         """A job for each node, because no parallel environment can be counted on."""
         if not job.hosts:
             raise PlumbError("under sge the nodes have to be named", WHERE_FACTS, "give --node A for each")
-        begin = ["qsub", "-sync", "y", "-b", "y", "-N", job.name, "-j", "y", "-o", str(job.log)]
-        words = [*self.in_queue(job.queue), *job.access, *command]
+        begin = ["qsub", "-sync", "y", *CHECKED, "-b", "y", "-N", job.name, "-j", "y", "-o", str(job.log)]
+        words = [*self.in_queue(job.queue), *_slots(job.access, 1), *command]
         return [[*begin, "-l", f"hostname={name}", *words] for name in job.hosts]
 
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
         """A job that qsub waits for; ``-b y``: the command is a program, not a script."""
-        options = ["-N", "plumb-preflight", "-j", "y", "-o", "/dev/null", "-sync", "y", "-b", "y"]
+        options = ["-N", "plumb-preflight", "-j", "y", "-o", "/dev/null", "-sync", "y", *CHECKED, "-b", "y"]
         return ["qsub", *options, *access, *command]
 
     def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
-        """Not read."""
-        raise PlumbError(
-            f"states of nodes under {self.name} cannot be read", WHERE_STATES, "name the nodes with --node"
-        )
+        """By qhost."""
+        return read_nodes(answer(["qhost", "-q", "-xml"], WHERE_STATES), queue)
+
+    def longest_job(self, queue: str | None) -> int | None:
+        """The least limit of the queue (``h_rt``, ``s_rt``); None without a queue, and on a host that has no qconf."""
+        if queue is None or shutil.which("qconf") is None:
+            return None
+        return read_limit(answer(["qconf", "-sq", queue], f"queue {queue}"))
+
+    def access_for(self, access: Sequence[str], nodes: int) -> list[str]:
+        """``-pe mpi 64`` is of one node."""
+        return [shlex.join(_slots([word for option in access for word in names.words_of(option)], nodes))]
+
+    def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
+        """A job that can never start is refused."""
+        made = super().reframe_partition(access, hosts, node)
+        return {**made, "access": [" ".join(CHECKED), *made["access"]]}
+
+
+def _slots(words: Sequence[str], nodes: int) -> list[str]:
+    """Options in which ``-pe NAME SLOTS``, the slots of a node, stands for ``nodes`` of them."""
+    found = list(words)
+    if "-pe" not in found:
+        if nodes == 1:
+            return found
+        cure = "add the site's own with the slots of one node to the partition's access, such as '-pe mpi 64'"
+        raise PlumbError(f"a job of {nodes} nodes needs a parallel environment", "Grid Engine", cure)
+    place = found.index("-pe") + 2
+    if not found[place:] or not found[place].isdecimal():
+        cure = "write the slots of one node, such as '-pe mpi 64'"
+        raise PlumbError(f"{shlex.join(found)!r} has no number of slots", "Grid Engine", cure)
+    found[place] = str(nodes * int(found[place]))
+    return found
+
+
+def read_nodes(text: str, queue: str | None) -> list[Node]:
+    """``qhost -q -xml``: hosts with their queues and the letters of each queue's state there.
+
+    With a queue, hosts that are not in it are left out. A host is usable if a queue (that queue) takes jobs there.
+    """
+    try:
+        hosts = ET.fromstring(text).findall("host")  # noqa: S314 - the scheduler is trusted with more than this
+    except ET.ParseError as error:
+        raise PlumbError(f"qhost printed no valid XML: {error}", WHERE_STATES, "run qhost -q -xml yourself") from None
+    found = []
+    for host in hosts:
+        states = {str(item.get("name")): _letters(item) for item in host.findall("queue")}
+        wanted = {name: state for name, state in states.items() if queue in (None, name)}
+        if not wanted:
+            continue
+        state = min(wanted.values(), key=lambda letters: len(STOPS.keys() & set(letters)))
+        why = "; ".join(STOPS[letter] for letter in state if letter in STOPS)
+        found.append(Node(names.host(str(host.get("name")), "qhost"), state or "free", not why, why))
+    return found
+
+
+def _letters(queue: ET.Element) -> str:
+    return next((value.text or "" for value in queue.findall("queuevalue") if value.get("name") == "state_string"), "")
+
+
+def read_limit(text: str) -> int | None:
+    r"""Seconds of the least ``h_rt`` or ``s_rt`` in ``qconf -sq``; of ``1:00:00,[node1=0:30:00]`` all parts count.
+
+    >>> read_limit("h_rt   1:00:00,[node1=0:30:00]\ns_rt  INFINITY"), read_limit("h_rt  INFINITY")
+    (1800, None)
+    """
+    lines = re.findall(r"^[hs]_rt\s+(.*)$", text, re.MULTILINE)
+    clocks = [map(int, clock) for line in lines for clock in re.findall(r"(\d+):(\d+):(\d+)", line)]
+    return min((3600 * hours + 60 * minutes + seconds for hours, minutes, seconds in clocks), default=None)

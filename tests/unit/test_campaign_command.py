@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,3 +157,36 @@ def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_t
     assert failed == "failed osu_barrier %placement=core on mpich (main): job error: [jobid=12] job died"
     assert closing.startswith("0 variants, 0 verified, 0 launches (0 disturbed); 0 skipped, 1 failed, in ")
     assert following == "next: the first failed job's own words: tail /stage/osu_barrier_66dedcc7/*.err"
+
+
+#: ReFrame that waits for its jobs, in the order in which it began them, however often it is interrupted
+WAITING = """#!/bin/bash
+trap '' INT
+for number in 4711 4712; do
+    mkdir -p "$RFM_STAGE_DIR/main/$number"
+    echo "squeue $number" >"$RFM_STAGE_DIR/main/$number/plumb.job"
+done
+(exec ssh 60) &
+echo $! >"$0.job"
+wait
+echo yes >"$0.ended"
+exit 1
+"""
+
+
+def test_an_interrupt_ends_all_jobs_at_once(reframe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the scheduler's command, or by the end of ssh: ReFrame would wait for one after the other."""
+    programs = reframe.parent
+    (programs / "scancel").write_text('#!/bin/sh\necho "$@" >>"$0.called"\n', encoding="utf-8")
+    (programs / "scancel").chmod(0o755)
+    (programs / "ssh").symlink_to(str(shutil.which("sleep")))
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    with start(reframe, WAITING) as child:
+        job = int(wait_for(reframe.with_name("reframe.job")))
+        wait_until(lambda: Path(f"/proc/{job}/comm").read_text().strip() == "ssh")
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, output + errors
+    assert sorted((programs / "scancel.called").read_text().split()) == ["4711", "4712"]
+    assert reframe.with_name("reframe.ended").exists()  # it was not killed: its jobs had ended before
+    assert ended(job)

@@ -46,7 +46,7 @@ RUN_LAST = 'echo 4711; exec bash "${@: -1}"'
         ("slurm", "sbatch", ["--wait", "--parsable"]),
         ("pbs", "qsub", ["block=true", "select=2", "place=scatter:excl", "--partition=main"]),
         ("lsf", "bsub", ["-K", "-x", "-n", "2", "span[ptile=1]"]),
-        ("sge", "qsub", ["-sync", "y", "-pe", "mpi", "64", "-r", "n"]),
+        ("sge", "qsub", ["-sync", "y", "-pe", "mpi", "128", "-r", "n", "-w", "e"]),
     ],
 )
 def test_every_scheduler_gets_its_own_words(tmp_path, scheduler, capsys, name, program, wanted):

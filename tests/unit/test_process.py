@@ -1,10 +1,12 @@
 """A launch ends with everything it started, in time, and keeps its output."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,9 +66,9 @@ def test_what_a_finished_launcher_left_running_is_ended(tmp_path):
     assert not alive(int((tmp_path / "stdout").read_text()))
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_launch_and_is_reported(tmp_path, signum):
-    """Run in a process of its own: the signal must reach the driver, not pytest."""
+@contextlib.contextmanager
+def driver(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A launch in a process of its own, which ends with the number of the signal that interrupted it."""
     code = f"""
 import os, sys
 from pathlib import Path
@@ -76,13 +78,29 @@ try:
 except process.Interrupted as error:
     sys.exit(error.signum)
 """
-    with subprocess.Popen(python(code)) as driver:
+    with subprocess.Popen(python(code), stdout=subprocess.PIPE) as child:
         deadline = time.monotonic() + 20
         while not (tmp_path / "stdout").exists() or not (tmp_path / "stdout").read_text().strip():
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        driver.send_signal(signum)
-        assert driver.wait(timeout=20) == signum
+        yield child
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_launch_and_is_reported(tmp_path, signum):
+    """Run in a process of its own: the signal must reach the driver, not pytest."""
+    with driver(tmp_path) as child:
+        child.send_signal(signum)
+        assert child.wait(timeout=20) == signum
+    assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_terminal(tmp_path):
+    """That is all that a command hears when the ssh that started it is gone."""
+    with driver(tmp_path) as child:
+        assert child.stdout is not None
+        child.stdout.close()
+        assert child.wait(timeout=20) == signal.SIGHUP
     assert not alive(int((tmp_path / "stdout").read_text()))
 
 
