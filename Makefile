@@ -64,9 +64,10 @@ build/cmake/CTestTestfile.cmake:
 attacks: .venv/.stamp-dev ## 10,000 damaged inputs for each parser, reader and command (INPUTS=1000 for fewer, SEED=7 for others)
 	@PLUMB_ATTACKS=$(INPUTS) PLUMB_ATTACKS_SEED=$(SEED) $(PYTEST) tests/attacks
 
-rates: .venv/.stamp-dev ## error rates of the gate and of the finder of slow nodes, on simulated series
+rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes and comparisons, on simulated series
 	@$(BIN)/python tests/rates/simulate.py --full
 	@$(BIN)/python tests/rates/outliers.py --full
+	@$(BIN)/python tests/rates/unpaired.py --full
 
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor
 	@$(BIN)/python tests/rates/disturbed.py

@@ -26,13 +26,24 @@ TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
 
 def human(value: float, unit: str) -> tuple[str, str]:
     """``value`` with three to four significant digits, and the unit to print beside it (MB/s from 1000 on as GB/s)."""
+    factor, unit = scale(value, unit)
+    return digits(value / factor), unit
+
+
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """By what to divide a value as large as ``value``, and the unit that it is in then."""
     if unit == MB_S and abs(value) >= 1000:
-        value, unit = value / 1000, "GB/s"
-    elif unit == MSG_S and abs(value) >= 1e6:
-        value, unit = value / 1e6, "Mmsg/s"
+        return 1000.0, "GB/s"
+    if unit == MSG_S and abs(value) >= 1e6:
+        return 1e6, "Mmsg/s"
+    return 1.0, unit
+
+
+def digits(value: float) -> str:
+    """Three to four significant digits."""
     magnitude = abs(value)
-    digits = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
-    return f"{value:.{digits}f}", unit
+    places = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
+    return f"{value:.{places}f}"
 
 
 def counted(number: int, noun: str) -> str:

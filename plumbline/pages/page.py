@@ -20,6 +20,7 @@ SHARED = ("format", "dom", "theme", "chart")
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "report": (
         "details",
+        "findings",
         "overview",
         "stream",
         "curves",

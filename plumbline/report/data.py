@@ -13,9 +13,11 @@ from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
+from plumbline.report.findings import Campaign, findings
 from plumbline.report.history import history
 from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
+from plumbline.report.side_by_side import compared, side_by_side
 from plumbline.topology import placements
 from plumbline.views import summary
 
@@ -45,7 +47,9 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
     shared = Shared()
     records = sorted(records, key=severity)
     entries = [entry(record, shared) for record in records]
-    usable = [(record, number) for number, record in enumerate(records) if record.is_valid]
+    numbered = [(record, number) for number, record in enumerate(records)]
+    usable = [(record, number) for record, number in numbered if record.is_valid]
+    comparison = compared(usable)
     found = {
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "site": scope.site,
@@ -56,6 +60,8 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
         "counts": _counts(entries),
         "severity": SEVERITY,
         "distances": [placement.name for placement in placements.listed() if placement.pair],
+        "findings": findings(Campaign(numbered, comparison)),
+        "stacks": side_by_side(usable, comparison),
         "entries": entries,
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],

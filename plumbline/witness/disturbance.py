@@ -48,6 +48,17 @@ TICK_S = 0.01
 TICKS_OFF = 4
 #: processes that are named beside a disturbed launch, at most
 NAMED = 3
+#: words of a cause -> what it is, without numbers and names
+KINDS = {
+    "(steal)": "the hypervisor took CPU time",
+    "other processes used": "other processes on the planned CPUs",
+    "other processes kept": "other processes beside the planned CPUs",
+    "(memory pressure)": "memory pressure",
+    "throttled": "a CPU too hot",
+    "waited for its CPU": "waits for a CPU",
+    "(major faults)": "pages from disk",
+    "/dev/shm": "little room in /dev/shm",  # noqa: S108 - the words of a cause
+}
 
 
 @dataclass(frozen=True)
@@ -276,3 +287,8 @@ def _throttles(base: Path, cpus: Iterable[int]) -> int | None:
     files = (base / f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count" for cpu in cpus)
     known = [value for value in map(_number, files) if value is not None]
     return sum(known) if known else None
+
+
+def kind(cause: str) -> str:
+    """What sort of cause it is; a cause of an earlier version's words is a sort of its own."""
+    return next((name for words, name in KINDS.items() if words in cause), cause)

@@ -20,8 +20,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "launches", "history",
-    "circumstances",
+    "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "launches",
+    "history", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -82,6 +82,22 @@ def test_all_sections_are_there_and_nothing_hostile_ran(visit, report):
     expect(tab.locator("#left-out")).to_contain_text("no two cores share a core")
     expect(tab.locator("#left-out")).to_contain_text("a.jsonl:3: truncated")
     expect(tab.locator("#left-out")).to_contain_text("3 older records of the campaign, 2 of them not valid")
+
+
+def test_findings_and_stacks_come_first_and_open_their_records(visit, report, campaign):
+    tab = visit(report)
+    headings = tab.locator("main h2").all_inner_texts()
+    assert headings[:2] == ["Findings", "Stacks side by side"]
+    shown = tab.locator("#findings li").all_inner_texts()
+    assert any("not valid" in text for text in shown)
+    assert any("times apart" in text for text in shown)
+    tab.locator("#findings button").first.click()
+    expect(tab.locator("#details")).to_be_visible()
+    tab.keyboard.press("Escape")
+    heads = tab.locator("#stacks thead th").all_inner_texts()
+    assert heads == ["test", "figure", *reports.STACKS]
+    assert tab.locator("#stacks tbody tr").count() > 0
+    assert tab.locator("#stacks .glyph[title=best]").count() > 0
 
 
 def test_the_policy_holds_against_code_and_network(browser, report):

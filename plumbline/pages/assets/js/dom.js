@@ -205,14 +205,15 @@ const VERDICTS = {
   INVALID: ['✕', 'nothing may be concluded'],
 };
 
-function badge(verdict) {
+/** A verdict; `alone` shows its mark only, and the word to those who hear the page. */
+function badge(verdict, alone = false) {
   const [mark, meaning] = VERDICTS[verdict] ?? ['?', ''];
   return h(
     'span',
     { class: `badge ${verdict}`, title: meaning },
     h('span', { 'aria-hidden': 'true' }, mark),
     ' ',
-    verdict,
+    alone ? h('span', { class: 'hidden-text' }, verdict) : verdict,
   );
 }
 

@@ -143,7 +143,7 @@ function sortHead(column, changed) {
 function overviewRow(row) {
   const { entry, figure } = row;
   const start = [
-    cell('verdict', badge(entry.verdict)),
+    cell('verdict', badge(entry.verdict, entry.verdict === 'unreferenced')),
     h('th', { scope: 'row', class: 'test' }, opener(entry, entry.name)),
     cell('stack', entry.stackName),
     cell('placement', entry.placed),

@@ -42,6 +42,8 @@ function fillPage() {
   stackNames.push(...new Set(data.entries.map((entry) => entry.stackName)));
   stackNames.sort();
   const sections = [
+    findingSection,
+    stackSection,
     overview,
     leftOut,
     streamSection,

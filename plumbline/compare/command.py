@@ -1,0 +1,167 @@
+"""``plumb compare``: the figures of several sides in one table, and which is better where."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+
+from tabulate import tabulate
+
+from plumbline import units
+from plumbline.compare import rows, sides
+from plumbline.compare.rows import Comparison, Line
+from plumbline.errors import PlumbError
+from plumbline.records import query
+from plumbline.statistics import unpaired
+from plumbline.views.table import table
+
+#: characters of a circumstance that are shown
+WIDTH = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb compare``."""
+    parser.add_argument(
+        "sides",
+        nargs="+",
+        metavar="SIDE",
+        help="a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
+        "KIND=VALUE[,KIND=VALUE] says which is meant; the first is what the others are held against",
+    )
+    parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument("--all-figures", action="store_true", help="not only the first figure of each test")
+    parser.add_argument("--format", choices=list(FORMATS), default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison; 1 if some records are damaged."""
+    if len(args.sides) < 2:
+        raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as: openmpi mpich")
+    found, damages = query.records(query.Selection(test=args.test, valid=True))
+    chosen = [sides.parse(text, found) for text in args.sides]
+    comparison = rows.compare(found, chosen, args.all_figures)
+    if not comparison.lines:
+        raise PlumbError("the sides have no figure in common", "plumb compare", "plumb list shows what there is")
+    print(FORMATS[args.format](comparison))
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    return 1 if damages else 0
+
+
+def text(comparison: Comparison) -> str:
+    """Circumstances that differ, the table, what its marks mean, and the closing line."""
+    blocks = []
+    if comparison.circumstances:
+        cells = [(name, *(value[:WIDTH] for value in values)) for name, values in comparison.circumstances]
+        blocks.append(table(("differs too", *comparison.sides), cells))
+    header, body = _cells(comparison)
+    blocks.append(table(header, body, right=comparison.sides))
+    blocks.append("\n".join(_legend(comparison)))
+    blocks.append(closing(comparison))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def markdown(comparison: Comparison) -> str:
+    """The table and the closing line for a page or a merge request."""
+    header, body = _cells(comparison)
+    lines = [tabulate(body, headers=header, tablefmt="github", disable_numparse=True), ""]
+    lines += [f"{line}  " for line in _legend(comparison)]
+    return "\n".join([*lines, "", f"**{closing(comparison)}**"])
+
+
+def as_csv(comparison: Comparison) -> str:
+    """A row for each figure and side; ratios are to the first side that has the figure."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = ("test", "placement", "figure", "site", "partition", "stack", "unit", "better", "side", "value", "sessions")
+    writer.writerow((*names, "ratio", "low", "high", "basis", "claimed", "best"))
+    for line in comparison.lines:
+        key = line.key
+        start = (key.variant, key.placement, key.figure, key.site, key.partition, key.stack, line.unit, line.better)
+        for number, (side, cell) in enumerate(zip(comparison.sides, line.cells, strict=True)):
+            if cell is None:
+                continue
+            known = line.differences[number]
+            difference = (known.ratio, known.low, known.high, known.basis) if known else ("", "", "", "")
+            marks = ("yes" if line.claimed[number] else "no", "yes" if number in line.best else "no")
+            writer.writerow((*start, side, cell.value, len(cell.sessions), *difference, *marks))
+    return out.getvalue().rstrip("\n")
+
+
+def as_json(comparison: Comparison) -> str:
+    """The whole comparison."""
+    return json.dumps(asdict(comparison), indent=1)
+
+
+def closing(comparison: Comparison) -> str:
+    """The important line: how many figures each side alone is best in, and in how many no side is."""
+    best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
+    counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
+    none = sum(len(line.best) != 1 for line in comparison.lines)
+    alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
+    return f"{units.counted(len(comparison.lines), 'figure')}: {', '.join(counts)}, no single best in {none}{alone}"
+
+
+def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows; a column that would be empty, or the same everywhere, is left out."""
+    kept = [name for name in rows.MEMBERS if len({getattr(line.key, name) for line in comparison.lines}) > 1]
+    header = ("test", "placement", *kept, "figure", "unit", *comparison.sides, "best")
+    return header, [_row(line, kept, comparison.sides) for line in comparison.lines]
+
+
+def _row(line: Line, kept: list[str], names: tuple[str, ...]) -> tuple[str, ...]:
+    factor, unit = units.scale(max(cell.value for cell in line.cells if cell), line.unit)
+    values = [
+        f"{units.digits(cell.value / factor)}{_ratio(line, number)}" if cell else "–"
+        for number, cell in enumerate(line.cells)
+    ]
+    key = line.key
+    best = " ".join(names[number] for number in line.best) or "–"
+    return (key.variant, key.placement, *(getattr(key, name) for name in kept), key.figure, unit, *values, best)
+
+
+def _ratio(line: Line, number: int) -> str:
+    """``  0.87 [0.85 0.90]``, with ``~`` for the weaker basis and ``?`` where nothing is claimed."""
+    found = line.differences[number]
+    if found is None:
+        return ""
+    weak = "~" if found.basis == "launches" else ""
+    unknown = "" if line.claimed[number] else "?"
+    return f"  {weak}{found.ratio:.3g} [{found.low:.3g} {found.high:.3g}]{unknown}"
+
+
+def _legend(comparison: Comparison) -> list[str]:
+    lines = [
+        "ratio to the first side with the figure [interval]; ?: no difference seen; best: none is better, some is worse"
+    ]
+    found = [difference for line in comparison.lines for difference in line.differences if difference]
+    if any(difference.basis == "launches" for difference in found):
+        lines.append(
+            f"~: fewer than {unpaired.ENOUGH} sessions on a side: a difference is claimed where no launches overlap "
+            f"and medians differ by more than {100 * unpaired.ALLOWANCE:.0f} %; the interval is from launch to launch"
+        )
+    unseen = [
+        d
+        for line in comparison.lines
+        for d, known in zip(line.differences, line.claimed, strict=True)
+        if d and not known
+    ]
+    if unseen:
+        visible = sorted(difference.visible for difference in unseen)[len(unseen) // 2]
+        lines.append(
+            f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
+        )
+    return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {
+    "text": text,
+    "csv": as_csv,
+    "json": as_json,
+    "markdown": markdown,
+}

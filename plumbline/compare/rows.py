@@ -1,0 +1,182 @@
+"""What sides have in common, figure by figure, and which of them is better where."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plumbline.compare.sides import Side, free
+from plumbline.records.model import FLEETING, AnyRecord
+from plumbline.statistics import unpaired
+from plumbline.statistics.multiplicity import holm
+from plumbline.units import Better
+from plumbline.views import summary
+
+#: what may tell two lines of one test, placement and figure apart
+MEMBERS = ("site", "partition", "stack")
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What a line is of. Members in which the sides differ are empty."""
+
+    test: str
+    variant: str
+    placement: str
+    figure: str
+    site: str
+    partition: str
+    stack: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a side measured: ``value`` is the median over ``sessions`` of the medians of their launches.
+
+    ``records`` are their ids, oldest first.
+    """
+
+    value: float
+    records: tuple[str, ...]
+    sessions: tuple[tuple[float, ...], ...]
+    disturbed: int
+    launches: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """A figure on all sides. ``cells`` and ``differences`` are in the order of the sides, None where a side lacks it.
+
+    ``differences`` are to the first side that has it. ``best`` has the sides than which none is better, if some side is
+    worse than another; else nothing.
+    """
+
+    key: Key
+    unit: str
+    better: Better
+    cells: tuple[Cell | None, ...]
+    differences: tuple[unpaired.Difference | None, ...]
+    claimed: tuple[bool, ...]
+    best: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``circumstances``: what differs between the sides beside what they were chosen by, with each side's values."""
+
+    sides: tuple[str, ...]
+    lines: tuple[Line, ...]
+    circumstances: tuple[tuple[str, tuple[str, ...]], ...]
+    alone: int
+
+
+def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool = False) -> Comparison:
+    """The lines that at least two sides have, of valid ``rows``; without ``all_figures`` each test's first figure.
+
+    ``alone`` counts the lines that one side has only.
+    """
+    loose = free(sides)
+    chosen = [[row for row in rows if side.has(row)] for side in sides]
+    found: dict[Key, list[list[AnyRecord]]] = defaultdict(lambda: [[] for _ in sides])
+    for number, own in enumerate(chosen):
+        for row in own:
+            for figure in row.figures if all_figures else row.figures[:1]:
+                found[_key(row, figure.name, loose)][number].append(row)
+    cells = {key: tuple(_cell(rows, key.figure) for rows in own) for key, own in found.items()}
+    shared = sorted(key for key, own in cells.items() if sum(cell is not None for cell in own) > 1)
+    lines = [_line(key, found[key], cells[key]) for key in shared]
+    return Comparison(
+        tuple(side.name for side in sides),
+        tuple(_judge(lines)),
+        tuple(_circumstances(chosen, loose)),
+        len(found) - len(shared),
+    )
+
+
+def _key(row: AnyRecord, figure: str, loose: set[str]) -> Key:
+    known = {"site": row.site, "partition": row.partition, "stack": row.stack.name}
+    kept = {member: "" if member in loose else known[member] for member in MEMBERS}
+    placed = summary.placement(row.placement)
+    return Key(row.variant.test, summary.name(row.variant), placed, figure, **kept)
+
+
+def _line(key: Key, own: list[list[AnyRecord]], cells: tuple[Cell | None, ...]) -> Line:
+    figure = next(figure for rows in own for row in rows if (figure := row.figure(key.figure)))
+    present = [cell for cell in cells if cell]
+    differences = tuple(
+        unpaired.compare(present[0].sessions, cell.sessions) if cell and cell is not present[0] else None
+        for cell in cells
+    )
+    return Line(key, figure.unit, figure.better, cells, differences, (False,) * len(cells), ())
+
+
+def _cell(rows: list[AnyRecord], name: str) -> Cell | None:
+    """None without records, or where a figure is zero, which has no ratio."""
+    sessions: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        figure = row.figure(name)
+        sessions[row.session] += figure.samples if figure else []
+    if not sessions or any(value <= 0 for samples in sessions.values() for value in samples):
+        return None
+    medians = [float(np.median(samples)) for samples in sessions.values()]
+    return Cell(
+        float(np.median(medians)),
+        tuple(row.id for row in rows),
+        tuple(tuple(samples) for samples in sessions.values()),
+        sum(row.disturbed_count for row in rows),
+        sum(row.launch_count for row in rows),
+    )
+
+
+def _judge(lines: Sequence[Line]) -> list[Line]:
+    """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
+    pairs = [
+        (number, i, j, unpaired.compare(one.sessions, other.sessions))
+        for number, line in enumerate(lines)
+        for (i, one), (j, other) in itertools.combinations(enumerate(line.cells), 2)
+        if one and other
+    ]
+    kept = holm(np.array([pair[3].p for pair in pairs]), len(pairs), unpaired.ERROR)
+    better: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for (number, i, j, found), is_claimed in zip(pairs, kept, strict=True):
+        if is_claimed:
+            second = (found.ratio > 1) == (lines[number].better == "higher")
+            better[number].add((j, i) if second else (i, j))
+    return [_judged(line, better[number]) for number, line in enumerate(lines)]
+
+
+def _judged(line: Line, better: set[tuple[int, int]]) -> Line:
+    """``better`` has (better side, other side) of each difference that is claimed."""
+    present = [number for number, cell in enumerate(line.cells) if cell]
+    claimed = tuple(
+        number in present and bool({(number, present[0]), (present[0], number)} & better)
+        for number in range(len(line.cells))
+    )
+    worse = {pair[1] for pair in better}
+    best = tuple(number for number in present if worse and number not in worse)
+    return Line(line.key, line.unit, line.better, line.cells, line.differences, claimed, best)
+
+
+def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Facts of the hosts, versions and the suite that are not the same on all sides."""
+    sides = [_facts(rows) for rows in chosen]
+    names = sorted({name for facts in sides for name in facts})
+    if "stack" in loose:
+        names = [name for name in names if not name.startswith("stack ")]
+    found = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
+    return [(name, values) for name, values in found if len(set(values)) > 1]
+
+
+def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:
+    facts: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        facts["suite commit"].add((row.suite.commit or "unknown")[:12])
+        facts[f"stack {row.stack.name}"].add(f"{row.stack.mpi.family} {row.stack.mpi.version}")
+        for name, value in row.host.items():
+            if name not in FLEETING and value is not None:
+                facts[name].add(str(value))
+    return facts

@@ -1,0 +1,195 @@
+"""What a reader should know of a campaign first, in words: made from its records by rules, worst first.
+
+A rule is a function that yields :class:`Finding`; those of :data:`RULES` are the findings of a page, in this order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from plumbline import units
+from plumbline.compare.rows import Cell, Comparison, Line
+from plumbline.records.model import Figure, Record
+from plumbline.views import summary
+from plumbline.witness import disturbance
+
+#: findings of one rule that a page shows: the largest
+MOST = 5
+#: a stack or a placement is worth a finding from this ratio on
+NOTABLE = 1.25
+#: a rate below this percent of its limit or ceiling is
+LOW_PERCENT = 60
+#: words of a remark by which a kernel says that a figure falls short
+SHORT = "likely cause"
+#: benchmarks that are meant to reach their limit or ceiling
+MEANT_TO_REACH = ("stream", "dgemm", "membw")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``text`` is a sentence without its full stop, ``entry`` the number of the record that shows it best."""
+
+    text: str
+    entry: int | None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What the rules look at: records with the numbers of their entries, and the stacks side by side."""
+
+    entries: Sequence[tuple[Record, int]]
+    comparison: Comparison | None
+
+    @property
+    def usable(self) -> list[tuple[Record, int]]:
+        """Those that are valid and have figures."""
+        return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
+
+
+def findings(campaign: Campaign) -> list[dict[str, Any]]:
+    """Those of all rules."""
+    return [asdict(finding) for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+
+
+def not_valid(campaign: Campaign) -> Iterator[Finding]:
+    """Records without figures that count."""
+    bad = [(record, number) for record, number in campaign.entries if not record.is_valid]
+    if bad:
+        record, number = bad[0]
+        why = f": {record.faults[0]}" if record.faults else ""
+        first = f"the first is {_called(record)} on {record.stack.name}{why}"
+        yield Finding(f"{len(bad)} of {units.counted(len(campaign.entries), 'record')} are not valid; {first}", number)
+
+
+def below_reference(campaign: Campaign) -> Iterator[Finding]:
+    """Figures worse than their reference allows, the worst first."""
+    found = []
+    for record, number in campaign.usable:
+        for figure in record.figures if record.verdict == "below" else []:
+            if figure.reference is None:
+                continue
+            change = figure.value / figure.reference.value
+            worse = change if figure.better == "higher" else 1 / change
+            text = f"{_called(record)} on {record.stack.name}: {figure.name} is {_value(figure)}"
+            reference = " ".join(units.human(figure.reference.value, figure.reference.unit))
+            found.append((worse, Finding(f"{text}, its reference {reference}", number)))
+    yield from (finding for _, finding in sorted(found, key=lambda item: item[0]))
+
+
+def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
+    """Benchmarks that should come close to what the machine can do, and do not."""
+    found: dict[tuple[str, str, str], tuple[float, Finding]] = {}
+    for record, number in campaign.usable:
+        if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
+            continue
+        if not record.plan.get("bound", True):
+            continue  # the control without placement is compared with the others by another rule
+        figure = record.figures[0]
+        percent, bound = _bound(figure)
+        key = (record.variant.test, figure.name, bound)
+        if percent is not None and percent < LOW_PERCENT and percent > found.get(key, (0.0,))[0]:
+            what = f"{_called(record)} reaches {percent:.0f} % of {bound} ({figure.name} {_value(figure)})"
+            found[key] = (percent, Finding(f"{what} at best, on {record.stack.name}", number))
+    yield from (finding for _, finding in sorted(found.values(), key=lambda item: item[0]))
+
+
+def unbound(campaign: Campaign) -> Iterator[Finding]:
+    """What the same test loses, or gains, where nothing is bound, against its best placement with as many threads."""
+    groups: dict[tuple[Any, ...], list[tuple[Record, int]]] = defaultdict(list)
+    for record, number in campaign.usable:
+        placed = record.placement
+        groups[record.variant.test, record.stack.name, placed.threads, placed.ranks_per_node, placed.nodes].append(
+            (record, number)
+        )
+    found = []
+    for group in groups.values():
+        free = [item for item in group if not item[0].plan.get("bound", True)]
+        bound = [item[0].figures[0] for item in group if item[0].plan.get("bound", True)]
+        for record, number in free:
+            figure = record.figures[0]
+            others = [other.value for other in bound if other.name == figure.name]
+            if not others:
+                continue
+            ratio = figure.value / (max(others) if figure.better == "higher" else min(others))
+            worse = 1 / ratio if figure.better == "higher" else ratio
+            if worse >= NOTABLE:
+                loss = f"loses {100 * (1 - ratio):.0f} %" if figure.better == "higher" else f"takes {ratio:.1f} times"
+                text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
+                found.append((worse, Finding(f"{text}: {_called(record)}, {_value(figure)}", number)))
+    yield from (finding for _, finding in sorted(found, key=lambda item: -item[0]))
+
+
+def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
+    """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
+    if campaign.comparison is None:
+        return
+    numbers = {record.id: number for record, number in campaign.entries}
+    found: dict[str, tuple[float, Finding]] = {}
+    for line in campaign.comparison.lines:
+        apart = _extremes(line)
+        if apart is None:
+            continue
+        (_, one), (_, other) = apart
+        ratio = max(one.value, other.value) / min(one.value, other.value)
+        if ratio < NOTABLE or ratio <= found.get(line.key.test, (0.0,))[0]:
+            continue
+        values = " and ".join(
+            f"{' '.join(units.human(cell.value, line.unit))} on {campaign.comparison.sides[side]}"
+            for side, cell in apart
+        )
+        text = f"{line.key.variant} ({line.key.placement}): {line.key.figure} is {values}, {ratio:.1f} times apart"
+        found[line.key.test] = (ratio, Finding(text, numbers.get(other.records[-1])))
+    yield from (finding for _, finding in sorted(found.values(), key=lambda item: -item[0]))
+
+
+def disturbed(campaign: Campaign) -> Iterator[Finding]:
+    """How many launches were disturbed, and by what most."""
+    launches = [launch for record, _ in campaign.entries for launch in record.counting()]
+    hit = [launch for launch in launches if launch.disturbed]
+    if not hit:
+        return
+    kinds = Counter(kind for launch in hit for kind in {disturbance.kind(cause) for cause in launch.disturbance.causes})
+    causes = ", ".join(f"{kind} ({count})" for kind, count in kinds.most_common(3))
+    yield Finding(f"{len(hit)} of {units.counted(len(launches), 'launch')} were disturbed: {causes}", None)
+
+
+def shortfalls(campaign: Campaign) -> Iterator[Finding]:
+    """What programs said of figures that fall short of what they measured as possible, each remark once."""
+    seen: set[str] = set()
+    for record, number in campaign.usable:
+        for remark in dict.fromkeys(text for launch in record.counting() for text in launch.remarks):
+            kind = re.sub(r"[\d.]+", "#", remark)
+            if SHORT in remark and kind not in seen:
+                seen.add(kind)
+                yield Finding(f"{_called(record)} on {record.stack.name}: {remark}", number)
+
+
+RULES = (not_valid, below_reference, far_from_reach, unbound, shortfalls, stacks_apart, disturbed)
+
+
+def _called(record: Record) -> str:
+    return f"{summary.name(record.variant)} ({summary.placement(record.placement)})"
+
+
+def _value(figure: Figure) -> str:
+    return " ".join(units.human(figure.value, figure.unit))
+
+
+def _bound(figure: Figure) -> tuple[float | None, str]:
+    if figure.limit:
+        return figure.percent_of_limit, figure.limit.method
+    return (figure.ceiling.percent, f"ceiling {figure.ceiling.method}") if figure.ceiling else (None, "")
+
+
+def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:
+    """The best and the worst side of a line whose difference is claimed; None without such a pair."""
+    present = [(number, cell) for number, cell in enumerate(line.cells) if cell]
+    present.sort(key=lambda item: item[1].value, reverse=line.better == "higher")
+    best = [item for item in present if item[0] in line.best]
+    worse = [item for item in present if item[0] not in line.best]
+    return (best[0], worse[-1]) if best and worse else None

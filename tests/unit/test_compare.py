@@ -1,0 +1,178 @@
+"""``plumb compare``: sides by name, lines by key, claims that hold, and every form of output."""
+
+import csv
+import io
+import itertools
+import json
+import sys
+
+import pytest
+from samples import record, variant
+
+from plumbline import cli, paths
+from plumbline.records import store
+from plumbline.records.model import convert
+from plumbline.statistics import unpaired
+
+sys.path.insert(0, str(paths.root() / "tests/rates"))
+import unpaired as simulated
+
+NOISE = (0.99, 1.0, 1.01)
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def measured(results):
+    """Writes one session of triad on one stack, about ``value`` MB/s in three launches."""
+    numbers = itertools.count(1)
+
+    def write(value, stack="openmpi", **changes):
+        number = next(numbers)
+        samples = [value * noise for noise in NOISE]
+        document = record(**{"id": f"{number:012x}", "session": f"s{number}", **changes})
+        figure = document["figures"][0] | {"samples": samples, "value": value}
+        for launch, sample in zip(document["launches"], samples, strict=True):
+            launch["measurements"][0]["value"] = sample
+        document |= {
+            "stack": document["stack"] | {"name": stack},
+            "variant": document["variant"] | {"stack": stack},
+            "figures": [figure],
+        }
+        store.write(store.session_file(document["site"], document["session"]), [convert(document)])
+
+    return write
+
+
+def compare(capsys, *arguments):
+    assert cli.main(["compare", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def documents(capsys, *arguments):
+    return json.loads(compare(capsys, *arguments, "--format", "json"))
+
+
+def test_three_sessions_of_each_stack_are_judged_by_sessions(measured, capsys):
+    for spread in (0.995, 1.0, 1.005):
+        measured(10000 * spread, "openmpi")
+        measured(11000 * spread, "mpich")
+    (line,) = documents(capsys, "openmpi", "mpich")["lines"]
+    assert line["best"] == [1]
+    difference = line["differences"][1]
+    assert difference["basis"] == "sessions"
+    assert difference["low"] < 1.1 < difference["high"]
+    assert difference["low"] > 1.05
+
+
+def test_a_single_session_needs_more_than_an_allowance(measured, capsys):
+    measured(10000, "openmpi")
+    measured(11000, "mpich")
+    measured(20000, "intelmpi")
+    out = compare(capsys, "openmpi", "mpich", "intelmpi")
+    assert "~1.1 [1.08 1.12]?" in out  # no launches overlap, and yet sessions may differ so much
+    assert "~2 [1.96 2.04] " in out
+    assert "~: fewer than 3 sessions on a side" in out
+    closing = "1 figure: openmpi best in 0, mpich best in 0, intelmpi best in 1, no single best in 0"
+    assert out.strip().splitlines()[-1] == closing
+
+
+def test_sides_that_none_beats_share_the_best(measured, capsys):
+    for value, stack in ((10000, "openmpi"), (20000, "mpich"), (20200, "intelmpi")):
+        measured(value, stack)
+    assert documents(capsys, "openmpi", "mpich", "intelmpi")["lines"][0]["best"] == [1, 2]
+
+
+def test_lower_is_better_for_times(measured, results, capsys):
+    for value, stack in ((1.0, "openmpi"), (2.0, "mpich")):
+        measured(value, stack)
+    for file in results.glob("local/*.jsonl"):  # another direction, and so another seal
+        (found,) = store.read(file)
+        found.figures[0].better, found.figures[0].unit = "lower", "us"
+        store.write(file, [found])
+    assert documents(capsys, "openmpi", "mpich")["lines"][0]["best"] == [0]
+
+
+def test_systems_are_compared_stack_by_stack(measured, capsys):
+    for stack, site in itertools.product(("openmpi", "mpich"), ("old", "new")):
+        measured(10000 if site == "old" else 20000, stack, site=site)
+    lines = documents(capsys, "site=old", "site=new")["lines"]
+    assert [line["key"]["stack"] for line in lines] == ["mpich", "openmpi"]
+    assert all(line["key"]["site"] == "" for line in lines)
+
+
+def test_periods_end_with_their_last_month(measured, capsys):
+    for month, value in (("09", 10000), ("10", 10000), ("11", 20000), ("12", 30000)):
+        measured(value, time=f"2026-{month}-28T12:00:00.000Z")
+    (line,) = documents(capsys, "2026-09..2026-10", "2026-11..2026-11")["lines"]
+    assert [len(cell["sessions"]) for cell in line["cells"]] == [2, 1]
+    assert line["cells"][1]["value"] == 20000
+
+
+def test_circumstances_that_differ_come_first(measured, capsys):
+    host = record()["host"]
+    measured(10000, campaign="aaaaaa1", host=host | {"kernel": "6.1"})
+    measured(10000, campaign="bbbbbb2", host=host | {"kernel": "6.12"})
+    out = compare(capsys, "aaaaaa", "bbbbbb")
+    assert out.splitlines()[0].split() == ["differs", "too", "aaaaaa", "bbbbbb"]
+    assert out.splitlines()[2].split() == ["kernel", "6.1", "6.12"]
+    assert "governor" not in out
+
+
+def test_invalid_records_and_figures_of_one_side_do_not_count(measured, capsys):
+    measured(10000, "openmpi")
+    measured(99999, "openmpi", verified=False, reasons=["moved"])
+    measured(20000, "mpich")
+    measured(20000, "mpich", variant=variant(test="other", name="other"))
+    out = compare(capsys, "openmpi", "mpich")
+    assert "1 figure:" in out
+    assert out.strip().endswith("; 1 figure of one side only")
+    assert "99999" not in out
+
+
+def test_csv_and_markdown_say_the_same(measured, capsys):
+    measured(10000, "openmpi")
+    measured(20000, "mpich")
+    first, second = csv.DictReader(io.StringIO(compare(capsys, "openmpi", "mpich", "--format", "csv")))
+    assert (first["side"], first["ratio"], first["best"]) == ("openmpi", "", "no")
+    assert float(second["ratio"]) == pytest.approx(2.0)
+    assert (second["claimed"], second["best"]) == ("yes", "yes")
+    page = compare(capsys, "openmpi", "mpich", "--format", "markdown").splitlines()
+    assert page[0].startswith("| test ")
+    assert page[-1].startswith("**1 figure:")
+
+
+@pytest.mark.parametrize(
+    ("sides", "line"),
+    [
+        (["openmpi"], "one side is nothing to compare"),
+        (["openmpi", "typo"], "'typo' is no stack, site, partition, node, campaign or commit here"),
+        (["openmpi", "colour=red"], "'colour=red' is no condition"),
+        (["openmpi", "site=nowhere"], "no valid record is of side 'site=nowhere'"),
+        (["stack=openmpi,site=local", "stack=both"], "the sides have no figure in common"),
+        (["both", "openmpi"], "'both' is a stack and a site"),
+    ],
+)
+def test_what_is_no_side_is_one_line(measured, capsys, sides, line):
+    measured(10000, "openmpi")
+    measured(10000, "both", site="both", variant=variant(test="other", name="other"))
+    assert cli.main(["compare", *sides]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert line in told[0]
+
+
+@pytest.mark.parametrize("sessions", [(1, 1), (2, 2), (5, 5)])
+def test_false_claims_are_rare_and_large_differences_are_found(sessions):
+    assert simulated.measure(sessions, (0.02, 0.01), 0.0, 100, 1).claiming <= 0.1 * 100
+    assert simulated.measure(sessions, (0.02, 0.01), 1.0, 20, 2).found > 0.98
+
+
+def test_equal_sessions_are_not_taken_for_exact():
+    found = unpaired.compare([[10.0]] * 3, [[10.01]] * 3)
+    assert found.p > unpaired.ERROR
+    assert found.low < 1 < found.high

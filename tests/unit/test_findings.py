@@ -1,0 +1,121 @@
+"""The findings of a page: each rule says its sentence where it holds, and nothing where it does not."""
+
+import itertools
+
+import pytest
+from samples import launch, plan, record, variant
+
+from plumbline.records.model import convert
+from plumbline.report import findings
+from plumbline.report.side_by_side import compared, side_by_side
+
+numbers = itertools.count(1)
+
+
+def made(value=10000.0, stack="openmpi", placement="compact", bound=True, name="triad", better="higher", **changes):
+    """A record of three launches about ``value``."""
+    samples = [0.99 * value, value, 1.01 * value]
+    document = record(
+        id=f"{next(numbers):012x}",
+        launches=[launch(order, sample) for order, sample in enumerate(samples)],
+        plan=plan(bound=bound),
+    )
+    unit = "MB/s" if better == "higher" else "us"
+    figure = document["figures"][0] | {"name": name, "value": value, "samples": samples, "better": better, "unit": unit}
+    document |= {
+        "stack": document["stack"] | {"name": stack},
+        "placement": document["placement"] | {"name": placement},
+        "session": f"s{document['id']}",
+        "figures": [figure | changes.pop("figure", {})],
+        **changes,
+    }
+    return convert(document)
+
+
+def said(rule, *records):
+    numbered = [(one, number) for number, one in enumerate(records)]
+    usable = [item for item in numbered if item[0].is_valid]
+    return [item.text for item in rule(findings.Campaign(numbered, compared(usable)))]
+
+
+def test_records_that_are_not_valid_are_counted_with_the_first_reason():
+    bad = made(verified=False, reasons=["rank 0 moved"])
+    (text,) = said(findings.not_valid, bad, made())
+    expected = "1 of 2 records are not valid; the first is stream_threads (compact 1x2 local) on openmpi: rank 0 moved"
+    assert text == expected
+    assert said(findings.not_valid, made()) == []
+
+
+def test_figures_below_their_reference_come_worst_first():
+    reference = {
+        "value": 10000.0,
+        "unit": "MB/s",
+        "lower": -0.05,
+        "upper": 0.05,
+        "method": "calibrated",
+        "file": "references/x.yaml",
+    }
+    records = [made(value, verdict="below", figure={"reference": reference}) for value in (9000.0, 5000.0)]
+    first, second = said(findings.below_reference, *records)
+    assert first.endswith("triad is 5.000 GB/s, its reference 10.00 GB/s")
+    assert "9.000 GB/s" in second
+    assert said(findings.below_reference, made(verdict="within", figure={"reference": reference})) == []
+
+
+@pytest.mark.parametrize(("percent", "told"), [(40.0, True), (80.0, False)])
+def test_stream_far_from_its_limit_is_said(percent, told):
+    limit = {"value": 10000.0 * 100 / percent, "unit": "MB/s", "method": "memory channels", "percent": percent}
+    texts = said(findings.far_from_reach, made(figure={"limit": limit}))
+    assert texts == (
+        ["stream_threads (compact 1x2 local) reaches 40 % of memory channels (triad 10.00 GB/s) at best, on openmpi"]
+        if told
+        else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("free", "better", "words"),
+    [(5000.0, "higher", "loses 50 % of"), (20000.0, "lower", "takes 2.0 times of"), (9900.0, "higher", None)],
+)
+def test_what_the_lack_of_placement_costs(free, better, words):
+    texts = said(findings.unbound, made(free, placement="none", bound=False, better=better), made(better=better))
+    assert [words in text for text in texts] == ([True] if words else [])
+
+
+def test_the_stacks_that_differ_most_are_named_once_a_test():
+    texts = said(findings.stacks_apart, made(10000.0), made(30000.0, "mpich"), made(10100.0, "intelmpi"))
+    ((text),) = texts
+    assert text.endswith("triad is 30.00 GB/s on mpich and 10.00 GB/s on openmpi, 3.0 times apart")
+    assert said(findings.stacks_apart, made(10000.0), made(10100.0, "mpich")) == []
+    assert said(findings.stacks_apart, made(10000.0)) == []
+
+
+def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
+    remarks = ["70.1 % of the peak; likely cause: the BLAS", "BLAS: some"]
+    one, other = ([launch(0, 1e4, remarks=[r.replace("70", n) for r in remarks])] for n in ("70", "71"))
+    texts = said(
+        findings.shortfalls,
+        made(launches=one, variant=variant(launches=1)),
+        made(stack="mpich", launches=other, variant=variant(launches=1)),
+    )
+    assert texts == ["stream_threads (compact 1x2 local) on openmpi: 70.1 % of the peak; likely cause: the BLAS"]
+
+
+def test_disturbed_launches_are_counted_by_cause():
+    cause = "other processes used 12 % of CPUs 0-1 on n1"
+    hit = {"disturbed": True, "disturbance": {"disturbed": True, "causes": [cause], "figures": {}}}
+    launches = [launch(0, 1e4, **hit), launch(1, 1e4)]
+    (text,) = said(findings.disturbed, made(launches=launches, variant=variant(launches=2)))
+    assert text == "1 of 2 launches were disturbed: other processes on the planned CPUs (1)"
+    assert said(findings.disturbed, made()) == []
+
+
+def test_stacks_side_by_side_have_the_entry_of_each_cell():
+    records = [(made(10000.0), 7), (made(30000.0, "mpich"), 3)]
+    found = side_by_side(records, compared(records))
+    assert found["stacks"] == ["mpich", "openmpi"]
+    first, second = found["lines"][0]["cells"]
+    assert (first["entry"], first["best"], "ratio" in first) == (3, True, False)
+    assert (second["entry"], second["best"], second["claimed"]) == (7, False, True)
+    assert second["ratio"] == pytest.approx(1 / 3)
+    assert side_by_side(records[:1], compared(records[:1])) is None
