@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from plumbline import paths, schedulers, site
@@ -65,7 +66,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "descr": part.get("description", part["name"]),
         "scheduler": scheduler.name,
         "launcher": "local",  # plumb launch starts the ranks itself
-        "environs": part["stacks"] or [NOTHING],
+        "environs": [_name(stack) for stack in part["stacks"]] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": part.get("prepare", []),
         "extras": {
@@ -83,9 +84,14 @@ def nodes_offered(part: dict[str, Any]) -> int:
     return int(part.get("nodes", max(1, len(part.get("hosts", [])))))
 
 
+def _name(stack: str) -> str:
+    """ReFrame's name for a stack: its environments are named by letters, digits, ``_`` and ``-``."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", stack)
+
+
 def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": manifest["name"],
+        "name": _name(manifest["name"]),
         "modules": manifest["modules"],
         "features": [FEATURE],
         "extras": {"stack": manifest["name"], "benchmarks": sorted(manifest["benchmarks"])},
@@ -94,7 +100,7 @@ def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _elsewhere(name: str) -> dict[str, Any]:
     """A stack that another site offers and this checkout has not: job scripts can be made for it, nothing can run."""
-    return {"name": name, "features": [FEATURE], "extras": {"stack": name, "benchmarks": None}}
+    return {"name": _name(name), "features": [FEATURE], "extras": {"stack": name, "benchmarks": None}}
 
 
 def _unconfigured() -> dict[str, Any]:

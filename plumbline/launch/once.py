@@ -104,7 +104,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         transports=transports.between(seen),
         disturbance=disturbed,
         measurements=measurements,
-        remarks=remarks,
+        remarks=[*job.remarks, *remarks],
         settings=had,
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,

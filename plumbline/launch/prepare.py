@@ -19,6 +19,7 @@ from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
 
 
@@ -27,7 +28,7 @@ class Prepared:
     """One variant, ready to be launched here.
 
     ``facts`` are the partition's, and so are ``ceilings``: None where none were measured on such a machine.
-    ``settings`` are those that the MPI library is asked for.
+    ``settings`` are those that the MPI library is asked for; ``remarks`` are of a tuned stack.
     ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
     """
 
@@ -42,6 +43,7 @@ class Prepared:
     files: Files
     record: Record
     settings: dict[str, str]
+    remarks: list[str]
 
     @property
     def variant(self) -> Variant:
@@ -111,6 +113,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         unchanged,
         record,
         asked,
+        tuned.remarks(manifest),
     )
 
 

@@ -6,6 +6,7 @@ syntax of a launcher; a stack manifest names one, because a library may be start
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -165,6 +166,12 @@ class Family(ABC):
         """The variables that make ``configuration``; files of rules go to ``folder``, see :meth:`settings_of`."""
         found = self.settings_of(configuration, folder)
         return {self.setting_variable(setting.name): setting.value for setting in found}
+
+    def native_files(self, settings: tuple[Setting, ...]) -> dict[str, str]:
+        """Files, name and text, by which people use ``settings`` without Plumbline."""
+        variables = {self.setting_variable(setting.name): setting.value for setting in settings}
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+        return {"environment.sh": "\n".join(lines) + "\n"}
 
     def home_variables(self, prefix: Path) -> dict[str, str]:
         """Variables that an installation below ``prefix`` needs wherever it is used."""

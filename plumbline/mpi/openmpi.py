@@ -171,6 +171,11 @@ class OpenMpi(Family):
         """A scheduler's PMIx may name munge, for which the library's own has no plugin: "psec munge not found"."""
         return {"PMIX_MCA_psec": "native"} if plugin.startswith("pmix") else {}
 
+    def native_files(self, settings: tuple[Setting, ...]) -> dict[str, str]:
+        """Also what goes into ``~/.openmpi/mca-params.conf``, or below an installation's ``etc``."""
+        lines = [f"{setting.name} = {setting.value}" for setting in settings]
+        return {**super().native_files(settings), "mca-params.conf": "\n".join(lines) + "\n"}
+
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
         """The component ``tuned`` reads a file."""
         if not rules:

@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from plumbline import files, paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, manifest, pack, spack
+from plumbline.stacks import archive, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals
 
 
@@ -135,6 +135,11 @@ def _show(args: argparse.Namespace) -> int:
     print(f"  compiler     {compiler['name']} {compiler['version']}")
     for name, value in document["environment"].items():
         print(f"  environment  {name}={value}")
+    for name, value in document.get("settings", {}).items():
+        print(f"  setting      {name}={value}")
+    if "tuned" in document:
+        where = document["tuned"]["fingerprint"]
+        print(f"  tuned        {where['ranks']} ranks, {where['placement']}, {where['cpu']}, kernel {where['kernel']}")
     for name in document["modules"]:
         print(f"  module       {name}")
     for source in document["sources"]:
@@ -154,6 +159,8 @@ def _check(args: argparse.Namespace) -> int:
         manifest.check(document)
         count, loaded = len(document["benchmarks"]), len(document["loads"]["files"])
         print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
+        for remark in tuned.remarks(document):
+            print(f"{name}: {remark}; tune it again")
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from plumbline import files, mpi, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, libraries, manifest
+from plumbline.stacks import fetch, libraries, manifest, tuned
 from plumbline.stacks.lock import locked
 from plumbline.stacks.stream import Compiler
 
@@ -43,6 +43,7 @@ def refresh(name: str) -> bool:
         document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
         document["loads"] = _loads(document)
         manifest.save(document)
+        tuned.renew(document)
         _prune()
     files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)

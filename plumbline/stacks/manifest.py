@@ -170,7 +170,8 @@ def check(document: dict[str, Any]) -> None:
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         name = document["name"]
-        cure = f"plumb stack install --force {name}" if document["provider"] == "wheel" else "make the stack again"
+        made_of = document.get("tuned", {}).get("of", name)
+        cure = f"plumb stack install --force {made_of}" if document["provider"] == "wheel" else "make the stack again"
         raise PlumbError(found[0] + more, str(path(name)), cure)
 
 

@@ -5,7 +5,11 @@ import json
 import pytest
 
 from plumbline.launch import driver
+from plumbline.mpi.settings import Configuration, Rule, Setting
 from plumbline.records import model
+from plumbline.stacks import manifest, tuned
+from plumbline.tune import inventory
+from plumbline.tune.emit import emit
 
 pytestmark = pytest.mark.e2e
 #: for each library: a number, a word or a text, and a name with a letter too few
@@ -14,15 +18,17 @@ GOOD = {
     "mpich": {"MPIR_CVAR_CH4_CMA_ENABLE": "0", "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"},
     "intelmpi": {"I_MPI_SHM_CELL_FWD_SIZE": "32768", "I_MPI_ADJUST_ALLREDUCE": "2:64-127"},
 }
+CELL = "MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_CELL_SIZE"
 MISSPELT = {"openmpi": "btl_sm_eager_limt", "mpich": "MPIR_CVAR_CMA_ENABLE", "intelmpi": "I_MPI_ADJUST_ALLREDUC"}
 
 
 def launched(bench, stack, **changes):
     """The launch of the kernel pi on two ranks of an installed ``stack``; ``changes`` of its variant."""
     file = bench.folder / "stacks" / stack / "manifest.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    document = json.loads((bench.folder / "installed" / stack / "manifest.json").read_text())
-    file.write_text(json.dumps(document | changes.pop("manifest", {})))
+    if not file.exists() or "manifest" in changes:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        document = json.loads((bench.folder / "installed" / stack / "manifest.json").read_text())
+        file.write_text(json.dumps(document | changes.pop("manifest", {})))
     variant = bench.variant(
         stack=stack,
         benchmark="pi",
@@ -50,6 +56,43 @@ def test_a_misspelt_setting_is_not_verified(bench, stack):
     assert not launch["verified"]
     assert f"setting {MISSPELT[stack]}=1 was not taken: {stack} has no {MISSPELT[stack]}" in launch["reasons"]
     assert launch["settings"] == {"asked": {MISSPELT[stack]: "1"}, "seen": {}}
+
+
+#: what a tuner may find
+FOUND = {
+    "openmpi": Configuration(
+        (Setting("btl_sm_eager_limit", "65536"), Setting("smsc", "^cma")), (Rule("allreduce", "3", 64, 128, ranks=2),)
+    ),
+    "mpich": Configuration(
+        (Setting("MPIR_CVAR_CH4_CMA_ENABLE", "0"), Setting(CELL, "65536")), (Rule("bcast", "smp", 0),)
+    ),
+    "intelmpi": Configuration(rules=(Rule("allreduce", "2", 64, 128), Rule("allreduce", "1", 128, 256, ranks=2))),
+}
+
+
+@pytest.mark.parametrize("stack", FOUND)
+def test_a_tuned_stack_has_its_settings(bench, stack):
+    document = json.loads((bench.folder / "installed" / stack / "manifest.json").read_text())
+    where = tuned.fingerprint(document, 2, "compact")
+    folder = emit(document, FOUND[stack], where, "a session")
+    launch = launched(bench, f"{stack}+tuned")
+    assert launch["reasons"] == []
+    assert launch["settings"]["seen"] == launch["settings"]["asked"] == manifest.load(f"{stack}+tuned")["settings"]
+    assert len(launch["settings"]["seen"]) == {"openmpi": 4, "mpich": 4, "intelmpi": 1}[stack]
+    assert launch.get("remarks", []) == []
+    assert "export " in (folder / "environment.sh").read_text()
+
+
+def test_open_mpi_reads_the_file_of_parameters(bench):
+    """As a person would use it: in the home of the user, without a variable."""
+    document = json.loads((bench.folder / "installed" / "openmpi" / "manifest.json").read_text())
+    folder = emit(document, FOUND["openmpi"], tuned.fingerprint(document, 2, "compact"), "a session")
+    home = bench.folder / "home" / ".openmpi"
+    home.mkdir(parents=True)
+    (home / "mca-params.conf").write_text((folder / "mca-params.conf").read_text())
+    found = inventory.of(document | {"environment": {**document["environment"], "HOME": str(home.parent)}})
+    settings = manifest.load("openmpi+tuned")["settings"]
+    assert {name: found.settings[name].now for name in settings} == settings
 
 
 def test_settings_of_the_stack_are_proven_too(bench):

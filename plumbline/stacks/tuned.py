@@ -1,0 +1,97 @@
+"""Tuned stacks: ``NAME+tuned`` is the stack ``NAME`` with settings, and says where they were found to be good."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plumbline import files
+from plumbline.mpi.settings import Configuration
+from plumbline.stacks import manifest as manifests
+
+SUFFIX = "+tuned"
+
+
+class Fingerprint(Struct, frozen=True):
+    """Where a configuration was measured: SHA-256 of the MPI library, CPU, kernel; ranks of a node, their placement."""
+
+    library: str
+    cpu: str
+    kernel: str
+    ranks: int
+    placement: str
+
+
+class Tuned(Struct, frozen=True):
+    """What a manifest says of its settings: the stack ``of`` which they are, when and in which session they won."""
+
+    of: str
+    time: str
+    session: str
+    fingerprint: Fingerprint
+    configuration: Configuration
+
+
+def fingerprint(document: Mapping[str, Any], ranks: int, placement: str) -> Fingerprint:
+    """That of the stack with the manifest ``document`` on this host."""
+    return Fingerprint(_library(document), _cpu(), platform.release(), ranks, placement)
+
+
+def make(
+    document: Mapping[str, Any], settings: Mapping[str, str], tuned: Tuned, read: Iterable[Path]
+) -> dict[str, Any]:
+    """The manifest of the tuned stack: ``document`` with ``settings``; the library reads the files ``read`` too."""
+    loads = document.get("loads", {"library": None, "files": {}})
+    return {
+        **document,
+        "name": tuned.of + SUFFIX,
+        "settings": dict(settings),
+        "tuned": msgspec.to_builtins(tuned),
+        "loads": {**loads, "files": {**loads["files"], **{str(file): files.sha256(file) for file in read}}},
+    }
+
+
+def renew(document: Mapping[str, Any]) -> None:
+    """Give the tuned stack of the one with the manifest ``document``, if there is one, that one's programs again."""
+    file = manifests.path(document["name"] + SUFFIX)
+    if not file.exists():
+        return
+    old = manifests.load(document["name"] + SUFFIX)
+    own = [Path(name) for name in old["loads"]["files"] if Path(name).parent == file.parent]
+    manifests.save(make(document, old["settings"], msgspec.convert(old["tuned"], Tuned), own))
+
+
+def remarks(document: Mapping[str, Any]) -> list[str]:
+    """In what this host and the library differ from where the settings of a tuned stack were found."""
+    if "tuned" not in document:
+        return []
+    was = msgspec.convert(document["tuned"], Tuned).fingerprint
+    now = fingerprint(document, was.ranks, was.placement)
+    return [
+        f"the settings of {document['name']} were found {how} {old}, this is {new}"
+        for how, old, new in (
+            ("with the MPI library", was.library[:12], now.library[:12]),
+            ("on", was.cpu, now.cpu),
+            ("under kernel", was.kernel, now.kernel),
+        )
+        if old != new
+    ]
+
+
+def _library(document: Mapping[str, Any]) -> str:
+    """As it is now; empty where the manifest does not name it, or it is gone."""
+    library = document.get("loads", {}).get("library")
+    return files.sha256_once(Path(library)) if library and Path(library).is_file() else ""
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "CPU part"):
+            return value.strip()
+    return platform.machine()
