@@ -75,8 +75,8 @@ disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed,
 scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md)
 	@$(BIN)/python tests/scale/bench_store.py
 
-testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts with Slurm; NODES=4 for more
-	@tests/bed/bed up $(if $(NODES),--nodes $(NODES))
+testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts; NODES=4 for more, SCHEDULER=slurm|sge|ssh
+	@tests/bed/bed up $(if $(NODES),--nodes $(NODES)) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 testbed-down: ## remove it
 	@tests/bed/bed down

@@ -9,6 +9,7 @@ import codecs
 import contextlib
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from plumbline.errors import PlumbError
 from plumbline.launch.signals import Interrupted
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.program import last_line
+from plumbline.witness.compare_nodes import same_host
 
 #: seconds between two looks at what a job has written
 LOOK_S = 0.5
@@ -67,7 +69,8 @@ class Submission:
     def job(self) -> schedulers.Job:
         """The scheduler's job for it."""
         access = [word for option in self.partition.get("access", []) for word in names.words_of(option)]
-        return schedulers.Job("plumb", self.nodes, self.log, access, self.hosts)
+        hosts = self.hosts or self.partition.get("hosts", [])[: self.nodes]
+        return schedulers.Job("plumb", self.nodes, self.log, access, hosts)
 
     def job_id(self) -> str | None:
         """The job's id, once the scheduler has printed it."""
@@ -75,9 +78,15 @@ class Submission:
 
 
 def needed(partition: dict[str, Any]) -> bool:
-    """Whether ``partition`` (an element of ``site.yaml``) is reached by jobs only, and this process is in none."""
+    """Whether a command for ``partition`` (an element of ``site.yaml``) has to be started on its nodes.
+
+    It is reached by jobs only, and this process is in none; or by ssh, and this is none of its hosts.
+    """
     scheduler = schedulers.named(partition["scheduler"])
-    return scheduler.has_jobs and not scheduler.inside(os.environ)
+    if scheduler.has_jobs:
+        return not scheduler.inside(os.environ)
+    hosts = [] if scheduler.is_one_host else partition.get("hosts", [])
+    return bool(hosts) and not any(same_host(name, socket.gethostname()) for name in hosts)
 
 
 def run(submission: Submission, say: Callable[[str], None]) -> int:
@@ -103,7 +112,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
         if waiting:
             child = _start(waiting, submission.folder, "follow")
             status = _wait(child, printer)
-        if job_id or status == 0:  # else there is no job to wait for
+        if job_id or status == 0 or not submission.scheduler.has_jobs:  # else there is no job to wait for
             _wait_for(submission.status)
     except (Interrupted, KeyboardInterrupt):
         _cancel(submission, child, say)

@@ -56,6 +56,21 @@ def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     return _this_first(found)[:nodes] if len(found) > nodes else ()
 
 
+def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """This host and the next ones of its job, for a launch over several nodes whose launcher does not know them.
+
+    Raises :class:`PlumbError` where the scheduler does not tell them either.
+    """
+    if nodes == 1:
+        return ()
+    scheduler = schedulers.current(environment)
+    found = _this_first(scheduler.hosts(environment))[:nodes]
+    if len(found) < nodes:
+        cure = "was the job submitted for so many, and is this one of its nodes?"
+        raise PlumbError(f"{nodes} nodes asked, the job names {len(found)}", scheduler.name, cure)
+    return found
+
+
 def _this_first(hosts: tuple[str, ...]) -> tuple[str, ...]:
     """``hosts`` with this one first; none if it is none of them."""
     own = next((name for name in hosts if same_host(name, socket.gethostname())), None)

@@ -76,13 +76,6 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     )
     partition = site.partition(site.load(variant.site), variant.partition)
     named = hosts.chosen(partition, variant.nodes)
-    layout = mpi.Layout(
-        nodes=variant.nodes,
-        ranks_per_node=variant.ranks_per_node or len(resolved["ranks"]),
-        hosts=named or hosts.share(variant.nodes, os.environ),
-        round_robin=resolved["map"] == "cyclic",
-        ssh=bool(named),
-    )
     family = mpi.TABLE[manifest["mpi"]["family"]]
     asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in work.MPI_SUITES else {}
     given = {**settings.variables(family, asked), **partition.get("environment", {}), **variant.environment}
@@ -90,6 +83,14 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
     launcher = mpi.launcher(manifest, partition, around)
+    by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
+    layout = mpi.Layout(
+        nodes=variant.nodes,
+        ranks_per_node=variant.ranks_per_node or len(resolved["ranks"]),
+        hosts=by_ssh or hosts.share(variant.nodes, os.environ),
+        round_robin=resolved["map"] == "cyclic",
+        ssh=bool(by_ssh),
+    )
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
     binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]

@@ -95,6 +95,11 @@ class Launcher:
         unbound = self.family.unbound if bound else {}
         return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
 
+    def reaches(self, environment: Mapping[str, str]) -> bool:
+        """Whether it reaches the nodes of the job with ``environment`` by itself; else they are named, and ssh is."""
+        scheduler = schedulers.current(environment)
+        return self.kind in _OWN or self.family.reaches(scheduler, self.program)
+
     def _of_scheduler(self, layout: Layout, bound: bool) -> Command:
         own, scheduler = _OWN[self.kind]
         _, *words = own.command(

@@ -132,6 +132,10 @@ class Family(ABC):
         (kind,) = self.launchers
         return kind
 
+    def reaches(self, scheduler: Scheduler, program: str) -> bool:
+        """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` by itself."""
+        return True
+
     def setting_variable(self, name: str) -> str:
         """The variable that sets the library's setting ``name``."""
         return self.setting_prefix + name

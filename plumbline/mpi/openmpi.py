@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +11,8 @@ from types import MappingProxyType
 from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Layout, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
-from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables
+from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers.program import answer
 
 SSH = " ".join(("ssh", *SSH_OPTIONS))
 #: what the component ``tuned`` needs to take algorithms from settings and files
@@ -164,6 +166,18 @@ class OpenMpi(Family):
     def launcher_kind(self, version: str) -> str:
         """PRRTE came with version 5."""
         return "orte" if int(version.split(".")[0]) < 5 else "prrte"
+
+    def reaches(self, scheduler: Scheduler, program: str) -> bool:
+        """It has a component for each scheduler that it was built with, which ``prte_info`` (or ``ompi_info``) lists.
+
+        That of the wheels knows Slurm and PBS. Where neither program is there, it is taken for one that knows.
+        """
+        tools = (Path(program).with_name(name) for name in ("prte_info", "ompi_info"))
+        tool = next((tool for tool in tools if tool.exists()), None)
+        if tool is None or not scheduler.open_mpi:
+            return True
+        told = answer([str(tool)], "Open MPI's components")
+        return any(re.search(rf"^ *MCA ras: {name} ", told, re.MULTILINE) for name in scheduler.open_mpi)
 
     def step_variables(
         self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from plumbline import schedulers
@@ -38,10 +39,11 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
         scheduler = schedulers.named(part["scheduler"])
         if not scheduler.knows_nodes:
             continue
-        found = _settled(scheduler, scheduler.queue(None, part.get("access", [])))
+        hosts = part.get("hosts", [])
+        found = _settled(scheduler, scheduler.queue(None, part.get("access", [])), hosts)
         good = sum(node.usable for node in found)
         lines += [_out_of_work(node) for node in found if not node.usable]
-        if good < int(part.get("nodes", 1)):
+        if good < int(part.get("nodes", max(1, len(hosts)))):
             counts[part["name"]] = good
             lines.append(
                 f"partition {part['name']}: {good} of {len(found)} nodes can be used; tests of more are skipped"
@@ -49,14 +51,14 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     return counts, lines
 
 
-def _settled(scheduler: Scheduler, queue: str | None) -> list[Node]:
+def _settled(scheduler: Scheduler, queue: str | None, hosts: Sequence[str]) -> list[Node]:
     times, pause = PATIENCE
-    found = schedulers.nodes(scheduler, queue)
+    found = schedulers.nodes(scheduler, queue, hosts)
     for _ in range(times):
         if not any(node.state.rstrip("*") == "unknown" for node in found):
             break
         time.sleep(pause)
-        found = schedulers.nodes(scheduler, queue)
+        found = schedulers.nodes(scheduler, queue, hosts)
     return found
 
 

@@ -161,6 +161,8 @@ class Scheduler(ABC):
     #: variables with which the steps of a job offer no PMI: for a launcher that brings its own
     steps_without_pmi: Mapping[str, str] = MappingProxyType({})
 
+    #: the names of Open MPI's components (``ras``) that read its jobs; none: there are no jobs, or no such component
+    open_mpi: tuple[str, ...] = ()
     #: the variables by which its own programs, and launchers built with it, know their job; ``A_`` is all that begin so
     job_variables: tuple[str, ...] = ()
     #: those of them by which a person changes how the steps of a job run

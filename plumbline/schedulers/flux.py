@@ -30,6 +30,7 @@ class Flux(Scheduler):
     job_variables = ("FLUX_",)
     #: of form F58, ``ƒ`` where the locale has it
     id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
+    open_mpi = ("flux",)
     cancel_command = ("flux", "job", "cancel")
     reframe_one_node = True
     rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", None, "FLUX_JOB_SIZE"),)

@@ -20,6 +20,8 @@ class Local(Scheduler):
     is_one_host = True
     knows_nodes = False
     reframe_jobs = 1
+    #: nothing is queued, so nothing has an id
+    id_line = r"(?!)"
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """Raises :class:`PlumbError`: there are no jobs."""

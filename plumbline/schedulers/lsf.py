@@ -32,6 +32,7 @@ class Lsf(Scheduler):
     job_variable = "LSB_JOBID"
     job_variables = ("LSB_", "LSF_", "EGO_", "LS_JOBPID", "LS_SUBCWD", "LS_EXEC_T")
     id_line = r"^Job <(\d+)> is submitted to (?:default )?queue <.*>\.?$"
+    open_mpi = ("lsf",)
     cancel_command = ("bkill",)
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:

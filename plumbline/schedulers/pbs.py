@@ -23,6 +23,7 @@ class Pbs(Scheduler):
     hosts_variable = "PBS_NODEFILE"
     #: ``4711.server``, of an array ``4711[].server``
     id_line = r"^(\d+(?:\[\])?\.[\w.-]+)$"
+    open_mpi = ("pbs", "tm")
     cancel_command = ("qdel",)
 
     def submit(self, job: Job, script: Path) -> list[str]:

@@ -47,6 +47,7 @@ class Sge(Scheduler):
     hosts_variable = "PE_HOSTFILE"
     #: of an array ``Your job-array 4711.1-10:1 ("plumb") …``
     id_line = r'^Your job(?:-array)? (\d+)(?:\.\S+)? \(".*"\) has been submitted$'
+    open_mpi = ("gridengine",)
     cancel_command = ("qdel",)
 
     def submit(self, job: Job, script: Path) -> list[str]:

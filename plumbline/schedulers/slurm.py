@@ -147,6 +147,7 @@ class Slurm(Scheduler):
         "SLURM_EXPORT_ENV",
         "SRUN_EXPORT_ENV",
     )
+    open_mpi = ("slurm",)
     unbound_steps = MappingProxyType({"SLURM_CPU_BIND": "none"})
     steps_without_pmi = MappingProxyType({"SLURM_MPI_TYPE": "none"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
@@ -30,7 +31,12 @@ class Ssh(Local):
     #: the agent and the tickets by which it is let in without a password
     job_variables = ("SSH_AUTH_SOCK", "KRB5CCNAME")
     is_one_host = False
+    knows_nodes = True
     can_pin = True
+
+    def submit(self, job: Job, script: Path) -> list[str]:
+        """On the first host; the terminal (``-tt``) has the script ended with the connection."""
+        return ["ssh", "-tt", *OPTIONS, *job.access, job.hosts[0], shlex.join(["bash", str(script)])]
 
     def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
         """On all ``job.hosts`` at once; what those said that failed is the answer's ``stderr``, a line each."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from testbed import access, cgroups, command, host, image, inventory, layout, registry, slurm
+from testbed import access, cgroups, command, host, image, inventory, layout, registry, schedulers, slurm
 from testbed import bed as beds
 from testbed.client import Bed
 
@@ -218,7 +218,7 @@ def test_unknown_host_keys_are_refused(bed: Bed, tmp_path: Path):
 
 @pytest.mark.e2e
 def test_making_slurm_again_changes_nothing(bed: Bed):
-    summary = re.findall(r"^(\w+): ok=\d+ changed=(\d+) failed=(\d+)", slurm.make(), re.MULTILINE)
+    summary = re.findall(r"^(\w+): ok=\d+ changed=(\d+) failed=(\d+)", schedulers.make(bed.settings), re.MULTILINE)
     assert summary == [(node.name, "0", "0") for node in bed.settings.hosts()]
 
 

@@ -6,7 +6,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from testbed import access, cgroups, image, inventory, network, nodes, slurm
+from testbed import access, cgroups, image, inventory, network, nodes, schedulers, slurm
 from testbed.host import BedError, provide, say
 from testbed.layout import RUN, Node, Settings, every, load, save, shared, state
 
@@ -60,15 +60,16 @@ def up(wanted: Settings) -> None:
         list(pool.map(nodes.wait, wanted.hosts()))
     inventory.write(wanted)
     names = [node.name for node in wanted.compute()]
-    if before != wanted or start or not slurm.ready(names):
+    if before != wanted or start or (wanted.scheduler == "slurm" and not slurm.ready(names)):
         for node in wanted.hosts():
             if before != wanted and node not in start:
                 nodes.write_names(node, wanted)
-        say("making Slurm")
-        for name, now in slurm.states().items():
-            if "drain" in now:
-                slurm.update(name, "state=resume", check=False)
-        slurm.make()
+        say(f"making the scheduler: {wanted.scheduler}")
+        if wanted.scheduler == "slurm":
+            for name, now in slurm.states().items():
+                if "drain" in now:
+                    slurm.update(name, "state=resume", check=False)
+        schedulers.make(wanted)
     say(f"up: {', '.join(node.name for node in wanted.hosts())}; ssh -F {access.config()} ctl")
 
 
@@ -102,11 +103,14 @@ def status() -> tuple[bool, str]:
     if settings is None:
         return False, "bed: down"
     states = {node: how(node) for node in settings.hosts()}
-    told = slurm.states() if states[settings.hosts()[0]] == "up" else {}
+    told = slurm.states() if settings.scheduler == "slurm" and states[settings.hosts()[0]] == "up" else {}
     rows = ["host    address       state"]
     for node, seen in states.items():
         rows.append(f"{node.name:<8}{node.address:<14}{', '.join(filter(None, (seen, told.get(node.name))))}")
-    extras = [settings.flavor, "registries by NAT" if settings.route else "no route out"]
+    extras = [
+        f"{settings.flavor}, scheduler {settings.scheduler}",
+        "registries by NAT" if settings.route else "no route out",
+    ]
     extras += [f"links {settings.shape}"] if settings.shape else []
     extras += [f"fake {settings.fake_topology}"] if settings.fake_topology else []
     rows += [f"flavor {', '.join(extras)}", f"ssh -F {access.config()} ctl"]

@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     way.add_argument("--route", dest="route", action="store_const", const=True, help="registries by NAT (default)")
     way.add_argument("--no-route", dest="route", action="store_const", const=False, help="no way out of the bed")
     raised.add_argument("--fake-topology", metavar="TEXT", help="what Slurm believes of each node; none: the truth")
+    raised.add_argument("--scheduler", choices=("slurm", "sge", "ssh"), help="ssh: none (default: slurm)")
     raised.add_argument("--flavor", choices=("slurm", "fresh"), help="packages in the image (default: slurm)")
     commands.add_parser("down", help="remove all of it but the image")
     commands.add_parser("status", help="say how it is; exit status 1 unless all hosts are up")
@@ -56,7 +57,9 @@ def locked() -> Iterator[None]:
 
 def wanted(options: argparse.Namespace) -> Settings:
     """Settings for `up`: what is not given stays as it was."""
-    given = {name: getattr(options, name) for name in ("nodes", "shape", "route", "fake_topology", "flavor")}
+    given = {
+        name: getattr(options, name) for name in ("nodes", "shape", "route", "fake_topology", "flavor", "scheduler")
+    }
     given = {name: "" if value == "none" else value for name, value in given.items() if value is not None}
     return replace(load() or Settings(), **given)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import access, cgroups, image, inventory, network, nodes, slurm
+from testbed import access, cgroups, image, inventory, network, nodes, schedulers, slurm
 from testbed.host import BedError
 from testbed.layout import CONTROLLER, RATE, Narrowed, Node, Settings, load, reserve, reserved, shared
 
@@ -102,7 +102,7 @@ def narrow(node: Node, to: Narrowed | None) -> None:
         cgroups.set_cpus(node.name, everything.strip())
     reserve(narrowed)
     inventory.write(standing())
-    slurm.make()
+    schedulers.make(standing())
 
 
 def full() -> None:
@@ -138,7 +138,8 @@ def heal(name: str | None) -> None:
     settings = standing()
     if name is None:
         filler().unlink(missing_ok=True)
-        access.ssh(CONTROLLER, "systemctl", "start", "slurmctld")
+        if settings.scheduler == "slurm":
+            access.ssh(CONTROLLER, "systemctl", "start", "slurmctld")
     sick = [settings.node(name)] if name else settings.compute()
     lower = image.unpacked(settings.flavor)
     for node in sick:
@@ -151,6 +152,10 @@ def heal(name: str | None) -> None:
         access.ssh(node.name, "systemctl", "stop", "bed-hog-*.service")
         if node.name in reserved():
             narrow(node, None)
+    if settings.scheduler != "slurm":
+        schedulers.make(settings)
+        return
+    for node in sick:
         access.ssh(node.name, "systemctl", "start", "slurmd")
     slurm.resume([node.name for node in sick])
 

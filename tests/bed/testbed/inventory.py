@@ -1,8 +1,9 @@
-"""The two inventories: of the cluster as a site to onboard, and of the hosts for the bed's own Slurm."""
+"""The two inventories: of the cluster as a site to onboard, and of the hosts for the bed's own scheduler."""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ def write(settings: Settings) -> None:
     onboarding = state() / "inventory" / "hosts.yml"
     onboarding.parent.mkdir(parents=True, exist_ok=True)
     onboarding.write_text(site(settings), encoding="utf-8")
-    (state() / "slurm.yml").write_text(own(settings), encoding="utf-8")
+    (state() / "own.yml").write_text(own(settings), encoding="utf-8")
 
 
 def connection() -> dict[str, str]:
@@ -39,14 +40,12 @@ def lines(values: Mapping[str, object], indent: int) -> str:
 
 def site(settings: Settings) -> str:
     """The inventory that a site would write to onboard this cluster."""
-    partition = {
-        "name": "main",
-        "scheduler": "squeue",
-        "access": ["--partition=main"],
-        "nodes": settings.nodes,
-        "launcher": "mpirun",
-        "environment": ENVIRONMENT,
+    reached: dict[str, dict[str, object]] = {
+        "slurm": {"scheduler": "squeue", "access": ["--partition=main"], "nodes": settings.nodes},
+        "sge": {"scheduler": "sge", "access": ["-q main", f"-pe mpi {slots()}"], "nodes": settings.nodes},
+        "ssh": {"scheduler": "ssh", "hosts": [node.name for node in settings.compute()]},
     }
+    partition = {"name": "main", **reached[settings.scheduler], "launcher": "mpirun", "environment": ENVIRONMENT}
     variables = {
         **connection(),
         "plumb_root": "/shared/plumbline",
@@ -62,8 +61,13 @@ def site(settings: Settings) -> str:
     return f"---\nplumb_login:\n  hosts:\n    {login.name}: {host}\n  vars:\n{lines(variables, 4)}"
 
 
+def slots() -> int:
+    """CPUs of a node, which are those of this host."""
+    return len(os.sched_getaffinity(0))
+
+
 def own(settings: Settings) -> str:
-    """The inventory of tests/bed/slurm.yml: every host, as root."""
+    """The inventory of the schedulers' playbooks: every host, as root."""
     first, *others = settings.hosts()
     variables = {
         **connection(),
@@ -71,6 +75,7 @@ def own(settings: Settings) -> str:
         "bed_slurm_fake_topology": settings.fake_topology,
         "bed_slurm_cgroup_plugin": "cgroup/v1" if Path("/sys/fs/cgroup/cpuset").is_dir() else "autodetect",
         "bed_slurm_cgroup_mount": CGROUP_MOUNT,
+        "bed_sge_slots": slots(),
         "bed_slurm_reserved_cpus": {name: two.reserved for name, two in reserved().items()},
     }
     groups = {"bed_controller": [first], "bed_compute": others}

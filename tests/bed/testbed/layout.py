@@ -66,10 +66,13 @@ class Settings:
     route: bool = True
     shape: str = ""  # tc's rate, empty: unlimited
     fake_topology: str = ""  # of slurm.conf, empty: that of this host
+    scheduler: str = "slurm"  # ssh: none
 
     def __post_init__(self) -> None:
         if self.flavor not in ("fresh", "slurm"):
             raise BedError(f"no flavor is called {self.flavor!r}: fresh or slurm")
+        if self.scheduler not in ("slurm", "sge", "ssh"):
+            raise BedError(f"no scheduler is called {self.scheduler!r}: slurm, sge or ssh")
         if not 1 <= self.nodes <= MOST_NODES:
             raise BedError(f"{self.nodes} compute nodes: 1 to {MOST_NODES}")
         if self.shape and not RATE.fullmatch(self.shape):
@@ -94,7 +97,7 @@ class Settings:
 
 
 def controller() -> Node:
-    """Login node and Slurm controller."""
+    """Login node, where the scheduler's master runs."""
     return Node(CONTROLLER, f"{NETWORK}.10")
 
 

@@ -1,39 +1,15 @@
-"""The bed's Slurm: made by the playbook, asked and told through the controller."""
+"""The bed's Slurm: asked and told through the controller."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 from testbed import access
-from testbed.host import BedError, run
-from testbed.layout import CONTROLLER, ROOT, state
+from testbed.host import BedError
+from testbed.layout import CONTROLLER
 
 READY = ("idle", "allocated", "mixed", "completing")
-#: no connection outlives the run: a node that is raised again must not be spoken to over an old one
-SSH_ARGS = "-o ControlMaster=no -o ControlPath=none"
-
-
-def make() -> str:
-    """Run the playbook of Slurm; what it printed, which is kept in build/bed. Raises BedError."""
-    playbook = ROOT / ".venv/bin/ansible-playbook"
-    if not playbook.exists():
-        raise BedError(f"{playbook} is missing: run make venv")
-    environment = {
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_FORCE_COLOR": "0",
-        "ANSIBLE_FORKS": "8",
-        "ANSIBLE_SSH_ARGS": SSH_ARGS,
-    }
-    command: list[str | Path] = [playbook, "-i", state() / "slurm.yml", ROOT / "tests/bed/slurm.yml"]
-    done = run(command, env=environment, check=False, timeout=1200)
-    printed = done.stdout + done.stderr
-    record = state() / "ansible.txt"
-    record.write_text(printed, encoding="utf-8")
-    if done.returncode != 0:
-        raise BedError(f"Slurm was not made ({record}): {' | '.join(printed.strip().splitlines()[-6:])}")
-    return printed
 
 
 def states() -> dict[str, str]:

@@ -1,0 +1,200 @@
+"""Grid Engine, and hosts without a scheduler: from onboarding to a gate on the bed, and what goes wrong.
+
+Each is raised on the hosts that are up, and onboarded into the checkout of the one before: only its site folder is its
+own. What differs from Slurm is looked at here; the rest is in test_onboarding.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import yaml
+from test_onboarding import play, plumb, records, summary, wait
+from testbed import layout
+from testbed.client import Bed
+
+pytestmark = pytest.mark.e2e
+
+NAMES = ("sge", "ssh")
+#: one over two nodes, two on one
+TESTS = (
+    "(osu_pair.*operation=latency.*placement=pair:node|osu_barrier.*placement=core|pi_sum.*placement=core.*build=stack)"
+)
+LONG = "campaign -- -n 'osu_pair.*operation=bw.*placement=pair:node' -p mpich -S launches=60"
+ROOT = "/shared/plumbline"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The bed with a scheduler, and what its onboarding said."""
+
+    bed: Bed
+    name: str
+    onboarded: subprocess.CompletedProcess[str]
+
+    @property
+    def site(self) -> str:
+        """Its site."""
+        return f"bed{self.name}"
+
+    def results(self) -> list[dict[str, Any]]:
+        """All its records."""
+        return records(self.bed.shared / "plumbline/results" / self.site)
+
+    def begin(self, line: str) -> subprocess.Popen[str]:
+        """A plumb command in a process of its own."""
+        words = ["ssh", "-F", str(self.bed.ssh_config), "ctl", f"cd {ROOT} && exec .venv/bin/plumb {line}"]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def measuring(self) -> bool:
+        """Whether ranks of OSU run on both nodes."""
+        return all(self.bed.ssh(node, "pgrep -f share/osu/osu_").returncode == 0 for node in self.bed.nodes)
+
+    def left(self) -> str:
+        """Jobs in the queue, and processes of ours on the compute nodes."""
+        queue = self.bed.out("ctl", "qstat") if self.name == "sge" else ""
+        found = [self.bed.ssh(node, "pgrep -u bench -af 'plumb|osu_|mpiexec|hydra'").stdout for node in self.bed.nodes]
+        # pgrep is started by a shell that has its words
+        return queue + "".join(line for text in found for line in text.splitlines() if "pgrep" not in line)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def cluster(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The bed with a scheduler, onboarded with one stack."""
+    name = request.param
+    raised = bed.call("up", "--scheduler", name)
+    assert raised.returncode == 0, raised.stderr
+    bed.out("ctl", f"rm -rf {ROOT}/site-configs/bed*")
+    given = {
+        "plumb_site": f"bed{name}",
+        "plumb_stacks": ["mpich"],
+        "plumb_smoke_options": ["-n", TESTS, "-S", "launches=1"],
+        "plumb_calibrate_sessions": 2,
+        "plumb_calibrate_options": ["-n", "osu_barrier.*placement=core", "-S", "launches=1"],
+    }
+    try:
+        yield Cluster(bed, name, play(bed, "onboard", **given))
+    finally:
+        bed.ssh("ctl", f"pkill -u bench -f {ROOT}/.venv; rm -rf {ROOT}/site-configs/bed{name}")
+        back = bed.call("up", "--scheduler", "slurm")
+        assert back.returncode == 0, back.stderr
+
+
+def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
+    done = cluster.onboarded
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    assert summary(done)[1] == 0
+    site = yaml.safe_load((layout.state() / f"site-configs/{cluster.site}/site.yaml").read_text())
+    (part,) = site["partitions"]
+    assert part["scheduler"] == cluster.name
+    assert part["description"].startswith("2 like nodes")
+    assert part.get("max_job_s") == (3600 if cluster.name == "sge" else None)
+    first = [item for item in cluster.results() if not item["reasons"]]
+    assert {item["variant"]["test"] for item in first} >= {"osu_pair", "osu_barrier", "pi_sum"}
+    assert all(item["verified"] for item in cluster.results())
+    (over,) = [item for item in first if item["variant"]["test"] == "osu_pair"]
+    assert [host["hostname"] for host in over["hosts"]] == over["nodes"] == cluster.bed.nodes[:2]
+    assert (layout.state() / f"results/{cluster.site}/report.html").is_file()
+
+
+@pytest.mark.alone
+def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
+    tests = "--tests 'osu_barrier.*placement=core' --minutes 0.3 --json build/gate.json"
+    done = plumb(cluster.bed, f"gate --baseline mpich --candidate mpich {tests}", 240)
+    assert done.returncode in (0, 1, 2, 3), done.stdout[-3000:] + done.stderr
+    assert ("job: qsub -sync y" in done.stdout) == (cluster.name == "sge")
+    assert json.loads((cluster.bed.shared / "plumbline/build/gate.json").read_text())
+    newest = max(cluster.results(), key=lambda item: item["time"])
+    assert newest["nodes"][0] in cluster.bed.nodes, newest["nodes"]
+
+
+def test_a_node_that_is_down_is_named_and_the_rest_goes_on(cluster: Cluster, fault: Callable[..., None]) -> None:
+    fault("kill", "node2")
+    wait(lambda: "1 of 2 nodes" in plumb(cluster.bed, states(cluster)).stdout, 120)
+    done = plumb(cluster.bed, f"campaign -- -n '{TESTS}' -p mpich -S launches=1")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert re.search(r"^node2 is (au|unreachable): ", done.stdout, re.MULTILINE), done.stdout
+    assert "skipped   1 x 2 nodes asked, the partition offers 1 (max_nodes)" in done.stdout
+    assert "2 variants, 2 verified" in done.stdout
+
+
+def states(cluster: Cluster) -> str:
+    """The command that lists the nodes."""
+    where = "--partition main" if cluster.name == "sge" else f"--hosts {','.join(cluster.bed.nodes)}"
+    return f"nodes states --scheduler {cluster.name} {where}"
+
+
+def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
+    with cluster.begin(LONG) as child:
+        wait(cluster.measuring, 60)
+        cluster.bed.out("ctl", "pkill -INT -u bench -f '^[^ ]*python[^ ]* .venv/bin/plumb campaign'")
+        output = child.communicate(timeout=90)[0]
+    assert child.returncode == 130, output
+    wait(lambda: cluster.left() == "", 30)
+    wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
+
+
+def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster) -> None:
+    if cluster.name == "ssh":
+        pytest.skip("without a scheduler a job has no time limit but those of its launches")
+    site = f"{ROOT}/site-configs/{cluster.site}/site.yaml"
+    cluster.bed.out("ctl", f"sed -i 's/max_job_s: 3600/max_job_s: 20/' {site}")
+    try:
+        done = plumb(cluster.bed, LONG)
+    finally:
+        cluster.bed.out("ctl", f"sed -i 's/max_job_s: 20/max_job_s: 3600/' {site}")
+    assert done.returncode == 1, done.stdout[-3000:] + done.stderr
+    failed, closing = re.search(r"^(failed .*)\n\n(.*)$", done.stdout, re.MULTILINE).groups()  # type: ignore[union-attr]
+    assert re.match(r"failed osu_pair .* on mpich \(main\): .*(interrupted|ended|killed|limit)", failed), failed
+    assert "0 verified" in closing or "1 invalid" in closing
+    wait(lambda: cluster.left() == "", 30)
+
+
+@pytest.mark.parametrize(
+    ("access", "what"),
+    [
+        (["-q nowhere"], "unknown queue"),
+        (["-q main", "-pe nowhere 2"], 'parallel environment "nowhere" does not exist'),
+        (["-q main", "-l h_rt=2:00:00"], "no suitable queues"),
+        (["-q main", "-pe mpi 9999"], "no suitable queues"),
+    ],
+)
+def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(
+    cluster: Cluster, access: list[str], what: str
+) -> None:
+    if cluster.name != "sge":
+        pytest.skip("of Grid Engine")
+    options = " ".join(f"--access={shlex.quote(option)}" for option in access)
+    began = time.monotonic()
+    done = plumb(cluster.bed, f"nodes facts --scheduler sge {options} --node node1 --output /shared/wrong")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
+    assert what in done.stderr
+    assert time.monotonic() - began < 60
+    assert cluster.left() == ""
+
+
+def test_a_host_whose_key_is_not_known_is_one_line(cluster: Cluster) -> None:
+    if cluster.name != "ssh":
+        pytest.skip("of ssh")
+    cluster.bed.out("root@ctl", "echo '10.77.0.11 stranger' >>/etc/hosts")
+    done = plumb(cluster.bed, "nodes states --scheduler ssh --hosts node1,stranger")
+    assert re.search(r"^stranger +unreachable +no +Host key verification failed", done.stdout, re.MULTILINE), (
+        done.stdout
+    )
+    assert done.stdout.splitlines()[-1] == "1 of 2 nodes can be used"
+
+
+def test_offboarding_leaves_nothing(cluster: Cluster) -> None:
+    if cluster.name != NAMES[-1]:
+        pytest.skip("the next scheduler uses the same checkout")
+    done = play(cluster.bed, "offboard", confirm=cluster.site, plumb_site=cluster.site)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert not (cluster.bed.shared / "plumbline").exists()

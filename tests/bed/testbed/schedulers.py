@@ -1,0 +1,47 @@
+"""The bed's scheduler: Slurm or Grid Engine, made by its playbook, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed import access
+from testbed.host import BedError, run
+from testbed.layout import ROOT, Settings, state
+
+#: what each runs on the hosts; a unit that a host does not have is not stopped
+SERVICES: dict[str, tuple[str, ...]] = {
+    "slurm": ("slurmctld", "slurmd"),
+    "sge": ("gridengine-exec", "gridengine-master"),
+    "ssh": (),
+}
+#: no connection outlives the run: a node that is raised again must not be spoken to over an old one
+SSH_ARGS = "-o ControlMaster=no -o ControlPath=none"
+
+
+def make(settings: Settings) -> str:
+    """Stop the others' services and run the scheduler's playbook; what it printed, which is kept in build/bed.
+
+    Raises BedError.
+    """
+    others = [unit for name, units in SERVICES.items() if name != settings.scheduler for unit in units]
+    for host in settings.hosts():
+        access.ssh(host.name, "systemctl", "stop", *others, check=False)
+    if not SERVICES[settings.scheduler]:
+        return ""
+    playbook = ROOT / ".venv/bin/ansible-playbook"
+    if not playbook.exists():
+        raise BedError(f"{playbook} is missing: run make venv")
+    environment = {
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_FORCE_COLOR": "0",
+        "ANSIBLE_FORKS": "8",
+        "ANSIBLE_SSH_ARGS": SSH_ARGS,
+    }
+    command: list[str | Path] = [playbook, "-i", state() / "own.yml", ROOT / f"tests/bed/{settings.scheduler}.yml"]
+    done = run(command, env=environment, check=False, timeout=1200)
+    printed = done.stdout + done.stderr
+    record = state() / "ansible.txt"
+    record.write_text(printed, encoding="utf-8")
+    if done.returncode != 0:
+        raise BedError(f"{settings.scheduler} was not made ({record}): {' | '.join(printed.strip().splitlines()[-6:])}")
+    return printed
