@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline import schedulers
+from plumbline.schedulers import names
 
 #: a site, a partition: as ``plumb site init`` takes them
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -84,7 +85,7 @@ def commands(partitions: Iterable[dict[str, Any]]) -> list[str]:
 
 def job(part: dict[str, Any], command: list[str], seconds: int) -> list[str]:
     """The argument list that runs ``command`` on one node of a partition, waits, and gives up after ``seconds``."""
-    access = [str(option) for option in part.get("access") or []]
+    access = names.access(str(option) for option in part.get("access") or [])
     hosts = [str(host) for host in part.get("hosts") or []]
     # an interrupt is what the schedulers' programs cancel their waiting job at
     limit = ["timeout", "--signal=INT", "--kill-after=10", str(seconds)]
