@@ -1,9 +1,12 @@
 """MPI library families: launcher command lines by kind and layout, variables, ranks, settings."""
 
+import os
+
 import pytest
 
 from plumbline import mpi
 from plumbline.errors import PlumbError
+from plumbline.launch import hosts
 from plumbline.mpi import Command, Launcher, Layout
 
 #: launcher kind -> the library that it starts here
@@ -149,3 +152,26 @@ def test_the_launcher_that_comes_with_a_library(family, version, kind):
 )
 def test_the_rank_of_a_process(environment, expected):
     assert mpi.rank(environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "listed", "reached"),
+    [
+        ("prte_info", "ras: slurm", False),
+        ("prte_info", "ras: gridengine", True),
+        ("ompi_info", "ras: gridengine", True),
+    ],
+)
+def test_open_mpi_says_which_schedulers_it_was_built_with(tmp_path, monkeypatch, program, listed, reached):
+    """Where it knows nothing of the scheduler, the job's hosts are named and reached by ssh."""
+    (tmp_path / program).write_text(f"#!/bin/sh\necho '                 MCA {listed} (MCA v2.1.0, API v2.0.0)'\n")
+    (tmp_path / program).chmod(0o755)
+    launcher = Launcher(mpi.TABLE["openmpi"], "prrte", str(tmp_path / "mpirun"))
+    (tmp_path / "hosts").write_text(f"{os.uname().nodename} 2 main@x UNDEFINED\nn2 2 main@n2 UNDEFINED\n")
+    job = {"JOB_ID": "4711", "PE_HOSTFILE": str(tmp_path / "hosts")}
+    assert launcher.reaches(job) is reached
+    assert launcher.reaches(OUTSIDE)
+    assert Launcher(mpi.TABLE["mpich"], "hydra", "mpiexec").reaches(job)
+    assert hosts.of_job(2, job) == (os.uname().nodename, "n2")
+    with pytest.raises(PlumbError, match="3 nodes asked, the job names 2"):
+        hosts.of_job(3, job)

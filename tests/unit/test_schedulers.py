@@ -84,6 +84,19 @@ def test_outside_of_jobs_there_is_none(fake):
     assert jobs.needed({"scheduler": fake.name}) == scheduler(fake).has_jobs
 
 
+@pytest.mark.parametrize("fake", ["ssh"], indirect=True)
+def test_a_command_for_hosts_reached_by_ssh_starts_on_the_first(fake, tmp_path, capsys):
+    here = os.uname().nodename
+    assert jobs.needed({"scheduler": "ssh", "hosts": ["n1", "n2"]})
+    assert not jobs.needed({"scheduler": "ssh", "hosts": ["n1", here]})
+    assert not jobs.needed({"scheduler": "local", "hosts": ["n1"]})
+    code = "import os, sys; print('OF_THE_SUBMITTER' in os.environ); sys.exit(3)"
+    assert jobs.run(submission(fake, *python(code), hosts=["n1", "n2"]), print) == 3
+    told = capsys.readouterr().out
+    assert "job: ssh -tt -o BatchMode=yes -o StrictHostKeyChecking=yes n1 " in told
+    assert "False\n" in told
+
+
 # --- ids
 
 
