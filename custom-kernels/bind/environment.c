@@ -65,7 +65,7 @@ void export_plan(const struct plan *plan, unsigned rank) {
     export("OMP_PROC_BIND", "close");
 }
 
-static void library_beside_this_program(char *path, size_t size) {
+static void library_beside_this_program(char *path, size_t size, const char *name) {
     char own[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
     if (length < 0)
@@ -75,20 +75,19 @@ static void library_beside_this_program(char *path, size_t size) {
     char *bin = strrchr(own, '/');
     if (bin)
         *bin = '\0';
-    if (snprintf(path, size, "%s/lib/libplumbwitness.so", own) >= (int)size)
-        fail("the path of the witness library is too long");
+    if (snprintf(path, size, "%s/lib/libplumb%s.so", own, name) >= (int)size)
+        fail("the path of the %s library is too long", name);
 }
 
-static void find_library(char *path, size_t size) {
-    const char *given = getenv("PLUMB_WITNESS_LIB");
+static void find_library(char *path, size_t size, const char *name, const char *given) {
     if (!given || !*given)
-        library_beside_this_program(path, size);
+        library_beside_this_program(path, size, name);
     else if (snprintf(path, size, "%s", given) >= (int)size)
         fail("PLUMB_WITNESS_LIB is too long");
     if (access(path, R_OK) != 0)
-        fail("witness library %s: %s", path, strerror(errno));
+        fail("%s library %s: %s", name, path, strerror(errno));
     if (strpbrk(path, " :"))
-        fail("witness library %s: the dynamic linker cannot preload from a path with a blank or a colon",
+        fail("%s library %s: the dynamic linker cannot preload from a path with a blank or a colon", name,
              path);
 }
 
@@ -99,24 +98,33 @@ static void preload(const char *library) {
     free(list);
 }
 
-void export_witness(const char *folder) {
+/* Preload a library, `given` or that beside this program, which writes to `folder`. The program may change
+ * its folder, so a relative name would not lead back here. */
+static void export_library(const char *name, const char *given, const char *variable, const char *folder) {
     char library[PATH_MAX];
     struct stat status;
     if (stat(folder, &status) != 0)
-        fail("witness folder %s: %s", folder, strerror(errno));
+        fail("%s folder %s: %s", name, folder, strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        fail("witness folder %s: not a folder", folder);
+        fail("%s folder %s: not a folder", name, folder);
     if (access(folder, W_OK | X_OK) != 0)
-        fail("witness folder %s: %s", folder, strerror(errno));
+        fail("%s folder %s: %s", name, folder, strerror(errno));
     char *absolute = realpath(folder, NULL);
     if (!absolute)
-        fail("witness folder %s: %s", folder, strerror(errno));
-    find_library(library, sizeof library);
-    /* The program may change its folder, so a relative name would not lead back here. */
-    export("PLUMB_WITNESS_DIR", *folder == '/' ? folder : absolute);
-    export_number("PLUMB_WITNESS_PID", (unsigned long)getpid());
+        fail("%s folder %s: %s", name, folder, strerror(errno));
+    find_library(library, sizeof library, name, given);
+    export(variable, *folder == '/' ? folder : absolute);
     preload(library);
     free(absolute);
+}
+
+void export_profile(const char *folder) {
+    export_library("profile", NULL, "PLUMB_PROFILE_DIR", folder);
+}
+
+void export_witness(const char *folder) {
+    export_library("witness", getenv("PLUMB_WITNESS_LIB"), "PLUMB_WITNESS_DIR", folder);
+    export_number("PLUMB_WITNESS_PID", (unsigned long)getpid());
 }
 
 void export_own_time(void) {

@@ -19,6 +19,8 @@ static _Noreturn void run(const struct options *options, const struct plan *plan
                           const struct machine *machine) {
     if (!machine->is_this_host)
         fail("hwloc's environment variables name another machine: unset HWLOC_XMLFILE and HWLOC_SYNTHETIC");
+    if (options->profile)
+        export_profile(options->profile);
     if (options->witness)
         export_witness(options->witness);
     if (options->output)

@@ -9,7 +9,8 @@
 #include <string.h>
 
 static const char help[] =
-    "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--output DIR] -- PROGRAM ARG...\n"
+    "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--profile DIR] [--output DIR]\n"
+    "           -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
@@ -29,6 +30,7 @@ static const char help[] =
     "  --machine NAME        what messages call the machine of --topology\n"
     "  --allowed LIST        use these CPUs only, such as 0-6,8, with --print\n"
     "  --witness DIR         preload libplumbwitness.so, which writes what really happened to DIR\n"
+    "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, not through the launcher\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --list                write all placements as JSON\n"
@@ -47,11 +49,17 @@ static int take_value(struct options *options, const char *word, const char *nex
         const char *name, **text;
         unsigned *count;
     } known[] = {
-        {"--placement", &options->placement, NULL}, {"--memory", &options->memory, NULL},
-        {"--topology", &options->topology, NULL},   {"--machine", &options->machine, NULL},
-        {"--allowed", &options->allowed, NULL},     {"--witness", &options->witness, NULL},
-        {"--output", &options->output, NULL},       {"--threads", NULL, &options->threads},
-        {"--ranks", NULL, &options->ranks},         {"--export-topology", &options->export_file, NULL},
+        {"--placement", &options->placement, NULL},
+        {"--memory", &options->memory, NULL},
+        {"--topology", &options->topology, NULL},
+        {"--machine", &options->machine, NULL},
+        {"--allowed", &options->allowed, NULL},
+        {"--witness", &options->witness, NULL},
+        {"--output", &options->output, NULL},
+        {"--threads", NULL, &options->threads},
+        {"--profile", &options->profile, NULL},
+        {"--ranks", NULL, &options->ranks},
+        {"--export-topology", &options->export_file, NULL},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t length = strlen(known[i].name);
@@ -90,6 +98,8 @@ static void check_print(const struct options *options) {
         fail("--print runs nothing: leave out '-- %s'", options->program[0]);
     if (options->witness)
         fail("--print runs nothing: leave out --witness");
+    if (options->profile)
+        fail("--print runs nothing: leave out --profile");
     if (options->output)
         fail("--print runs nothing: leave out --output");
 }

@@ -11,6 +11,7 @@ struct options {
     const char *machine;     /* --machine, what messages call it; NULL: the topology */
     const char *allowed;     /* --allowed, NULL: every CPU of the topology */
     const char *witness;     /* --witness, NULL: none */
+    const char *profile;     /* --profile, NULL: none */
     const char *output;      /* --output, NULL: the launcher's */
     const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
     unsigned threads;        /* --threads, 0: what fills the rank's object */

@@ -5,7 +5,6 @@
  * very look-up frees something, it is leaked. */
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -58,13 +57,6 @@ static _Atomic any_function real_munmap;
 static _Atomic any_function real_mremap;
 static __thread bool resolving;
 
-/* ISO C has no cast from an object pointer to a function pointer; POSIX says that they look the same. */
-static any_function as_function(void *object) {
-    any_function function;
-    memcpy(&function, &object, sizeof function);
-    return function;
-}
-
 static any_function find(_Atomic any_function *slot, const char *name) {
     any_function known = atomic_load_explicit(slot, memory_order_acquire);
     if (known != NULL || resolving)
@@ -74,13 +66,6 @@ static any_function find(_Atomic any_function *slot, const char *name) {
     resolving = false;
     atomic_store_explicit(slot, known, memory_order_release);
     return known;
-}
-
-static const void *object_of(any_function function) {
-    void *address;
-    memcpy(&address, &function, sizeof address);
-    Dl_info where;
-    return function != NULL && dladdr(address, &where) != 0 ? where.dli_fbase : NULL;
 }
 
 bool hooks_resolve(void) {
@@ -175,42 +160,17 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-static any_function found_in(void *scope, const char *name) {
-    any_function found = as_function(dlsym(scope, name));
-    return found != NULL && object_of(found) != object_of((any_function)MPI_Finalize) ? found : NULL;
-}
-
-/* RTLD_NEXT does not see a library that was loaded for one module alone (Python loads extension modules
- * RTLD_LOCAL), and the return address does not name the module when it calls by a jump. But whoever calls a
- * function has its library loaded: every loaded object is asked. */
-static any_function find_anywhere(const char *name) {
-    any_function found = found_in(RTLD_NEXT, name);
-    struct link_map *object = NULL;
-    void *program = found == NULL ? dlopen(NULL, RTLD_LAZY) : NULL;
-    if (program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &object) != 0)
-        return found;
-    for (; object != NULL && found == NULL; object = object->l_next) {
-        bool named = object->l_name != NULL && object->l_name[0] != '\0';
-        void *scope = named ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-        if (scope != NULL) {
-            found = found_in(scope, name);
-            dlclose(scope);
-        }
-    }
-    return found;
-}
-
 bool hooks_mpi_initialised(void) {
-    any_function real = find_anywhere("MPI_Initialized");
+    any_function real = next_function("MPI_Initialized");
     int flag = 0;
     return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
 }
 
 any_function hooks_find_mpi(const char *name) {
     char profiling[40] = "P";
-    any_function real = find_anywhere(name);
+    any_function real = next_function(name);
     if (real == NULL)
-        real = find_anywhere(strncat(profiling, name, sizeof profiling - 2));
+        real = next_function(strncat(profiling, name, sizeof profiling - 2));
     if (real == NULL) {
         static const char line[] = "plumbwitness: a function of MPI that the program calls was not found: ";
         ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
@@ -300,7 +260,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine 
     static _Atomic any_function real_create;
     any_function real = atomic_load(&real_create);
     if (real == NULL) {
-        real = find_anywhere("pthread_create");
+        real = next_function("pthread_create");
         atomic_store(&real_create, real);
     }
     if (real == NULL)

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "json.h"
+#include "next_function.h"
 
 /* Blocks and mappings with less present memory than this are not counted: stacks, small heaps, library data.
  */
@@ -57,7 +58,6 @@ void hooks_watch_threads(void);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool hooks_mpi_initialised(void);
-typedef void (*any_function)(void);
 /* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
 any_function hooks_find_mpi(const char *name);
 

@@ -1,0 +1,72 @@
+/* The MPI library that this one stands in front of. Its PMPI_ functions are called: a library preloaded
+ * beside this one, as the witness is, is none of them. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile.h"
+
+#define ROW(Name, name, arguments, role, ends, shape, count, type, peer, comm, count2, type2)                \
+    [CALL_##Name] = {#Name, #name, arguments, role, ends, shape, count, type, peer, comm, count2, type2},
+const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(ROW)};
+
+struct abi abi;
+struct asked asked;
+
+static const struct abi mpich = {0x44000000, 0x4c00010d, 4, 20, 2, 3, 2, 1, 3};
+static const struct abi standard = {0x101, 0x247, 8, 32, 0, 4096, 211, 212, 213};
+
+static any_function found(const char *name) {
+    char whole[64];
+    snprintf(whole, sizeof whole, "PMPI_%s", name);
+    return next_function(whole);
+}
+
+/* The linker may have moved a variable of a library into the program. */
+void *library_variable(const char *name) {
+    void *address = dlsym(RTLD_DEFAULT, name);
+    any_function next = address == NULL ? next_function(name) : NULL;
+    if (next != NULL)
+        memcpy(&address, &next, sizeof address);
+    return address;
+}
+
+bool library_find(void) {
+    const void *world = library_variable("ompi_mpi_comm_world"), *byte = library_variable("ompi_mpi_byte");
+    const struct abi openmpi = {WORD(world), WORD(byte), 8, 24, 0, 3, 1, 2, 3};
+    void *address;
+    any_function size = found("Comm_size");
+    memcpy(&address, &size, sizeof address);
+    Dl_info where;
+    if (size == NULL || dladdr(address, &where) == 0)
+        return false;
+    abi = strstr(where.dli_fname, "libmpi_abi") != NULL ? standard
+          : world != NULL && byte != NULL               ? openmpi
+                                                        : mpich;
+#define ASKED_FIND(Name)                                                                                     \
+    asked.Name = found(#Name);                                                                               \
+    if (asked.Name == NULL)                                                                                  \
+        return false;
+    ASKED(ASKED_FIND)
+    return true;
+}
+
+any_function library_function(enum call_id call, enum form form) {
+    static _Atomic any_function known[FORMS][CALLS];
+    any_function function = atomic_load_explicit(&known[form][call], memory_order_acquire);
+    if (function != NULL)
+        return function;
+    char name[64];
+    if (form == FORTRAN_FORM)
+        snprintf(name, sizeof name, "pmpi_%s_", calls[call].fortran);
+    else
+        snprintf(name, sizeof name, "PMPI_%s%s", calls[call].name, form == LARGE_FORM ? "_c" : "");
+    function = next_function(name);
+    atomic_store_explicit(&known[form][call], function, memory_order_release);
+    return function;
+}
+
+int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {
+    return ((int (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t))function)(a, b, c, d, e);
+}

@@ -1,0 +1,506 @@
+/* Start and end of a profile, and the one function that every wrapper calls. */
+#include "profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define PATH_BYTES 4608
+
+enum { COST_CALLS = 2000, COST_ROUNDS = 5 };
+
+static bool counting, by_clock, threads_meet, splits_waiting;
+static pid_t owner;
+static int rank, ranks, thread_level;
+static uint64_t began_ticks;
+static struct timespec began;
+static long long cost_ps, clock_ps; /* of counting one call, and of reading the clock twice, in picoseconds */
+static atomic_int threads;
+static char directory[4096], program[4096];
+static struct utsname host;
+static struct sigaction before_us;
+static atomic_flag written = ATOMIC_FLAG_INIT, taken = ATOMIC_FLAG_INIT;
+static __thread bool inside, seen_thread;
+
+/* No fence: a few instructions of the library may be on the wrong side of it, and it would cost more. */
+uint64_t ticks_now(void) {
+    if (!by_clock) {
+#if defined(__x86_64__)
+        return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+        uint64_t value;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+        return value;
+#endif
+    }
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool counter_is_steady(void) {
+#if defined(__x86_64__)
+    unsigned a, b, c, d = 0;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1u << 8) != 0;
+#elif defined(__aarch64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+static void complain(const char *what) {
+    char line[PATH_BYTES + 64];
+    int length = snprintf(line, sizeof line, "plumbprofile: %s\n", what);
+    ssize_t ignored =
+        write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    (void)ignored;
+}
+
+static void lock(void) {
+    while (threads_meet && atomic_flag_test_and_set_explicit(&taken, memory_order_acquire))
+        ;
+}
+
+static void unlock(void) {
+    if (threads_meet)
+        atomic_flag_clear_explicit(&taken, memory_order_release);
+}
+
+/* The functions take integers, pointers and handles, which all travel in words of 64 bits. */
+static int invoke(any_function function, int count, const uint64_t *a) {
+#define U uint64_t
+#define CALL_WITH(n, types, ...)                                                                             \
+    case n:                                                                                                  \
+        return ((int(*) types)function)(__VA_ARGS__);
+    switch (count) {
+        CALL_WITH(1, (U), a[0])
+        CALL_WITH(2, (U, U), a[0], a[1])
+        CALL_WITH(3, (U, U, U), a[0], a[1], a[2])
+        CALL_WITH(4, (U, U, U, U), a[0], a[1], a[2], a[3])
+        CALL_WITH(5, (U, U, U, U, U), a[0], a[1], a[2], a[3], a[4])
+        CALL_WITH(6, (U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5])
+        CALL_WITH(7, (U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6])
+        CALL_WITH(8, (U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7])
+        CALL_WITH(9, (U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8])
+        CALL_WITH(10, (U, U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8],
+                  a[9])
+        CALL_WITH(11, (U, U, U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8],
+                  a[9], a[10])
+        CALL_WITH(12, (U, U, U, U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                  a[8], a[9], a[10], a[11])
+        CALL_WITH(13, (U, U, U, U, U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7],
+                  a[8], a[9], a[10], a[11], a[12])
+        CALL_WITH(14, (U, U, U, U, U, U, U, U, U, U, U, U, U, U), a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+                  a[7], a[8], a[9], a[10], a[11], a[12], a[13])
+    default:
+        return -1;
+    }
+#undef U
+}
+
+/* What is known of a call before it is made. */
+struct seen {
+    int communicator, peer, status;
+    long long bytes;
+    uint64_t freed;
+    struct waiting waiting;
+};
+
+static struct seen look_before(enum call_id id, struct arguments *arguments) {
+    const struct call *call = &calls[id];
+    struct seen seen = {.communicator = NOWHERE, .peer = -1, .status = -1};
+    bool one_sided = call->role == PUTS || call->role == GETS;
+    if (one_sided)
+        seen.communicator = communicator_find(window_at(arguments, call->comm), true);
+    else if (call->comm != NO)
+        seen.communicator = communicator_find(comm_at(arguments, call->comm), false);
+    const struct communicator *comm = &communicators[seen.communicator];
+    if (call->shape != NONE &&
+        !(call->role == COLLECTIVE && comm->inter)) /* there, roots decide what counts */
+        seen.bytes =
+            bytes_of(call, arguments, comm->rank, call->role == NEIGHBOUR ? comm->neighbours : comm->size);
+    if (call->peer != NO && call->role != RECEIVES)
+        seen.peer = world_rank(seen.communicator, integer_at(arguments, call->peer));
+    if (call->ends == RETURNS && (call->role == RECEIVES || call->role == EXCHANGES))
+        seen.status = status_readable(arguments, call->arguments - 1);
+    if (call->role == WAITS)
+        seen.waiting = waiting_before(id, arguments);
+    switch (id) { /* their handles are gone afterwards */
+    case CALL_Comm_free:
+    case CALL_Comm_disconnect:
+        communicator_forget(handle_behind(arguments, 0, 0, "Comm"), false);
+        break;
+    case CALL_Win_free:
+        communicator_forget(handle_behind(arguments, 0, 0, "Win"), true);
+        break;
+    case CALL_Type_free:
+        forget_type(handle_behind(arguments, 0, 0, "Type"));
+        break;
+    case CALL_Request_free:
+        request_forget(handle_behind(arguments, 0, 0, "Request"));
+        break;
+    default:
+        break;
+    }
+    return seen;
+}
+
+static void start_requests(const struct call *call, const struct arguments *arguments, uint64_t now) {
+    long long number = call->count == NO ? 1 : integer_at(arguments, call->count);
+    for (long long index = 0; index < number; index++)
+        request_start(handle_behind(arguments, call->arguments - 1, (size_t)index, "Request"), now);
+}
+
+static void look_after(enum call_id id, const struct arguments *arguments, const struct seen *seen,
+                       uint64_t begin, uint64_t end, uint64_t waited) {
+    const struct call *call = &calls[id];
+    struct cell *cell = cell_of(seen->communicator, id, seen->bytes);
+    cell_add(cell, end - begin, seen->bytes);
+    cell->waited += waited;
+    if (call->ends != PERSISTS) {
+        if (call->role == SENDS || call->role == EXCHANGES || call->role == PUTS)
+            sent(seen->peer, seen->bytes);
+        else if (call->role == GETS)
+            received(seen->peer, seen->bytes);
+    }
+    if (call->ends != RETURNS)
+        request_begin(arguments, call->arguments - 1, call, cell, seen->communicator, seen->peer, seen->bytes,
+                      begin);
+    if (seen->status >= 0)
+        received_by((const void *)(uintptr_t)arguments->at[seen->status], seen->communicator);
+    if (call->role == STARTS)
+        start_requests(call, arguments, begin);
+    if (call->role == WAITS)
+        waiting_after(id, arguments, &seen->waiting, end);
+}
+
+/* A barrier of its own before a collective call: what is left of the call's time is not waiting. */
+static uint64_t wait_for_all(const struct call *call, const struct seen *seen,
+                             const struct arguments *arguments) {
+    if (call->role != COLLECTIVE || call->ends != RETURNS || communicators[seen->communicator].inter)
+        return 0;
+    uint64_t begin = ticks_now();
+    ask(asked.Barrier, comm_at(arguments, call->comm), 0, 0, 0, 0);
+    return ticks_now() - begin;
+}
+
+static int counted(any_function function, enum call_id id, struct arguments *arguments) {
+    if (!seen_thread) {
+        seen_thread = true;
+        atomic_fetch_add(&threads, 1);
+    }
+    inside = true;
+    lock();
+    struct seen seen = look_before(id, arguments);
+    unlock();
+    uint64_t waited = splits_waiting ? wait_for_all(&calls[id], &seen, arguments) : 0;
+    int count = calls[id].arguments + (arguments->form == FORTRAN_FORM);
+    uint64_t begin = ticks_now();
+    int fault = invoke(function, count, arguments->at);
+    uint64_t end = ticks_now();
+    if (arguments->form == FORTRAN_FORM)
+        fault = (int)integer_behind(arguments, count - 1, 0);
+    if (fault == 0) {
+        lock();
+        look_after(id, arguments, &seen, begin, end, waited);
+        unlock();
+    }
+    inside = false;
+    return fault;
+}
+
+static int made(enum call_id id, enum form form, uint64_t *words) {
+    any_function function = library_function(id, form);
+    struct arguments arguments = {form, words};
+    if (function == NULL) {
+        complain("a function of MPI that the program calls was not found:");
+        complain(form == FORTRAN_FORM ? calls[id].fortran : calls[id].name);
+        return 1;
+    }
+    if (counting && !inside)
+        return counted(function, id, &arguments);
+    return invoke(function, calls[id].arguments + (form == FORTRAN_FORM), words);
+}
+
+#define W(n) uint64_t a##n
+#define P1 W(0)
+#define P2 P1, W(1)
+#define P3 P2, W(2)
+#define P4 P3, W(3)
+#define P5 P4, W(4)
+#define P6 P5, W(5)
+#define P7 P6, W(6)
+#define P8 P7, W(7)
+#define P9 P8, W(8)
+#define P10 P9, W(9)
+#define P11 P10, W(10)
+#define P12 P11, W(11)
+#define P13 P12, W(12)
+#define V1 a0
+#define V2 V1, a1
+#define V3 V2, a2
+#define V4 V3, a3
+#define V5 V4, a4
+#define V6 V5, a5
+#define V7 V6, a6
+#define V8 V7, a7
+#define V9 V8, a8
+#define V10 V9, a9
+#define V11 V10, a10
+#define V12 V11, a11
+#define V13 V12, a12
+
+#define C_ENTRY(Name, name, n, ...)                                                                          \
+    EXPORT int MPI_##Name(P##n);                                                                             \
+    int MPI_##Name(P##n) {                                                                                   \
+        return made(CALL_##Name, C_FORM, (uint64_t[]){V##n});                                                \
+    }
+#define LARGE_ENTRY(Name, name, n, ...)                                                                      \
+    EXPORT int MPI_##Name##_c(P##n);                                                                         \
+    int MPI_##Name##_c(P##n) {                                                                               \
+        return made(CALL_##Name, LARGE_FORM, (uint64_t[]){V##n});                                            \
+    }
+#define FORTRAN_ENTRY(Name, name, n, ...)                                                                    \
+    EXPORT void mpi_##name##_(P##n, uint64_t fault);                                                         \
+    void mpi_##name##_(P##n, uint64_t fault) {                                                               \
+        made(CALL_##Name, FORTRAN_FORM, (uint64_t[]){V##n, fault});                                          \
+    }
+COUNTED_CALLS(C_ENTRY)
+COUNTED_CALLS(LARGE_ENTRY)
+COUNTED_CALLS(FORTRAN_ENTRY)
+PLAIN_CALLS(C_ENTRY)
+PLAIN_CALLS(FORTRAN_ENTRY)
+
+static int nothing(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+    (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+    return 0;
+}
+
+static void read_clock(void) {
+    (void)ticks_now();
+    (void)ticks_now();
+}
+
+static void count_send(void) {
+    uint64_t words[] = {0, 8, abi.byte, (uint64_t)rank, 0, abi.world};
+    struct arguments arguments = {C_FORM, words};
+    counted((any_function)nothing, CALL_Send, &arguments);
+}
+
+/* The least of some rounds: those that nothing disturbed. */
+static long long picoseconds_of(void (*work)(void)) {
+    long long least = LLONG_MAX;
+    struct timespec begin, end;
+    for (int round = 0; round < COST_ROUNDS; round++) {
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        for (int call = 0; call < COST_CALLS; call++)
+            work();
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        long long took = (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
+        least = took < least ? took : least;
+    }
+    return least * 1000 / COST_CALLS;
+}
+
+static void measure_cost(void) {
+    clock_ps = picoseconds_of(read_clock);
+    cost_ps = picoseconds_of(count_send);
+    totals_clear(cell_of(communicator_find(abi.world, false), CALL_Send, 8), rank);
+}
+
+static int write_document(int fd, const char *ended) {
+    static struct json out;
+    struct timespec now;
+    uint64_t end_ticks = ticks_now();
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long long ns = (now.tv_sec - began.tv_sec) * 1000000000LL + now.tv_nsec - began.tv_nsec;
+    double ns_per_tick = end_ticks > began_ticks ? (double)ns / (double)(end_ticks - began_ticks) : 1.0;
+    json_start(&out, fd);
+    json_open(&out, NULL, '{');
+    json_int(&out, "schema", 1);
+    json_text(&out, "host", host.nodename);
+    json_int(&out, "pid", owner);
+    json_int(&out, "rank", rank);
+    json_int(&out, "size", ranks);
+    json_text(&out, "program", program);
+    json_text(&out, "ended", ended);
+    json_int(&out, "wall_ns", ns);
+    json_int(&out, "cost_ps", cost_ps);
+    json_int(&out, "clock_ps", clock_ps);
+    json_text(&out, "clock", by_clock ? "clock_gettime" : "counter");
+    json_int(&out, "thread_level", thread_level);
+    json_bool(&out, "multiple", threads_meet);
+    json_int(&out, "threads", atomic_load(&threads));
+    json_bool(&out, "waiting_split", splits_waiting);
+    totals_write(&out, ns_per_tick);
+    json_close(&out, '}');
+    return json_finish(&out);
+}
+
+/* Once, complete under its final name or not there at all. Safe in a signal handler: nothing is allocated. */
+static void write_file(const char *ended) {
+    static char path[PATH_BYTES], temporary[PATH_BYTES + 8];
+    if (!counting || getpid() != owner || atomic_flag_test_and_set(&written))
+        return;
+    counting = false;
+    int saved = errno;
+    snprintf(path, sizeof path, "%s/%s.%ld%s.json", directory, host.nodename, (long)owner,
+             strcmp(ended, "MPI_Finalize") ? ".partial" : "");
+    snprintf(temporary, sizeof temporary, "%s.part", path);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fault = fd < 0 ? errno : write_document(fd, ended);
+    if (fd >= 0 && close(fd) != 0 && fault == 0)
+        fault = errno;
+    if (fault == 0 && rename(temporary, path) != 0)
+        fault = errno;
+    if (fault != 0)
+        complain("the profile cannot be written:"), complain(path), complain(strerror(fault));
+    errno = saved;
+}
+
+/* What would have answered the signal answers it afterwards. */
+static void write_and_end(int number) {
+    write_file("SIGTERM");
+    sigaction(SIGTERM, &before_us, NULL);
+    raise(number);
+}
+
+static bool remember_folder(void) {
+    const char *folder = getenv("PLUMB_PROFILE_DIR");
+    if (folder == NULL || folder[0] != '/' || strlen(folder) >= sizeof directory)
+        return false;
+    memcpy(directory, folder, strlen(folder) + 1);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length > 0 ? length : 0] = '\0';
+    return uname(&host) == 0;
+}
+
+static void start(void) {
+    if (counting || !remember_folder())
+        return;
+    if (!library_find()) {
+        complain("no profile: this MPI library lacks a function that it is asked for");
+        return;
+    }
+    by_clock = !counter_is_steady();
+    const char *split = getenv("PLUMB_PROFILE_WAIT");
+    splits_waiting = split != NULL && split[0] == '1';
+    owner = getpid();
+    ask(asked.Comm_rank, abi.world, WORD(&rank), 0, 0, 0);
+    ask(asked.Comm_size, abi.world, WORD(&ranks), 0, 0, 0);
+    ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
+    threads_meet = thread_level == abi.multiple;
+    if (!totals_start(ranks) || !communicators_start(ranks)) {
+        complain("no profile: no memory");
+        return;
+    }
+    measure_cost();
+    struct sigaction action = {.sa_handler = write_and_end, .sa_flags = SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, &before_us);
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    began_ticks = ticks_now();
+    counting = true;
+}
+
+static any_function behind(const char *name) {
+    any_function function = next_function(name);
+    if (function == NULL)
+        complain("a function of MPI that the program calls was not found:"), complain(name);
+    return function;
+}
+
+EXPORT int MPI_Init(int *count, char ***words);
+int MPI_Init(int *count, char ***words) {
+    any_function function = behind("PMPI_Init");
+    int fault = function == NULL ? 1 : ask(function, WORD(count), WORD(words), 0, 0, 0);
+    if (fault == 0)
+        start();
+    return fault;
+}
+
+EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
+int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    any_function function = behind("PMPI_Init_thread");
+    int fault =
+        function == NULL ? 1 : ask(function, WORD(count), WORD(words), (uint64_t)required, WORD(provided), 0);
+    if (fault == 0)
+        start();
+    return fault;
+}
+
+EXPORT int MPI_Finalize(void);
+int MPI_Finalize(void) {
+    write_file("MPI_Finalize");
+    any_function function = behind("PMPI_Finalize");
+    return function == NULL ? 1 : ask(function, 0, 0, 0, 0, 0);
+}
+
+EXPORT int MPI_Abort(uint64_t comm, int status);
+int MPI_Abort(uint64_t comm, int status) {
+    write_file("MPI_Abort");
+    any_function function = behind("PMPI_Abort");
+    return function == NULL ? 1 : ask(function, comm, (uint64_t)status, 0, 0, 0);
+}
+
+/* Fortran's own library may not call the C functions. */
+EXPORT void mpi_init_(int *fault);
+void mpi_init_(int *fault) {
+    any_function function = behind("pmpi_init_");
+    if (function == NULL) {
+        *fault = 1;
+        return;
+    }
+    ask(function, WORD(fault), 0, 0, 0, 0);
+    if (*fault == 0)
+        start();
+}
+
+EXPORT void mpi_init_thread_(int *required, int *provided, int *fault);
+void mpi_init_thread_(int *required, int *provided, int *fault) {
+    any_function function = behind("pmpi_init_thread_");
+    if (function == NULL) {
+        *fault = 1;
+        return;
+    }
+    ask(function, WORD(required), WORD(provided), WORD(fault), 0, 0);
+    if (*fault == 0)
+        start();
+}
+
+EXPORT void mpi_finalize_(int *fault);
+void mpi_finalize_(int *fault) {
+    write_file("MPI_Finalize");
+    any_function function = behind("pmpi_finalize_");
+    *fault = 1;
+    if (function != NULL)
+        ask(function, WORD(fault), 0, 0, 0, 0);
+}
+
+EXPORT void mpi_abort_(int *comm, int *status, int *fault);
+void mpi_abort_(int *comm, int *status, int *fault) {
+    write_file("MPI_Abort");
+    any_function function = behind("pmpi_abort_");
+    *fault = 1;
+    if (function != NULL)
+        ask(function, WORD(comm), WORD(status), WORD(fault), 0, 0);
+}
+
+static __attribute__((destructor)) void finish(void) {
+    write_file("exit");
+}

@@ -1,0 +1,148 @@
+/* libplumbprofile.so: what a rank spends in MPI. Preloaded, it stands in front of any MPI library: handles
+ * pass through as 64-bit values, so that no mpi.h is needed. What differs by binary interface is in `abi`.
+ *
+ * It keeps sums only, in tables of fixed size; what does not fit is counted. A call that the library makes
+ * itself, inside another, is not counted. */
+#ifndef PLUMB_PROFILE_H
+#define PLUMB_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calls.h"
+#include "json.h"
+#include "next_function.h"
+
+/* Which entry point was called: how its arguments are to be read. */
+enum form { C_FORM, LARGE_FORM, FORTRAN_FORM, FORMS };
+
+struct arguments {
+    enum form form;
+    uint64_t *at;
+};
+
+/* library.c: the MPI library behind this one. */
+
+enum { STATUS_BYTES = 32 };
+
+struct abi {
+    uint64_t world, byte;  /* MPI_COMM_WORLD, MPI_BYTE */
+    unsigned handle;       /* bytes of a handle */
+    unsigned status;       /* bytes of an MPI_Status */
+    unsigned source;       /* which of its integers is MPI_SOURCE */
+    int multiple;          /* MPI_THREAD_MULTIPLE */
+    int cart, graph, dist; /* what MPI_Topo_test says */
+};
+extern struct abi abi;
+
+/* The library's own functions that are asked. */
+#define ASKED(X)                                                                                             \
+    X(Comm_rank)                                                                                             \
+    X(Comm_size)                                                                                             \
+    X(Comm_group)                                                                                            \
+    X(Comm_remote_group) X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free)             \
+        X(Win_get_group) X(Type_size) X(Get_elements_x) X(Topo_test) X(Cartdim_get) X(Graph_neighbors_count) \
+            X(Dist_graph_neighbors_count) X(Query_thread) X(Barrier)
+#define ASKED_FIELD(Name) any_function Name;
+extern struct asked {
+    ASKED(ASKED_FIELD)
+} asked;
+/* The library's function of that name, given up to five words. */
+int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
+#define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+/* False: there is no MPI library that can be profiled. */
+bool library_find(void);
+/* A variable of the library; NULL: it has none of that name. */
+void *library_variable(const char *name);
+/* The function behind `call`; NULL: the library has none. */
+any_function library_function(enum call_id call, enum form form);
+
+/* arguments.c: reading them. */
+
+uint64_t handle_at(const struct arguments *arguments, int position);
+/* The handle that the argument points to (a request, or what is freed), and that `index` places on. */
+uint64_t handle_behind(const struct arguments *arguments, int position, size_t index, const char *kind);
+uint64_t type_at(const struct arguments *arguments, int position);
+uint64_t comm_at(const struct arguments *arguments, int position);
+uint64_t window_at(const struct arguments *arguments, int position);
+long long integer_at(const struct arguments *arguments, int position);
+/* Where the argument points to an integer. */
+long long integer_behind(const struct arguments *arguments, int position, size_t index);
+/* Bytes that this rank gives in `call`, or asks for; `ranks` is the number of counts in a list. */
+long long bytes_of(const struct call *call, const struct arguments *arguments, int rank, int ranks);
+void forget_type(uint64_t type);
+
+/* communicators.c */
+
+enum { COMMUNICATORS = 64, NOWHERE = 0, OTHERS = COMMUNICATORS - 1 };
+
+struct communicator {
+    uint64_t key; /* its handle */
+    bool known, live, window, inter;
+    int size, rank, neighbours;
+    uint64_t members; /* a hash of their numbers in MPI_COMM_WORLD: the same on all of them */
+    const int *world; /* those numbers; NULL: there was no room */
+};
+extern struct communicator communicators[COMMUNICATORS];
+extern long long communicators_lost, members_lost;
+
+bool communicators_start(int ranks);
+/* Its place in the table. */
+int communicator_find(uint64_t key, bool window);
+void communicator_forget(uint64_t key, bool window);
+/* A rank's number in MPI_COMM_WORLD; -1: none (MPI_PROC_NULL), -2: it is not known. */
+int world_rank(int communicator, long long rank);
+
+/* totals.c: the sums. */
+
+enum { BINS = 48 }; /* 0: no bytes; b: from 2^(b-1) bytes */
+
+struct cell {
+    uint64_t count, time, least_time, most_time; /* ticks */
+    uint64_t bytes, least_bytes, most_bytes;
+    uint64_t completed, completion; /* requests that completed, and the ticks from the call to that */
+    uint64_t waited;                /* ticks in the barrier before a collective call, if that is asked for */
+};
+
+struct peer {
+    uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
+};
+
+bool totals_start(int ranks);
+struct cell *cell_of(int communicator, enum call_id call, long long bytes);
+void cell_add(struct cell *cell, uint64_t ticks, long long bytes);
+void sent(int world, long long bytes);
+void received(int world, long long bytes);
+extern long long peers_unknown;
+/* Takes back what measuring the own cost has added. */
+void totals_clear(struct cell *cell, int world);
+void totals_write(struct json *out, double ns_per_tick);
+
+/* requests.c */
+
+extern long long requests_lost;
+void request_begin(const struct arguments *arguments, int position, const struct call *call,
+                   struct cell *cell, int communicator, int peer, long long bytes, uint64_t now);
+void request_start(uint64_t key, uint64_t now);
+void request_forget(uint64_t key);
+
+/* What is to be known of a waiting call before it is made, when its requests are still there. */
+struct waiting {
+    size_t count; /* of requests; 0: too many */
+    int status;   /* position of the status, -1 if none can be read */
+};
+struct waiting waiting_before(enum call_id call, struct arguments *arguments);
+void waiting_after(enum call_id call, const struct arguments *arguments, const struct waiting *waiting,
+                   uint64_t now);
+/* The status argument, replaced by one of ours where the program ignores it; -1: it cannot be read. */
+int status_readable(struct arguments *arguments, int position);
+/* What a receive brought, by its status. */
+void received_by(const void *status, int communicator);
+
+/* profile.c */
+
+uint64_t ticks_now(void);
+
+#endif
