@@ -27,6 +27,7 @@ COMMANDS = {
     "hybrid": ("views.hybrid", "the best hybrid code against the best pure MPI code, with an interval"),
     "diff": ("views.diff", "what differs between the circumstances of two records"),
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
+    "profile": ("profiling", "what a test, or your own program, spends in MPI"),
     "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),
     "topology": ("topology.command", "draw a machine, with a plan's ranks and threads in their places"),
     "stack": ("stacks.command", "list, install, show, check and remove stacks"),

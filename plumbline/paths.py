@@ -80,6 +80,11 @@ def binder() -> Path:
     return tools() / "bin" / "plumb-bind"
 
 
+def profile_library() -> Path:
+    """The preloaded library of profiles."""
+    return tools() / "lib" / "libplumbprofile.so"
+
+
 def witness_library() -> Path:
     """The preloaded witness."""
     return tools() / "lib" / "libplumbwitness.so"

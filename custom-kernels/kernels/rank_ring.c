@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 static size_t bytes = 524288;
-static long iterations = 5, repetitions = 5, ranks_per_node;
+static long iterations = 5, repetitions = 5, ranks_per_node, maps_used = 2, warm_ups = 1;
 
 static const struct argument arguments[] = {
     {"--bytes", ARGUMENT_SIZE, &bytes, 8, 1e9, NULL, "bytes of one ring message"},
@@ -22,6 +22,8 @@ static const struct argument arguments[] = {
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 1, 1e6, NULL, "timed repetitions, the maps in turn"},
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
      "count the ranks' nodes as if so many ran on each; 0: as it is"},
+    {"--maps", ARGUMENT_INTEGER, &maps_used, 1, 2, NULL, "1: as given only; 2: node-aware too"},
+    {"--warm-ups", ARGUMENT_INTEGER, &warm_ups, 0, 1e6, NULL, "repetitions before those that are timed"},
     {.name = NULL},
 };
 
@@ -206,8 +208,8 @@ static void report(struct result *result, const char *map, struct ring *ring, st
     double *sendrecv = allocate((size_t)repetitions, sizeof *sendrecv);
     double *allreduce = allocate((size_t)repetitions, sizeof *allreduce);
     for (long index = 0; index < repetitions; index++) {
-        MPI_Allreduce(&each[index].sendrecv, &sendrecv[index], 1, MPI_DOUBLE, MPI_SUM, ring->comm);
-        MPI_Allreduce(&each[index].allreduce, &allreduce[index], 1, MPI_DOUBLE, MPI_SUM, ring->comm);
+        MPI_Allreduce(&each[index].sendrecv, &sendrecv[index], 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(&each[index].allreduce, &allreduce[index], 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     }
     double scale = 1e-3 / ring->ranks;
     struct row *row = result_row(result);
@@ -239,21 +241,23 @@ int main(int argc, char **argv) {
     struct ring rings[] = {ring_new(dims[0], dims[1], rank),
                            ring_new(dims[0], dims[1], node_aware(&nodes, dims[0], dims[1], rank))};
     struct times *times[2];
-    for (int map = 0; map < 2; map++) {
+    for (int map = 0; map < maps_used; map++) {
         times[map] = allocate((size_t)repetitions, sizeof **times);
-        repetition_of(&rings[map]); /* warm-up */
+        for (long warm_up = 0; warm_up < warm_ups; warm_up++)
+            repetition_of(&rings[map]);
     }
     for (long repetition = 0; repetition < repetitions; repetition++)
-        for (int map = 0; map < 2; map++)
+        for (int map = 0; map < maps_used; map++)
             times[map][repetition] = repetition_of(&rings[map]);
     struct result *result = result_new();
     long wrong = 0;
-    for (int map = 0; map < 2; map++) {
+    for (int map = 0; map < maps_used; map++) {
         report(result, maps[map], &rings[map], times[map], crossing(&rings[map], &nodes));
         wrong += rings[map].wrong;
-        ring_free(&rings[map]);
         free(times[map]);
     }
+    for (int map = 0; map < 2; map++)
+        ring_free(&rings[map]);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     result_model(result, "the traffic between nodes is exact by counting; the time has no model: link rates "
                          "are not known here");

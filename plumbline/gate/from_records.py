@@ -89,6 +89,8 @@ def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
             found.append(f"the {side} is not verified: {reason}")
         elif record.reasons or record.verdict == "invalid":
             found.append(f"the {side} is invalid: {reason}")
+        if record.is_profiled:
+            found.append(f"the {side} was profiled: no measurement")
         if record.state != state:
             found.append(f"the {side} is {record.state}")
     if baseline.id == candidate.id:

@@ -36,7 +36,7 @@ def settle(
     found: list[Figure] = []
     verdict: Verdict = "unreferenced"
     record.verified = not reasons
-    if not reasons:
+    if not reasons and not record.is_profiled:
         try:
             found = [_figure(wanted, record, facts, host, measured) for wanted in _reported(record)]
             reasons = _faults(found) + _repetition(record)

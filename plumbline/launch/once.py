@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline import files, mpi, parsers, schedulers, witness
+from plumbline import files, mpi, parsers, profiles, schedulers, witness
 from plumbline.errors import PlumbError
 from plumbline.launch import cause, environment, figures, hosts, loaded, process, settings, shared_memory, work
 from plumbline.launch.prepare import Prepared
@@ -48,6 +48,8 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     files.make_anew(folder)
     for name in ("witness", "output"):
         (folder / name).mkdir()
+    if job.variant.profiled:
+        (folder / "profile").mkdir()
     record = job.record
     if job.layout.nodes > 1 and record.hosts is None:
         about = folder.with_name(f"{folder.name}-hosts")
@@ -84,6 +86,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
             had, unproven = settings.compare(job.launcher.family, job.settings, seen, lines)
             reasons += unproven
         reasons += work.shortfalls(record.benchmark, seen)
+    if ended.status == "ok" and not job.variant.profiled:
         try:
             measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
             remarks = parsers.remarks(job.variant.parser, "".join(_printed(job, folder)))
@@ -111,10 +114,21 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         waiting=ended.waiting or None,
         start_errors=errors,
     )
+    if job.variant.profiled:
+        _keep_profile(job, found, folder)
     if found.verified and found.status == "ok":
         shutil.rmtree(folder)
     record.nodes = sorted({rank.host for rank in found.ranks}) or record.nodes
     return found
+
+
+def _keep_profile(job: Prepared, launch: Launch, folder: Path) -> None:
+    """Write the profile beside the record; what could not be read makes the launch unverified."""
+    found, faults = profiles.read.ranks(folder / "profile")
+    if faults:
+        launch.verified = False
+        launch.reasons += faults
+    profiles.read.save(job.variant.site, profiles.read.profile_of(job.record, launch.ranks, found, job.host))
 
 
 def _worth_another_start(job: Prepared, ended: process.Ended, folder: Path, errors: list[str]) -> bool:

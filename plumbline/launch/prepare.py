@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,9 @@ from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, 
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
+
+#: the benchmark of a variant that is a person's own program: ``context`` has its file and its command
+OWN = "own"
 
 
 @dataclass
@@ -64,12 +68,9 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     schemas.check("variant", description, "variant description")
     variant = msgspec.convert(description, Variant)
     manifest = manifests.load(variant.stack)
-    if variant.benchmark not in manifest["benchmarks"]:
-        offered = ", ".join(sorted(manifest["benchmarks"]))
-        what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
-        raise PlumbError(what, "its manifest", f"it has {offered}")
-    entry = manifest["benchmarks"][variant.benchmark]
-    unchanged = Files.of([paths.binder(), paths.witness_library()], manifests.recorded(manifest, entry))
+    entry = _entry(variant, manifest)
+    libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
+    unchanged = Files.of([paths.binder(), *libraries], manifests.recorded(manifest, entry))
     manifests.check(manifest)
     resolved = plan.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -94,9 +95,10 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
     binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]
-    binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output", "--"]
+    binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output"]
+    binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
-    record = _new_record(variant, session, manifest, resolved, layout)
+    record = _new_record(variant, session, manifest, entry, resolved, layout)
     record.command = [*start.arguments, *binder, *entry["command"], *variant.arguments]
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed(changes)
@@ -118,8 +120,26 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     )
 
 
+def _entry(variant: Variant, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
+    if variant.benchmark == OWN:
+        command = list(variant.context["command"])
+        return manifests.benchmark(OWN, "", Path(variant.context["program"]), "not by Plumbline", command)
+    if variant.benchmark not in manifest["benchmarks"]:
+        offered = ", ".join(sorted(manifest["benchmarks"]))
+        what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
+        raise PlumbError(what, "its manifest", f"it has {offered}")
+    entry: dict[str, Any] = manifest["benchmarks"][variant.benchmark]
+    return entry
+
+
 def _new_record(
-    variant: Variant, session: str, manifest: dict[str, Any], resolved: dict[str, Any], layout: mpi.Layout
+    variant: Variant,
+    session: str,
+    manifest: dict[str, Any],
+    entry: dict[str, Any],
+    resolved: dict[str, Any],
+    layout: mpi.Layout,
 ) -> Record:
     name = json.dumps([session, variant.stack, variant.name, secrets.token_hex(4)])
     return Record(
@@ -135,7 +155,7 @@ def _new_record(
         suite=msgspec.convert(suite.describe(), Suite),
         stack=msgspec.convert({**manifest, "sha256": manifests.digest(manifest)}, Stack),
         variant=variant,
-        benchmark=msgspec.convert(manifest["benchmarks"][variant.benchmark], Benchmark),
+        benchmark=msgspec.convert(entry, Benchmark),
         placement=Placement(
             name=variant.placement,
             memory=resolved["memory"],

@@ -80,6 +80,7 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     environment: dict[str, str]
     settings: dict[str, str] = {}
     params: dict[str, Any]
+    profiled: bool = False
 
 
 class Measurement(Struct, frozen=True, gc=False):
@@ -373,14 +374,20 @@ class _Common(Struct, gc=False, kw_only=True):
         return self.is_verified and not self.faults and self.verdict != "invalid"
 
     @property
+    def is_profiled(self) -> bool:
+        """Whether its launches were profiled: their times hold what that cost, and are no measurement."""
+        return self.variant.profiled
+
+    @property
     def faults(self) -> list[str]:
         """Why the figures may not be used, as far as there are words for it: what is incomplete, then ``reasons``."""
-        return ([] if self.state == "complete" else [f"it is {self.state}, not complete"]) + self.reasons
+        state = [] if self.state == "complete" else [f"it is {self.state}, not complete"]
+        return state + ["it was profiled: no measurement"] * self.is_profiled + self.reasons
 
     @property
     def final_verdict(self) -> Verdict:
         """``verdict``, which is kept after every launch, once the record is complete; ``invalid`` before."""
-        return self.verdict if self.state == "complete" else "invalid"
+        return self.verdict if self.state == "complete" and not self.is_profiled else "invalid"
 
     def figure(self, name: str) -> Figure | None:
         """The figure of that name, None if there is none."""
@@ -462,6 +469,8 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 
         Only of a record that is valid: an interruption may come between a launch and the figures.
         """
+        if self.is_profiled and (self.figures or any(launch.measurements for launch in self.launches)):
+            return "it was profiled, and has figures or measurements"
         if not self.is_valid:
             return None
         counting = self.launch_count

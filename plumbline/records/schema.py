@@ -14,9 +14,9 @@ from plumbline.records.model import Record
 WIDTH = 120
 
 
-def text() -> str:
-    """The JSON schema of a record. Descriptions are the docstrings of the types, each on one line."""
-    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Record)}
+def text(kind: type[msgspec.Struct] = Record) -> str:
+    """The JSON schema of a document. Descriptions are the docstrings of the types, each on one line."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
     return _indented(document, "") + "\n"
 
 

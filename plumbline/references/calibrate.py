@@ -108,6 +108,8 @@ def refusal(record: AnyRecord) -> str | None:
         return "not complete"
     if not record.is_verified:
         return "not verified"
+    if record.is_profiled:
+        return "profiled"
     if record.reasons or record.verdict == "invalid" or not record.figures:
         return "invalid"
     if 2 * record.disturbed_count > record.launch_count:

@@ -209,11 +209,13 @@ static void one_sided(void) {
     DO(Win_lock_all, 0, 0, window);
     DO(Compare_and_swap, 4, out, in, in + 1, MPI_INT, peer, 0, window);
     DO(Win_flush_all, 0, window);
+#ifndef I_MPI_VERSION /* 2021.18.1 crashes in the wait for a request of one-sided calls between two ranks of a node */
     RUN(Rput, BYTES, out, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, window);
     RUN(Rget, BYTES, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, window);
     RUN(Raccumulate, BYTES, out, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM, window);
     RUN(Rget_accumulate, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM,
         window);
+#endif
     DO(Win_unlock_all, 0, window);
     DO(Barrier, 0, comm);
     MPI_Comm_group(comm, &group);

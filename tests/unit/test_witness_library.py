@@ -544,7 +544,7 @@ def variant(tmp_path, *definitions):
     shared = home / "common"
     sources = [
         *(home / "witness").glob("*.c"),
-        *(shared / f"{name}.c" for name in ("json", "procfile", "rank_variables")),
+        *(shared / f"{name}.c" for name in ("json", "next_function", "procfile", "rank_variables")),
     ]
     output = tmp_path / "libvariant.so"
     flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"

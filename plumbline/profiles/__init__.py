@@ -1,0 +1,10 @@
+"""Profiles: what the ranks of a launch spent in MPI, as ``libplumbprofile.so`` wrote it.
+
+:mod:`~plumbline.profiles.model` has the types, :mod:`~plumbline.profiles.read` makes a profile of the ranks' files,
+:mod:`~plumbline.profiles.sums` adds up, :mod:`~plumbline.profiles.crossed` says over what the messages went and
+:mod:`~plumbline.profiles.text` prints.
+"""
+
+from plumbline.profiles import read
+
+__all__ = ["read"]

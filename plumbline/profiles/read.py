@@ -1,0 +1,119 @@
+"""From the files of the ranks to one profile, which is kept beside the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.profiles.model import Place, Profile, RankProfile
+from plumbline.records.model import RankSeen, Record
+from plumbline.topology.machine import Machine
+
+_DECODER = msgspec.json.Decoder(RankProfile)
+_WHOLE = msgspec.json.Decoder(Profile)
+
+
+def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
+    """The profiles that the ranks left in ``folder``, by rank, and what of them could not be read.
+
+    Several processes of one rank may call MPI_Init one after the other; the one with most calls is the rank's.
+    """
+    found: dict[int, RankProfile] = {}
+    faults = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            one = _DECODER.decode(file.read_bytes())
+        except (OSError, msgspec.DecodeError) as error:
+            faults.append(f"the profile {file.name} cannot be read: {error}")
+            continue
+        if one.rank not in found or found[one.rank].calls < one.calls:
+            found[one.rank] = one
+    faults += [f"the profile {file.stem} was not written to its end" for file in sorted(folder.glob("*.part"))]
+    return [found[rank] for rank in sorted(found)], faults
+
+
+def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
+    """What a profile of ``expected`` ranks lacks, a line for each kind."""
+    if not found:
+        return ["no rank left a profile: the program is no MPI program, is linked statically, or was killed"]
+    lines = [
+        f"{_named(missing)} left no profile: killed, or never past MPI_Init"
+        for missing in [sorted(set(range(expected)) - {one.rank for one in found})]
+        if missing
+    ]
+    endings = {"MPI_Abort": "called MPI_Abort", "SIGTERM": "was ended by SIGTERM", "exit": "ended without MPI_Finalize"}
+    for ended, words in endings.items():
+        if partial := [one.rank for one in found if one.ended == ended]:
+            lines.append(f"partial profile: {_named(partial)} {words}")
+    if lost := [one.rank for one in found if one.lost.any]:
+        lines.append(f"incomplete sums: the tables of {_named(lost)} were full")
+    return lines
+
+
+def _named(numbers: Sequence[int]) -> str:
+    shown = ", ".join(map(str, numbers[:8])) + (", …" if len(numbers) > 8 else "")
+    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown} ({len(numbers)})"
+
+
+def place_of(seen: RankSeen, host: Machine) -> Place:
+    """Where a rank was by its witness, on nodes that are all like ``host``."""
+    cpus = sorted({cpu for thread in seen.threads for cpu in thread.affinity})
+    objects = {
+        "core": [core.cpus for core in host.cores],
+        "l3": [cache.cpus for cache in host.l3s],
+        "numa": [node.cpus for node in host.numa_nodes],
+        "package": [package.cpus for package in host.packages],
+    }
+    inside = {
+        name: next((index for index, members in enumerate(each) if cpus and set(cpus) <= set(members)), -1)
+        for name, each in objects.items()
+    }
+    return Place(rank=seen.rank, host=seen.host, cpus=cpus, **inside)
+
+
+def profile_of(record: Record, seen: Sequence[RankSeen], found: Sequence[RankProfile], host: Machine) -> Profile:
+    """The profile of a launch of ``record`` whose witnesses saw ``seen``."""
+    placed = record.placement
+    count = placed.nodes * placed.ranks_per_node
+    started = record.command[record.command.index("--") + 1 :]
+    own = record.variant.context.get("program")
+    return Profile(
+        record=record.id,
+        variant=record.variant.name,
+        stack=f"{record.stack.name}: {record.stack.mpi.family} {record.stack.mpi.version}",
+        placement=f"{placed.name}, {count} x {placed.threads} on {placed.nodes} node{'s' * (placed.nodes > 1)}",
+        command=[own, *record.variant.arguments] if own else started,
+        time=record.time,
+        ranks=list(found),
+        missing=sorted(set(range(count)) - {one.rank for one in found}),
+        places=[place_of(one, host) for one in sorted(seen, key=lambda one: one.rank)],
+    )
+
+
+def file_of(site: str, record: str) -> Path:
+    """Where the profile of the record with the id ``record`` is kept."""
+    return paths.results() / site / "profiles" / f"{record}.json"
+
+
+def save(site: str, profile: Profile) -> Path:
+    """Write ``profile`` beside its record; returns the file. Raises :class:`PlumbError`."""
+    file = file_of(site, profile.record)
+    with files.writing("the profile", file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    files.write("the profile", file, json.dumps(msgspec.to_builtins(profile), separators=(",", ":")) + "\n")
+    return file
+
+
+def load(file: Path) -> Profile:
+    """The profile in ``file``. Raises :class:`PlumbError`."""
+    try:
+        return _WHOLE.decode(file.read_bytes())
+    except FileNotFoundError as error:
+        raise PlumbError("there is no profile", str(file), "plumb profile makes one") from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise PlumbError(f"the profile cannot be read: {error}", str(file), "make it again") from error

@@ -1,0 +1,95 @@
+"""What a profile adds up to: per call, per call and size, per rank."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plumbline.profiles.model import Profile, RankProfile, Sizes
+
+
+@dataclass
+class Total:
+    """Calls that belong together. ``by_rank`` has the time of each rank that made one; times are nanoseconds."""
+
+    call: str
+    count: int = 0
+    time_ns: int = 0
+    least_ns: int | None = None
+    most_ns: int = 0
+    bytes: int = 0
+    least_bytes: int | None = None
+    most_bytes: int = 0
+    completed: int = 0
+    completion_ns: int = 0
+    waited_ns: int = 0
+    by_rank: dict[int, int] = field(default_factory=dict)
+
+    def add(self, rank: int, one: Sizes) -> None:
+        """Count the calls of ``one`` as rank ``rank``'s."""
+        for name in ("count", "time_ns", "bytes", "completed", "completion_ns", "waited_ns"):
+            setattr(self, name, getattr(self, name) + getattr(one, name))
+        self.least_ns = one.least_ns if self.least_ns is None else min(self.least_ns, one.least_ns)
+        self.least_bytes = one.least_bytes if self.least_bytes is None else min(self.least_bytes, one.least_bytes)
+        self.most_ns = max(self.most_ns, one.most_ns)
+        self.most_bytes = max(self.most_bytes, one.most_bytes)
+        self.by_rank[rank] = self.by_rank.get(rank, 0) + one.time_ns
+
+    @property
+    def mean_ns(self) -> float:
+        """Time of a call."""
+        return self.time_ns / self.count
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation over mean of the ranks' times, as mpiP's COV; 0 for one rank."""
+        times = list(self.by_rank.values())
+        mean = statistics.fmean(times)
+        return statistics.pstdev(times) / mean if mean else 0.0
+
+
+def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
+    """A total for each call, the one with most time first."""
+    found: dict[str, Total] = {}
+    for rank in ranks:
+        for one in rank.communicators:
+            for call in one.calls:
+                total = found.setdefault(call.call, Total(call.call))
+                for sizes in call.sizes:
+                    total.add(rank.rank, sizes)
+    return sorted(found.values(), key=lambda total: (-total.time_ns, total.call))
+
+
+def per_size(profile: Profile) -> list[tuple[str, Total]]:
+    """(communicator, total) for each call, power of two of the size and communicator; most time first."""
+    found: dict[tuple[str, str, int], Total] = {}
+    for rank in profile.ranks:
+        names = names_of(rank)
+        for one in rank.communicators:
+            for call in one.calls:
+                for sizes in call.sizes:
+                    key = (names[one.id], call.call, sizes.most_bytes.bit_length())
+                    found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
+    rows = [(key[0], total) for key, total in found.items()]
+    return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
+
+
+def names_of(rank: RankProfile) -> dict[int, str]:
+    """What people call the communicators of a rank, by number: those of the same size and order have one name."""
+    names: dict[int, str] = {}
+    met: dict[tuple[bool, int], int] = {}
+    for one in sorted(rank.communicators, key=lambda one: one.id):
+        if one.size == 0:
+            names[one.id] = "-" if one.id == 0 else "others"
+            continue
+        kind = (one.window, one.size)
+        met[kind] = number = met.get(kind, 0) + 1
+        what = "window" if one.window else "comm"
+        names[one.id] = f"{what} of {one.size}{f' #{number}' if number > 1 else ''}"
+    return names
+
+
+def mpi_share(rank: RankProfile) -> float:
+    """The part of the rank's time that it spent in MPI, by all its threads together."""
+    return rank.mpi_ns / rank.wall_ns if rank.wall_ns else 0.0

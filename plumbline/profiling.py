@@ -1,0 +1,108 @@
+"""``plumb profile``: what a test, or a person's own program, spends in MPI."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline import jobs, paths, profiles, site
+from plumbline.errors import PlumbError
+from plumbline.gate.variants import list_variants
+from plumbline.launch import driver
+from plumbline.launch.prepare import OWN
+from plumbline.profiles import text
+from plumbline.records.model import Record
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb profile``."""
+    parser.usage = (
+        "plumb profile TEST --stack STACK [--json]\n"
+        "       plumb profile --stack STACK --placement P [--ranks N] [--threads T] [--memory M] -- PROGRAM ARG…"
+    )
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="TEST | -- PROGRAM ARG",
+        help="tests (ReFrame's -n), or a program with its arguments",
+    )
+    parser.add_argument("--stack", required=True, help="an installed stack: its launcher and library are used")
+    parser.add_argument("--placement", metavar="P", help="of a program's ranks (docs/placements.md)")
+    parser.add_argument("--ranks", type=int, metavar="N", help="default: as many as the placement has room for")
+    parser.add_argument("--threads", type=int, metavar="T", help="of a rank; default: what fills its object")
+    parser.add_argument("--memory", metavar="M", help="memory policy; default: the placement's")
+    parser.add_argument("--partition", metavar="NAME", help="default: the site's first")
+    parser.add_argument("--time-limit", type=float, default=600.0, metavar="S", help="of a program (default: 600)")
+    parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
+    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run what is asked for under the profile and print it; 0 if every launch is verified."""
+    known = site.load(site.here())
+    partition = site.partition(known, args.partition or known["partitions"][0]["name"])
+    if jobs.needed(partition):
+        cure = f"run it inside a job: {args.stack} is started on this host"
+        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
+    work = paths.build() / "profile"
+    work.mkdir(parents=True, exist_ok=True)
+    good = True
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, Path(folder))
+        for variant in wanted:
+            variant |= {"profiled": True, "launches": 1}
+            variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
+            record = _measure(variant, Path(folder), say=lambda line: print(line, file=sys.stderr, flush=True))
+            good = _show(record, args.json) and good
+    return 0 if good else 1
+
+
+def _measure(variant: dict[str, Any], folder: Path, say: Callable[[str], None]) -> Record:
+    _, records = driver.run([variant], folder, say=say)
+    return records[0]
+
+
+def _show(record: Record, as_json: bool) -> bool:
+    """Print the profile of ``record``; whether it is whole and its launch verified."""
+    file = profiles.read.file_of(record.site, record.id)
+    profile = profiles.read.load(file)
+    print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode() if as_json else text.text(profile))
+    for reason in record.reasons:
+        print(f"plumb: not verified: {reason}", file=sys.stderr)
+    print(f"profile: {file}", file=sys.stderr)
+    return record.verified and bool(profile.ranks) and not profile.missing
+
+
+def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """The variants that ReFrame selects for the stack, on one node."""
+    for name in ("ranks", "threads", "memory"):
+        if getattr(args, name) is not None:
+            raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
+    found = list_variants([args.stack], "|".join(args.words), None, folder).of(args.stack)
+    return list(found.values())
+
+
+def _program(args: argparse.Namespace, name: str, partition: str) -> list[dict[str, Any]]:
+    """A person's own program, which runs in the present folder."""
+    program, *arguments = args.words
+    file = shutil.which(program)
+    if file is None:
+        raise PlumbError(f"there is no such program: {program}", "plumb profile", "give its path after --")
+    absolute = str(Path(file).absolute())
+    return [
+        {
+            "schema": 1, "test": "profile", "name": f"profile {Path(program).name}", "site": name,
+            "partition": partition, "stack": args.stack, "benchmark": OWN, "arguments": arguments,
+            "placement": args.placement, "memory": args.memory, "threads": args.threads, "ranks_per_node": args.ranks,
+            "nodes": 1, "parser": "none", "figures": [], "launches": 1, "time_limit_s": args.time_limit,
+            "environment": {}, "params": {},
+            "context": {"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+        }
+    ]  # fmt: skip

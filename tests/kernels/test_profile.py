@@ -1,0 +1,274 @@
+"""libplumbprofile.so in front of every installed library: counts and bytes that are known by construction."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kernel_stack import KernelStack
+
+from plumbline import paths
+from plumbline.profiles import read
+from plumbline.profiles.model import RankProfile
+from plumbline.stacks import kernels, manifest
+
+SUPPORT = Path(__file__).parents[1] / "support"
+#: calls that a program makes until something has happened: how often is not known
+LOOPS = {"Iprobe", "Test", "Testall", "Testany", "Testsome", "Waitsome"}
+#: calls whose bytes go to the peer when they are made
+SENDING = {"Send", "Isend", "Bsend", "Ibsend", "Ssend", "Issend", "Rsend", "Sendrecv", "Sendrecv_replace"}
+SENDING |= {"Put", "Rput", "Accumulate", "Raccumulate"}
+ENDINGS = r"""
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(argv[1], "exit")) exit(0);
+    if (!strcmp(argv[1], "SIGTERM")) raise(SIGTERM);
+    if (!strcmp(argv[1], "MPI_Abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, 3);
+    if (!strcmp(argv[1], "SIGKILL") && rank == 1) raise(SIGKILL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(argv[1], "MPI_Finalize")) sleep(30);
+    MPI_Finalize();
+    return 0;
+}
+"""
+THREADS = r"""
+#include <mpi.h>
+#include <pthread.h>
+enum { TIMES = 20000 };
+static int rank; /* to itself: no thread waits for a CPU of another rank */
+static void *work(void *tag) {
+    int value = 0, other;
+    for (int time = 0; time < TIMES; time++)
+        MPI_Sendrecv(&value, 1, MPI_INT, rank, *(int *)tag, &other, 1, MPI_INT, rank, *(int *)tag, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    return NULL;
+}
+int main(int argc, char **argv) {
+    int provided, tags[4] = {0, 1, 2, 3};
+    pthread_t threads[4];
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int thread = 0; thread < 4; thread++)
+        pthread_create(&threads[thread], NULL, work, &tags[thread]);
+    for (int thread = 0; thread < 4; thread++)
+        pthread_join(threads[thread], NULL);
+    MPI_Finalize();
+    return provided == MPI_THREAD_MULTIPLE ? 0 : 4;
+}
+"""
+FORTRAN = r"""
+#include <mpi.h>
+void mpi_init_(int *);
+void mpi_comm_rank_(int *, int *, int *);
+void mpi_sendrecv_(void *, int *, int *, int *, int *, void *, int *, int *, int *, int *, int *, int *, int *);
+void mpi_isend_(void *, int *, int *, int *, int *, int *, int *, int *);
+void mpi_recv_(void *, int *, int *, int *, int *, int *, int *, int *);
+void mpi_wait_(int *, int *, int *);
+void mpi_allreduce_(void *, void *, int *, int *, int *, int *, int *);
+void mpi_finalize_(int *);
+int main(void) {
+    int world, real8, sum, rank, peer, fault, tag = 0, count = 4, request, status[8];
+    double out[4] = {0}, in[4];
+    mpi_init_(&fault);
+    world = MPI_Comm_c2f(MPI_COMM_WORLD);
+    real8 = MPI_Type_c2f(MPI_DOUBLE);
+    sum = MPI_Op_c2f(MPI_SUM);
+    mpi_comm_rank_(&world, &rank, &fault);
+    peer = 1 - rank;
+    mpi_sendrecv_(out, &count, &real8, &peer, &tag, in, &count, &real8, &peer, &tag, &world, status, &fault);
+    mpi_isend_(out, &count, &real8, &peer, &tag, &world, &request, &fault);
+    mpi_recv_(in, &count, &real8, &peer, &tag, &world, MPI_F_STATUS_IGNORE, &fault);
+    mpi_wait_(&request, status, &fault);
+    mpi_allreduce_(out, in, &count, &real8, &sum, &world, &fault);
+    mpi_finalize_(&fault);
+    return fault;
+}
+"""
+
+
+def _build(stack: KernelStack, source: Path, folder: Path, *words: str) -> Path:
+    program = folder / "program"
+    command = [str(kernels.wrapper(stack.document)), "-O1", "-w", "-pthread", str(source), "-o", str(program), *words]
+    environment = {**os.environ, **manifest.environment(stack.document, os.environ)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def _profiled(
+    stack: KernelStack, folder: Path, program: Path, *arguments: str, ranks: int = 2, env: dict[str, str] | None = None
+) -> tuple[subprocess.CompletedProcess[str], list[RankProfile]]:
+    (folder / "profile").mkdir()
+    binder = [str(paths.binder()), "--placement", "none", "--profile", str(folder / "profile"), "--"]
+    done = stack.mpirun(ranks, *binder, str(program), *arguments, env=env)
+    found, faults = read.ranks(folder / "profile")
+    assert faults == []
+    return done, found
+
+
+def _totals(rank: RankProfile) -> dict[str, tuple[int, int]]:
+    counts, sizes = Counter[str](), Counter[str]()
+    for one in rank.communicators:
+        for call in one.calls:
+            counts[call.call] += sum(size.count for size in call.sizes)
+            sizes[call.call] += sum(size.bytes for size in call.sizes)
+    return {name: (counts[name], sizes[name]) for name in counts}
+
+
+def _source(folder: Path, text: str) -> Path:
+    file = folder / "program.c"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def every_call(
+    kernel_stack: KernelStack, tmp_path: Path
+) -> tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack]:
+    """What the program made, and the profiles of its two ranks."""
+    program = _build(kernel_stack, SUPPORT / "every_call.c", tmp_path)
+    done, found = _profiled(kernel_stack, tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("made ")]
+    return {name: (int(count), int(size)) for _, name, count, size in lines}, found, kernel_stack
+
+
+def test_every_call_is_counted_with_its_bytes(
+    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
+) -> None:
+    """The same on both ranks, whatever the library's handles are; nothing that the library calls itself is counted."""
+    made, found, _ = every_call
+    assert len(made) > 80
+    assert [rank.rank for rank in found] == [0, 1]
+    for rank in found:
+        got = _totals(rank)
+        assert set(got) == set(made)
+        assert {name: value for name, value in got.items() if name not in LOOPS} == {
+            name: value for name, value in made.items() if name not in LOOPS
+        }
+        assert {name: got[name][1] for name in LOOPS} == dict.fromkeys(LOOPS, 0)
+
+
+def test_peers_of_every_call(
+    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
+) -> None:
+    """By ranks of MPI_COMM_WORLD, also through a communicator of another order; started requests each time."""
+    made, found, _ = every_call
+    times = made["Mrecv"][0]
+    started = sum(made[name][1] for name in ("Send_init", "Bsend_init", "Ssend_init")) + times * 32  # one twice
+    expected = sum(made[name][1] for name in SENDING if name in made) + started
+    for rank in found:
+        (peer,) = rank.peers
+        assert (peer.rank, peer.sent_bytes) == (1 - rank.rank, expected)
+        assert rank.lost.peers == times  # MPI_Mrecv does not say on which communicator
+        assert rank.lost.communicators == rank.lost.members == rank.lost.requests == 0
+
+
+def test_requests_are_followed_to_their_end(
+    every_call: tuple[dict[str, tuple[int, int]], list[RankProfile], KernelStack],
+) -> None:
+    """Each non-blocking call completes once, each persistent one as often as it was started."""
+    made, found, _ = every_call
+    for rank in found:
+        calls = [call for one in rank.communicators for call in one.calls if call.request]
+        done = Counter[str]()
+        for call in calls:
+            done[call.call] += sum(size.completed for size in call.sizes)
+            assert all(size.completion_ns > 0 for size in call.sizes)
+        twice = {name: made["Mrecv"][0] for name in ("Send_init", "Recv_init")}  # by MPI_Startall
+        assert done == {name: made[name][0] + twice.get(name, 0) for name in done}
+
+
+@pytest.mark.parametrize("ending", ["exit", "SIGTERM", "MPI_Abort", "SIGKILL", "MPI_Finalize"])
+def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: str) -> None:
+    """What there is is kept, and named as partial; a rank that was killed left nothing."""
+    program = _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path)
+    _, found = _profiled(kernel_stack, tmp_path, program, ending)
+    whole = ending == "MPI_Finalize"
+    files = sorted((tmp_path / "profile").iterdir())
+    assert all(file.name.endswith(".partial.json") != whole for file in files)
+    assert all(rank.is_complete == whole for rank in found)
+    if ending == "SIGKILL":
+        assert 1 not in {rank.rank for rank in found}
+        assert "rank 1" in " ".join(read.shortfalls(found, 2)) or not found
+        return
+    first = found[0]
+    assert first.rank == 0
+    assert first.ended == ending
+    assert _totals(first)["Barrier"][0] >= 1
+    assert bool(read.shortfalls(found, 2)) != whole
+
+
+def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    """Four threads of each rank at once: no call is lost."""
+    program = _build(kernel_stack, _source(tmp_path, THREADS), tmp_path)
+    done, found = _profiled(kernel_stack, tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    for rank in found:
+        assert _totals(rank)["Sendrecv"] == (80000, 320000)
+        assert (rank.multiple, rank.threads) == (True, 5)  # the first asked for its rank
+        assert (rank.peers[0].sent_messages, rank.peers[0].received_messages) == (80000, 80000)
+
+
+def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    """Arguments by reference, handles as integers."""
+    library = Path(kernel_stack.document["prefix"]) / "lib" / "libmpifort.so"
+    if not library.exists():
+        pytest.skip(f"{kernel_stack.name} has no Fortran library")
+    program = _build(kernel_stack, _source(tmp_path, FORTRAN), tmp_path, f"-L{library.parent}", "-lmpifort")
+    done, found = _profiled(kernel_stack, tmp_path, program)
+    assert done.returncode == 0, done.stderr
+    for rank in found:
+        made = {"Sendrecv": (1, 32), "Isend": (1, 32), "Recv": (1, 32), "Wait": (1, 0), "Allreduce": (1, 32)}
+        assert _totals(rank) == {**made, "Comm_rank": (1, 0)}
+        (peer,) = rank.peers
+        assert (peer.sent_messages, peer.sent_bytes) == (2, 64)
+        assert (peer.received_messages, peer.received_bytes) == (2, 64)
+
+
+def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> None:
+    """A barrier before each collective call takes the waiting; without it there is none."""
+    program = _build(one_stack, SUPPORT / "every_call.c", tmp_path)
+    _, found = _profiled(one_stack, tmp_path, program, env={"PLUMB_PROFILE_WAIT": "1"})
+    calls = {call.call: call for call in found[0].communicators[1].calls}
+    assert found[0].waiting_split
+    assert all(size.waited_ns > 0 for name in ("Bcast", "Allreduce", "Barrier") for size in calls[name].sizes)
+    assert all(size.waited_ns == 0 for name in ("Ibcast", "Send", "Sendrecv") for size in calls[name].sizes)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kernel", "options", "expected"),
+    [
+        (
+            32, "rank_ring", ("--iterations", "5", "--repetitions", "1", "--maps", "1", "--warm-ups", "0"),
+            {("Sendrecv", 524288): 480, ("Allreduce", 8): 160},
+        ),
+        (3, "heat1d", ("--repetitions", "1"), {("Isend", 8): 12, ("Irecv", 8): 12}),
+    ],
+)  # fmt: skip
+def test_the_seeds_counts(
+    one_stack: KernelStack, tmp_path: Path, ranks: int, kernel: str, options: tuple[str, ...],
+    expected: dict[tuple[str, int], int],
+) -> None:  # fmt: skip
+    """IPM's and mpiP's, on the communicator of the experiment: all ranks together."""
+    done, found = _profiled(one_stack, tmp_path, one_stack.programs / kernel, *options, ranks=ranks)
+    assert done.returncode == 0, done.stderr
+    assert len(found) == ranks
+    counts = Counter[tuple[str, int]]()
+    for rank in found:
+        busiest = max(rank.communicators, key=lambda one: sum(size.bytes for call in one.calls for size in call.sizes))
+        for call in busiest.calls:
+            for size in call.sizes:
+                counts[call.call, size.most_bytes] += size.count
+    assert {key: counts[key] for key in expected} == expected

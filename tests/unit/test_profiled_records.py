@@ -1,0 +1,95 @@
+"""A profiled launch is no measurement: no figure, reference or pair of a gate comes of it, whatever its record says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import samples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plumbline import schemas
+from plumbline.errors import PlumbError
+from plumbline.gate import from_records
+from plumbline.history import series
+from plumbline.launch import figures
+from plumbline.outliers import from_records as outliers
+from plumbline.records import model, store
+from plumbline.records.model import Record
+from plumbline.references import References, calibrate
+from plumbline.topology import machine
+
+VALUES = st.lists(st.floats(min_value=1e-3, max_value=1e9), min_size=1, max_size=5, unique=True)
+VERDICTS = st.sampled_from(["unreferenced", "within", "below", "above"])
+
+
+def record(values: list[float], verdict: str, profiled: bool = True, ident: str = "0123456789ab") -> Record:
+    """A record that looks as good as can be."""
+    launches = [samples.launch(2 * order, value, index=order) for order, value in enumerate(values)]
+    variant = {**samples.variant(), **({"profiled": True} if profiled else {})}
+    return model.convert(samples.record(id=ident, launches=launches, variant=variant, verdict=verdict))
+
+
+@given(VALUES, VERDICTS)
+def test_no_reader_takes_its_figures(values: list[float], verdict: str) -> None:
+    """Lists, histories, outliers and calibration know the record as invalid, whole or as a row."""
+    for taken in (record(values, verdict), record(values, verdict).row()):
+        assert not taken.is_valid
+        assert taken.final_verdict == "invalid"
+        assert calibrate.refusal(taken) is not None
+        assert series.of_records([taken]) == []
+        assert outliers.nodes([taken]) == []
+    assert series.of_records([record(values, verdict, profiled=False)])
+
+
+@given(VALUES, VERDICTS)
+def test_a_stored_one_with_figures_is_damage(values: list[float], verdict: str) -> None:
+    """Figures or measurements in such a record were put there."""
+    file = Path("session.jsonl")
+    for line in model.encode([record(values, verdict)]).splitlines(keepends=True):
+        assert isinstance(store.parse(file, 1, line.encode()), store.Damage)
+    bare = record(values, verdict)
+    bare.figures = []
+    for launch in bare.launches:
+        launch.measurements = []
+    assert isinstance(store.parse(file, 1, model.encode([bare]).encode()), Record)
+
+
+@given(VALUES, VERDICTS, st.booleans(), st.booleans())
+def test_no_side_of_a_gate(values: list[float], verdict: str, first: bool, second: bool) -> None:
+    """A pair with one is INVALID, whichever side it is on."""
+    sides = [record(values, verdict, profiled, f"{number:012d}") for number, profiled in enumerate((first, second))]
+    for side, one in enumerate(sides):
+        for launch in one.launches:
+            launch.order = 2 * launch.index + side
+    for pairs in from_records.pairs_of(*sides):
+        assert any("was profiled" in fault for fault in pairs.faults) == (first or second)
+
+
+@given(VALUES)
+def test_settling_makes_no_figure(values: list[float]) -> None:
+    """Even where the launches hold measurements."""
+    one = record(values, "within")
+    host = machine.load("package:1 core:2 pu:1")
+    figures.settle(one, {}, host, References([]))
+    assert one.figures == []
+    assert one.verified
+
+
+def test_only_a_profiled_variant_may_have_no_figure() -> None:
+    """And only that may have output that is not read."""
+    for changes in ({"figures": []}, {"parser": "none"}):
+        schemas.check("variant", samples.variant(profiled=True, **changes), "x")
+        with pytest.raises(PlumbError):
+            schemas.check("variant", samples.variant(**changes), "x")
+        with pytest.raises(PlumbError):
+            schemas.check("variant", samples.variant(profiled=False, **changes), "x")
+
+
+def test_records_of_earlier_versions_are_not_profiled() -> None:
+    """Their variants do not have the member, and lines that are written now do not either."""
+    one = model.convert(samples.record())
+    assert not one.is_profiled
+    assert "profiled" not in json.loads(model.encode([one]))["variant"]
