@@ -38,6 +38,7 @@ COMMANDS = {
     "lint": ("references.lint", "check every reference of every site"),
     "gate": ("gate.command", "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
     "compare": ("compare.command", "stacks, systems, campaigns, commits or periods side by side"),
+    "tune": ("tune.command", "settings of an MPI library that are proven to gain, and to harm nothing"),
     "history": ("history.command", "change points in the records, or in given numbers"),
     "report": ("report.command", "one campaign and its history as a single HTML file"),
     "compact": ("records.command", "make few Parquet files of many session files"),

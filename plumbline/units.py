@@ -63,6 +63,14 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def human_bytes(count: int) -> str:
+    """``8 B``, ``1.5 MiB``."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= step:
+            return f"{count / step:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count} B"
+
+
 def human_seconds(seconds: float) -> str:
     """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)

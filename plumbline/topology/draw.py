@@ -10,6 +10,7 @@ from typing import Any
 
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
+from plumbline.units import human_bytes
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"
@@ -47,19 +48,12 @@ def _plural(count: int, thing: str) -> str:
     return f"{count} {thing}" + ("" if count == 1 else "s")
 
 
-def _size(count: int) -> str:
-    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= step:
-            return f"{count / step:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{count} B"
-
-
 def _title(machine: Machine) -> list[str]:
     facts = [
         _plural(len(machine.packages), "socket"),
         _plural(len(machine.numa_nodes), "NUMA node"),
         _cpu_count(machine, machine.cpus),
-        f"last-level caches {_size(machine.last_level_cache_bytes)}",
+        f"last-level caches {human_bytes(machine.last_level_cache_bytes)}",
     ]
     return _wrap(f"{machine.name}: " + ", ".join(facts))
 
@@ -71,7 +65,7 @@ def _cpu_count(machine: Machine, cpus: Cpus) -> str:
 
 
 def _node(node: NumaNode) -> str:
-    return f"NUMA node {node.index}  {_size(node.size) if node.size else 'no memory'}"
+    return f"NUMA node {node.index}  {human_bytes(node.size) if node.size else 'no memory'}"
 
 
 def _wrap(text: str) -> list[str]:
@@ -101,7 +95,7 @@ def _cache_around(machine: Machine, core: Core) -> str:
     """The last-level cache that the core shares, by name; its first CPU tells two neighbours of one size apart."""
     for cache in (*machine.l3s, *machine.last_level_caches):
         if core.cpus[0] in cache.cpus and (cache.level == 3 or len(cache.cpus) > len(core.cpus)):
-            return f"L{cache.level} {_size(cache.size)}|{cache.cpus[0]}"
+            return f"L{cache.level} {human_bytes(cache.size)}|{cache.cpus[0]}"
     return "|"
 
 

@@ -124,19 +124,6 @@ def test_published_references_are_of_variants_and_figures_that_there_are(name: s
         assert entry["figure"] in [figure[0] for figure in found[0]["figures"]], match.describe(entry)
 
 
-@pytest.mark.parametrize("name", ["rrze-nehalem", "rrze-woodcrest"])
-def test_cycles_are_published_as_cycles(name: str) -> None:
-    """R7: the source says of no machine which clock they are of."""
-    entries = [entry for file in match.files(name) for entry in match.read(file)["references"]]
-    assert {entry["unit"] for entry in entries if entry["test"].startswith("barrier")} == {"cycles"}
-
-
-def test_the_ring_has_32_ranks_on_4_nodes(tmp_path: Path) -> None:
-    """S4, by default; on the other counts of nodes ranks fill them."""
-    checks = json.loads(reframe("gpc", "--describe", "-n", "rank_ring", prefix=tmp_path))
-    assert {check["node_count"]: check["ranks_per_node"] for check in checks} == {1: 0, 2: 0, 4: 8}
-
-
 # --- plans
 
 

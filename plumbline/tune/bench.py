@@ -1,0 +1,144 @@
+"""What the tuner launches, and what it keeps: stages of launches, each measured once and then read again.
+
+The folder of a tuning has ``tune.json`` (what was asked, and the session file of every stage that finished), the
+records of all stages below ``records``, and the files that configurations need below ``settings``. All that follows a
+stage is worked out from its records and the recorded seed, so a tuning that was interrupted goes on by being done
+again: finished stages are read, the others measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline import files, mpi
+from plumbline.errors import PlumbError
+from plumbline.launch import driver
+from plumbline.mpi.settings import Configuration
+from plumbline.records import model, store
+from plumbline.records.model import Record, Variant
+from plumbline.tune import curves, race
+from plumbline.tune.curves import Place
+
+STATE = "tune.json"
+Say = Callable[[str], None]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a tuning was begun with; ``placements``: every configuration is launched under each of them."""
+
+    site: str
+    partition: str
+    stack: str
+    family: str
+    placements: tuple[str, ...]
+    sizes: tuple[int, ...]
+    seed: int
+    circumstances: dict[str, Any]
+    every: bool = False
+    minutes: float = 4.0
+
+
+class _State(msgspec.Struct):
+    asked: Asked
+    stages: dict[str, str] = {}
+
+
+class Bench:
+    """The launches of one tuning."""
+
+    def __init__(self, folder: Path, state: _State, say: Say) -> None:
+        self.folder, self.say, self._state = folder, say, state
+        self.asked = state.asked
+        self._configured: dict[Configuration, dict[str, str]] = {}
+
+    @classmethod
+    def begin(cls, folder: Path, asked: Asked, say: Say) -> Bench:
+        """In a new folder, or in one that has nothing in it."""
+        if folder.exists() and any(folder.iterdir()):
+            raise PlumbError("this folder is not empty", str(folder), f"plumb tune --resume {folder}, or name another")
+        bench = cls(folder, _State(asked), say)
+        bench._save()
+        return bench
+
+    @classmethod
+    def resume(cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say) -> Bench:
+        """Go on; raises :class:`PlumbError` if there is no tuning, or anything around it changed."""
+        file = folder / STATE
+        try:
+            state = msgspec.json.decode(file.read_bytes(), type=_State)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise PlumbError(
+                f"no tuning to resume: {error}", str(file), "give the folder that plumb tune named"
+            ) from error
+        now = circumstances(state.asked.stack)
+        for name, then in state.asked.circumstances.items():
+            if now[name] != then:
+                raise PlumbError(f"{name} changed since this tuning began", str(folder), "start a new one")
+        return cls(folder, state, say)
+
+    def _save(self) -> None:
+        files.write("the state of the tuning", self.folder / STATE, msgspec.json.encode(self._state).decode() + "\n")
+
+    def settings(self, configuration: Configuration) -> dict[str, str]:
+        """What the library is asked for to have ``configuration``; its files are kept in the folder.
+
+        Raises :class:`PlumbError` for a rule that the library cannot be given.
+        """
+        if configuration not in self._configured:
+            folder = self.folder / "settings" / str(len(self._configured))
+            folder.mkdir(parents=True, exist_ok=True)
+            found = mpi.TABLE[self.asked.family].settings_of(configuration, folder)
+            self._configured[configuration] = {one.name: one.value for one in found}
+        return self._configured[configuration]
+
+    def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
+        """One for each placement."""
+        asked, settings = self.asked, self.settings(configuration)
+        places = [Place(asked.site, asked.partition, asked.stack, name) for name in asked.placements]
+        return [curves.variant(place, label, launches, settings, asked.sizes) for place in places]
+
+    def kept(self, stage: str) -> Path | None:
+        """The session file of a stage that finished."""
+        name = self._state.stages.get(stage)
+        return None if name is None else Path(name)
+
+    def keep(self, stage: str, file: Path) -> None:
+        """``stage`` finished, its records are in ``file``."""
+        self._state.stages[stage] = str(file)
+        self._save()
+
+    def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
+        """The records of each of ``candidates``, one for each placement, measured unless they were before."""
+        file = self.kept(name)
+        if file is None:
+            variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
+            documents = [model.document(variant) for variant in variants]
+            work = self.folder / "work"
+            work.mkdir(exist_ok=True)
+            self.say(f"{name}: {len(variants) * rounds} launches")
+            show = _shortened(self.say)
+            file, found = driver.run(documents, work, self.asked.seed, show, into=self.folder / "records")
+            self.keep(name, file)
+        else:
+            found = read(file)
+        step = len(self.asked.placements)
+        return [found[place : place + step] for place in range(0, len(found), step)]
+
+
+def _shortened(say: Say) -> Say:
+    """A line of progress of a launch without what is the same in all of them."""
+    return lambda line: say(line.replace("  tune ", "  ").partition(" (disturbed")[0])
+
+
+def read(file: Path) -> list[Record]:
+    """The records of a session file; raises :class:`PlumbError` for a damaged one."""
+    found = []
+    for item in store.read(file):
+        if isinstance(item, store.Damage):
+            raise PlumbError(f"damaged record: {item.reason}", f"{item.file}:{item.line}", "start a new tuning")
+        found.append(item)
+    return found

@@ -1,0 +1,156 @@
+"""``plumb tune``: from the default settings of an MPI library to proven ones."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import secrets
+from pathlib import Path
+
+from plumbline import files, mpi, paths, site
+from plumbline.errors import PlumbError
+from plumbline.gate import session
+from plumbline.launch.signals import interruptible
+from plumbline.stacks import manifest as manifests
+from plumbline.stacks import tuned
+from plumbline.topology import plan
+from plumbline.tune import emit, race, report, tune
+from plumbline.tune.bench import Asked, Bench, Say
+from plumbline.tune.confirm import Confirmed
+from plumbline.tune.curves import SIZES
+from plumbline.units import counted
+
+#: seconds that one launch may be expected to take, for --dry-run
+LAUNCH_S = 3.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb tune``."""
+    parser.add_argument("stack", nargs="?", help="installed stack")
+    parser.add_argument(
+        "--screen", action="store_true", help="measure the default and say what is worth a race; no more"
+    )
+    parser.add_argument("--all", action="store_true", dest="every", help="race every setting, whatever the screen says")
+    parser.add_argument("--site", metavar="SITE[:PARTITION]", help="default: the site that claims this host, its first")
+    parser.add_argument(
+        "--placement", action="append", metavar="NAME", help="repeated; default: core, with all cores busy"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=4.0, metavar="M", help="of each confirmation, at most (default: 4)"
+    )
+    parser.add_argument(
+        "--sizes",
+        type=_sizes,
+        default=SIZES,
+        metavar="A,B",
+        help="such as 8,4K,1M (default: 8 to 1M)",
+    )
+    parser.add_argument("--seed", type=int, help="of all random orders (default: random, recorded)")
+    parser.add_argument(
+        "--work", type=Path, metavar="DIR", help="folder of a new tuning (default: build/tune/STACK-SESSION)"
+    )
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the tuning of this folder")
+    parser.add_argument("--dry-run", action="store_true", help="how many launches and minutes; nothing is measured")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found")
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    steps = {"K": 1 << 10, "M": 1 << 20}
+    found = tuple(int(word.rstrip("KM")) * steps.get(word[-1:], 1) for word in text.split(","))
+    if list(found) != sorted(set(found)) or any(size < 4 or size % 4 for size in found):
+        raise argparse.ArgumentTypeError("give multiples of 4, ascending")
+    return found
+
+
+def run(args: argparse.Namespace) -> int:
+    """Tune; 0 whether there is a gain or not."""
+    if (args.stack is None) == (args.resume is None):
+        raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows what is installed")
+    if not args.minutes > 0:
+        raise PlumbError(f"--minutes is {args.minutes:g}", "plumb tune", "give a positive number")
+    if args.dry_run:
+        print(_plan(args))
+        return 0
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    def circumstances(stack: str) -> dict[str, object]:
+        return session.circumstances([stack])
+
+    folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
+    folder = folder.resolve()
+    if args.resume:
+        bench = Bench.resume(folder, circumstances, say)
+    else:
+        bench = Bench.begin(folder, _asked(args, circumstances(args.stack)), say)
+    say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
+    with interruptible():
+        found = tune.screened(bench) if args.screen else tune.tuned(bench)
+    say(f"\n{report.screen(found)}")
+    if found.raced:
+        say(f"\n{report.race(found.raced)}")
+    if found.confirmed:
+        say(f"\n{report.confirmed(found.confirmed[-1])}")
+    for note in found.notes:
+        say(note)
+    if args.json:
+        files.write("what the tuning found", args.json, report.document(bench, found))
+    if not args.screen:
+        if found.winner:
+            _write_down(bench, found.winner, say)
+        say(f"\ntune: {report.closing(found)}")
+    return 0
+
+
+def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
+    """The settings that were proven, and the tuned stack that has them."""
+    for name, value in bench.settings(winner.configuration).items():
+        say(f"  {name} = {value}")
+    document = manifests.load(bench.asked.stack)
+    if document.get("settings"):
+        say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
+        return
+    placement = bench.asked.placements[0]
+    ranks = len(plan.resolve(placement, threads=1)["ranks"])
+    folder = emit.emit(document, winner.configuration, tuned.fingerprint(document, ranks, placement), winner.session)
+    say(f"stack {folder.name}: {folder}")
+
+
+def _asked(args: argparse.Namespace, circumstances: dict[str, object]) -> Asked:
+    name, _, partition = (args.site or site.here()).partition(":")
+    document = site.load(name)
+    return Asked(
+        site=name,
+        partition=partition or document["partitions"][0]["name"],
+        stack=args.stack,
+        family=manifests.load(args.stack)["mpi"]["family"],
+        placements=tuple(args.placement or ("core",)),
+        sizes=args.sizes,
+        seed=secrets.randbits(32) if args.seed is None else args.seed,
+        circumstances=circumstances,
+        every=args.every,
+        minutes=args.minutes,
+    )
+
+
+def _plan(args: argparse.Namespace) -> str:
+    """How many launches at most, stage by stage, and about how long they take."""
+    if args.stack is None:
+        raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
+    knobs = race.wanted(mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]].knobs, (), every=True)
+    places = len(args.placement or ("core",))
+    stages = {"screen": tune.SCREEN}
+    count = len(race.general(knobs))
+    for number, rounds in enumerate(race.ROUNDS, 1):
+        stages[f"race {number}"] = (count + 1) * rounds
+        count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
+    stages["algorithms"] = (len(race.bundles(knobs, race.DEFAULT)) + 2) * tune.ALGORITHM_ROUNDS
+    if args.screen:
+        stages = {"screen": tune.SCREEN}
+    lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
+    minutes = sum(stages.values()) * places * LAUNCH_S / 60
+    if not args.screen:
+        lines.append(f"confirm: {args.minutes:g} min at most, up to {tune.TRIES} times")
+        minutes += args.minutes
+    return "\n".join([*lines, f"about {minutes:.0f} min with one confirmation, if a launch takes {LAUNCH_S:.0f} s"])

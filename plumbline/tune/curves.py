@@ -1,0 +1,122 @@
+"""What the tuner measures: the time of every operation at every size, from a common start, in one launch.
+
+One launch of the kernel ``collective`` has all rows, so a candidate costs one launch a round. All ranks of the
+placement take part: the message rows are of a busy node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from plumbline.records.model import Launch, Record, Variant, WantedFigure
+from plumbline.units import human_bytes
+
+KERNEL = "collective"
+METRIC = "time"
+#: between two ranks; ``p2p`` in the knobs of the families
+MESSAGES = ("pingpong", "exchange")
+OPERATIONS = (
+    *MESSAGES, "bcast", "reduce", "allreduce", "scan", "gather", "gatherv", "scatter", "scatterv", "allgather",
+    "allgatherv", "alltoall", "alltoallv", "reduce_scatter", "reduce_scatter_block",
+)  # fmt: skip
+BARRIER = "barrier"
+SIZES = (8, 64, 256, *(1 << power for power in range(10, 21)))
+#: a start that a neighbour delayed is no fault of a candidate: every window counts, medians bear a few late ones
+ARGUMENTS = ("--operation", "all", "--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
+#: seconds after which a launch is ended: one that hangs costs no more
+TIME_LIMIT_S = 60
+
+
+class Row(NamedTuple):
+    """One point of a curve; ``size`` as the kernel counts it, in bytes, 0 for the barrier."""
+
+    operation: str
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.operation} {human_bytes(self.size)}" if self.size else self.operation
+
+    @property
+    def figure(self) -> WantedFigure:
+        """Its figure in a variant."""
+        where = {"operation": self.operation}
+        sized = {**where, "bytes": self.size, "in_place": "no"} if self.size else where
+        return WantedFigure(
+            name=f"{self.operation}_{self.size}" if self.size else self.operation, metric=METRIC, where=sized
+        )
+
+
+#: of one launch, us
+Curve = Mapping[Row, float]
+
+
+def rows(sizes: Sequence[int]) -> list[Row]:
+    """All that a launch measures at ``sizes``."""
+    return [*(Row(operation, size) for operation in OPERATIONS for size in sizes), Row(BARRIER, 0)]
+
+
+def sizes_of(measured: Iterable[Row]) -> list[int]:
+    """The sizes of ``measured``, ascending."""
+    return sorted({row.size for row in measured if row.size})
+
+
+class Place(NamedTuple):
+    """Where the tuner measures, in the words of a variant."""
+
+    site: str
+    partition: str
+    stack: str
+    placement: str
+
+
+def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
+    """All rows under ``settings`` of the library; ``label`` tells it from the others of its session."""
+    return Variant(
+        schema=1,
+        test="tune",
+        name=f"tune {label} %placement={place.placement}",
+        site=place.site,
+        partition=place.partition,
+        stack=place.stack,
+        benchmark=KERNEL,
+        arguments=[*ARGUMENTS, "--bytes", ",".join(map(str, sizes))],
+        placement=place.placement,
+        memory=None,
+        threads=1,
+        ranks_per_node=None,
+        nodes=1,
+        parser="kernel",
+        context={"kernel": KERNEL},
+        figures=[row.figure for row in rows(sizes)],
+        launches=launches,
+        time_limit_s=TIME_LIMIT_S,
+        environment={},
+        params={"placement": place.placement},
+        settings=dict(settings),
+    )
+
+
+def of_launch(launch: Launch, wanted: Sequence[Row]) -> Curve | None:
+    """Its rows; None for a launch that is not verified or lacks one of those ``wanted``."""
+    if not launch.verified or launch.status != "ok":
+        return None
+    found: dict[Row, float] = {}
+    for item in launch.measurements:
+        params = item.params
+        if item.metric == METRIC and params.get("in_place", "no") == "no":
+            found[Row(params["operation"], params.get("bytes", 0))] = item.value
+    return found if all(found.get(row, 0.0) > 0 for row in wanted) else None
+
+
+def of_record(record: Record) -> list[Curve | None]:
+    """A curve for each launch that counts, in order."""
+    wanted = [Row(one.where["operation"], one.where.get("bytes", 0)) for one in record.variant.figures]
+    return [of_launch(launch, wanted) for launch in record.counting()]
+
+
+def median(curves: Sequence[Curve]) -> Curve:
+    """Row by row over launches."""
+    return {row: float(np.median([curve[row] for curve in curves])) for row in curves[0]}

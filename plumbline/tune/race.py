@@ -1,0 +1,179 @@
+"""The race of settings that are fixed at start: candidates, and who of them goes on to the next rung.
+
+Successive halving: in every rung each candidate has a launch a round, the default among them, all in random order; the
+better third goes on to a rung with more rounds. A candidate is held against the default of the same round, row by
+row. One whose launch fails is infeasible, which is no error. Algorithms of different collectives do not meet each
+other, so one launch tries one of each (a bundle).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
+from plumbline.tune.curves import Curve, Row, sizes_of
+
+DEFAULT = Configuration()
+#: rounds of the rungs
+ROUNDS = (1, 2, 3)
+#: of those that finished a rung, one in so many goes on ...
+KEPT = 3
+#: ... and so many at least
+LEAST = 3
+#: A slower row counts so many times as much as an equally faster one: a gain here does not pay for a loss there
+LOSS = 3.0
+#: a rule for a collective must save so much of its time at each of its sizes
+WORTH = 0.10
+
+
+def label(configuration: Configuration) -> str:
+    """A configuration in one word of a variant's name."""
+    parts = [f"{one.name}={one.value}" for one in configuration.settings]
+    parts += [f"{one.collective}:{one.algorithm}@{one.from_bytes}-{one.to_bytes or ''}" for one in configuration.rules]
+    return ",".join(parts) or "default"
+
+
+def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool) -> list[Knob]:
+    """The knobs that may help inside a node: those of a suspected operation, or of no operation in particular."""
+    inside = [knob for knob in knobs if knob.scope != "inter"]
+    if every:
+        return inside
+    return [knob for knob in inside if suspects and (not knob.operations or set(knob.operations) & set(suspects))]
+
+
+def general(knobs: Iterable[Knob]) -> list[Configuration]:
+    """Every value of the knobs that are of no collective alone, and pairs of knobs at their last values."""
+    mine = [knob for knob in knobs if not is_algorithm(knob)]
+    alone = [Configuration((Setting(knob.name, value),)) for knob in mine for value in knob.values]
+    last = [Setting(knob.name, knob.values[-1]) for knob in mine]
+    return alone + [Configuration(pair) for pair in combinations(last, 2)]
+
+
+def is_algorithm(knob: Knob) -> bool:
+    """Whether it chooses how one collective is done: then what it wins is a rule for sizes."""
+    return len(knob.operations) == 1 and knob.operations[0] != "p2p"
+
+
+def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:
+    """``base`` with the first value of every algorithm, with the second of each that has one, and so on."""
+    mine = [knob for knob in knobs if is_algorithm(knob)]
+    most = max((len(knob.values) for knob in mine), default=0)
+    return [
+        Configuration(
+            (*base.settings, *(Setting(knob.name, knob.values[place]) for knob in mine if place < len(knob.values))),
+            base.rules,
+        )
+        for place in range(most)
+    ]
+
+
+def joined(best: Sequence[Configuration]) -> list[Configuration]:
+    """Unions of any two of ``best``; of two values for one name the better one's."""
+    found = []
+    for first, second in combinations(best, 2):
+        values = {one.name: one.value for one in (*second.settings, *first.settings)}
+        found.append(Configuration(tuple(Setting(name, value) for name, value in values.items())))
+    return found
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a candidate did: ``cost`` is below 0 for one that is better than the default, infinite if infeasible.
+
+    ``ratios``: of each row, candidate / default, median over rounds. ``reason``: why it is infeasible.
+    """
+
+    configuration: Configuration
+    cost: float
+    ratios: Mapping[Row, float]
+    reason: str | None = None
+
+    @property
+    def mean(self) -> float:
+        """Geometric mean of the ratios."""
+        return math.exp(float(np.mean(np.log(list(self.ratios.values()))))) if self.ratios else math.inf
+
+
+def score(
+    configuration: Configuration,
+    candidate: Sequence[Curve | None],
+    default: Sequence[Curve | None],
+    weights: Mapping[Row, float],
+    reason: str | None = None,
+) -> Score:
+    """``candidate`` against ``default``, a curve for each round; a round whose default failed counts for neither.
+
+    ``weights`` of rows, one that is not among them counts 0; empty: all rows count alike.
+    """
+    if any(curve is None for curve in candidate) or not candidate:
+        return Score(configuration, math.inf, {}, reason or "a launch failed")
+    rounds = [(one, base) for one, base in zip(candidate, default, strict=True) if one is not None and base is not None]
+    if not rounds:
+        return Score(configuration, math.inf, {}, "no launch of the default to hold it against")
+    logs = {row: float(np.median([math.log(one[row] / base[row]) for one, base in rounds])) for row in rounds[0][0]}
+    weights = weights or dict.fromkeys(logs, 1.0)
+    total = sum(weights.get(row, 0.0) for row in logs)
+    costs = (weights.get(row, 0.0) * (log if log < 0 else LOSS * log) for row, log in logs.items())
+    return Score(configuration, sum(costs) / total, {row: math.exp(log) for row, log in logs.items()})
+
+
+def survivors(scores: Sequence[Score]) -> list[Score]:
+    """Who goes on, best first: a third of the feasible ones, and at least :data:`LEAST`."""
+    feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
+    return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]
+
+
+def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score]) -> list[Rule]:
+    """For each collective the algorithm that wins at each size, where it saves :data:`WORTH` against ``base``.
+
+    ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
+    winner make one range, which ends at the next size of the grid.
+    """
+    found: list[Rule] = []
+    sizes = sizes_of(base)
+    for knob in knobs:
+        if not is_algorithm(knob):
+            continue
+        operation = knob.operations[0]
+        tried = [(dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores]
+        feasible = [(value, one) for value, one in tried if value is not None and one.ratios]
+        for place, size in enumerate(sizes):
+            row = Row(operation, size)
+            options = [(one.ratios[row] / base[row], value) for value, one in feasible if row in one.ratios]
+            ratio, value = min(options, default=(1.0, ""))
+            if ratio > 1 - WORTH:
+                continue
+            end = sizes[place + 1] if place + 1 < len(sizes) else None
+            last = found[-1] if found else None
+            if last and (last.collective, last.algorithm, last.to_bytes) == (operation, value, size):
+                found[-1] = Rule(operation, value, last.from_bytes, end)
+            else:
+                found.append(Rule(operation, value, size if place else 0, end))
+    return found
+
+
+def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int]) -> list[Rule]:
+    """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
+
+    ``grid``: the sizes that were measured.
+    """
+    bad = set(slower)
+    found = []
+    for rule in chosen:
+        sizes = [size for size in grid if rule.from_bytes <= size and (rule.to_bytes is None or size < rule.to_bytes)]
+        start: int | None = None
+        for size in sizes:
+            if Row(rule.collective, size) in bad:
+                if start is not None:
+                    found.append(Rule(rule.collective, rule.algorithm, start, size))
+                start = None
+            elif start is None:
+                start = rule.from_bytes if size == sizes[0] else size
+        if start is not None:
+            found.append(Rule(rule.collective, rule.algorithm, start, rule.to_bytes))
+    return found

@@ -1,0 +1,52 @@
+"""A real tuning, small: two sizes, one setting, one rung. What is judged is that it ran and kept its records."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from plumbline import cli
+from plumbline.mpi.openmpi import OpenMpi
+from plumbline.records import store
+from plumbline.tune import race, tune
+
+pytestmark = pytest.mark.e2e
+NAME = "btl_sm_eager_limit"
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """One value of one setting, and as few launches as there can be."""
+    (knob,) = (knob for knob in OpenMpi.knobs if knob.name == NAME)
+    monkeypatch.setattr(OpenMpi, "knobs", (msgspec.structs.replace(knob, values=("65536",)),))
+    monkeypatch.setattr(race, "ROUNDS", (1,))
+    monkeypatch.setattr(tune, "SCREEN", 1)
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    return tmp_path
+
+
+def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small, capsys):
+    """The gate gets a hundredth of a minute: too few pairs, which prove nothing, and the tuning says so."""
+    work, document = small / "work", small / "tune.json"
+    begun = ["tune", "openmpi", "--sizes", "8,16K", "--all", "--minutes", "0.01", "--work", str(work)]
+    status = cli.main([*begun, "--json", str(document)])
+    said = capsys.readouterr()
+    assert status == 0, said.err
+    assert "time in us, placement core, default settings" in said.out
+    assert "rung 1: the best of 1 candidate" in said.out
+    found = json.loads(document.read_text())
+    assert found["default_us"]["core"]["pingpong 16 KiB"] > 0
+    (candidate,) = found["race"][0]
+    assert candidate["settings"]["settings"] == [{"name": NAME, "value": "65536"}]
+    assert set(candidate["ratios"]) == set(found["default_us"]["core"])
+    records = [item for file in sorted((work / "records").glob("*.jsonl")) for item in store.read(file)]
+    tuned = next(item for item in records if item.variant.settings)
+    assert tuned.variant.settings == {NAME: "65536"}
+    assert tuned.launches[0].verified, tuned.launches[0].reasons
+    last = said.out.splitlines()[-1]
+    assert last.startswith(("tune: not proven: ", "tune: no significant gain: "))
+    assert cli.main(["tune", "--resume", str(work), "--json", str(document)]) == 0
+    assert "launch 1/" not in capsys.readouterr().out, "what was measured is read, not measured again"
+    assert json.loads(document.read_text())["race"] == found["race"]

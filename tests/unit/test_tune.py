@@ -1,0 +1,352 @@
+"""The tuner on curves with known truth: what the screen finds, what the race keeps, what may be confirmed."""
+
+import contextlib
+import itertools
+import math
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from plumbline import cli
+from plumbline.errors import PlumbError
+from plumbline.gate.decide import Verdict
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
+from plumbline.tune import command, race, report, screen, tune
+from plumbline.tune.bench import Asked, Bench
+from plumbline.tune.confirm import Confirmed
+from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, of_launch, rows
+from plumbline.tune.race import DEFAULT
+
+#: us a message, and bytes a us
+LATENCY, RATE = 0.3, 5000.0
+VECTORS = ("bcast", "reduce", "allreduce", "scan")
+EAGER = Setting("eager", "65536")
+CELLS, COPY = Setting("cells", "65536"), Setting("copy", "0")
+
+
+def curve(draw=None, noise=0.02, **times):
+    """A library that keeps every guideline between two ranks; ``times``: OPERATION_SIZE=factor."""
+    found = {}
+    for row in rows(SIZES):
+        work = row.size * (1.0 if row.operation in VECTORS or row.operation in MESSAGES else 2.0)
+        steps = {
+            "pingpong": 2.2,
+            "exchange": 2,
+            "allreduce": 1.9,
+            "allgather": 1.0,
+            "scatter": 0.9,
+            "gather": 0.9,
+            "bcast": 0.9,
+        }
+        value = steps.get(row.operation, 1.0) * (LATENCY + work / RATE)
+        value *= times.get(f"{row.operation}_{row.size}", 1.0)
+        found[row] = value * math.exp(draw.gauss(0, noise) if draw else 0.0)
+    found[Row(BARRIER, 0)] = 0.1
+    return found
+
+
+def launches(count=5, seed=1, **times):
+    draw = random.Random(seed)  # noqa: S311 - made-up measurements, not a secret
+    return [curve(draw, **times) for _ in range(count)]
+
+
+def of_kind(found, kind):
+    return [str(one.row) for one in found if one.kind == kind]
+
+
+def test_a_library_that_keeps_the_guidelines_is_not_suspected_of_its_messages():
+    found = screen.findings(launches(), 2)
+    assert not [one for one in found if one.kind in ("monotony", "split", "knee")], [one.text for one in found]
+
+
+@pytest.mark.parametrize(
+    ("times", "kind", "row"),
+    [
+        ({"allreduce_64": 4.0}, "monotony", "allreduce 64 B"),
+        ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "split", "pingpong 4 KiB"),
+        ({f"pingpong_{size}": 5.0 for size in SIZES if size >= 4096}, "knee", "pingpong 4 KiB"),
+        ({"allreduce_65536": 3.0}, "mock-up", "allreduce 64 KiB"),
+    ],
+    ids=["hole", "twice", "eager", "mock-up"],
+)
+def test_what_is_broken_on_purpose_is_found(times, kind, row):
+    assert row in of_kind(screen.findings(launches(**times), 2), kind)
+
+
+def test_what_one_launch_does_not_show_is_no_finding():
+    """Launches are bimodal: four with a hole and one without it are no hole."""
+    mixed = [*launches(4, allreduce_64=4.0), *launches(1)]
+    assert "allreduce 64 B" not in of_kind(screen.findings(mixed, 2), "monotony")
+    assert screen.suspects(screen.findings(launches(pingpong_4096=5.0), 2))[0] == "p2p"
+
+
+def knobs():
+    return [
+        Knob("eager", ("8192", "65536"), "start", "intra"),
+        Knob("cells", ("65536",), "start", "intra"),
+        Knob("copy", ("0",), "start", "intra"),
+        Knob("network", ("x",), "start", "inter"),
+        Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",)),
+        Knob("alltoall_algorithm", ("1", "2"), "running", "both", ("alltoall",)),
+    ]
+
+
+def test_pairs_of_settings_are_candidates_and_settings_between_nodes_are_not():
+    candidates = race.general(race.wanted(knobs(), ["bcast"], every=False))
+    assert Configuration((CELLS, COPY)) in candidates
+    assert Configuration((EAGER,)) in candidates
+    assert {one.name for each in candidates for one in each.settings} == {"eager", "cells", "copy"}
+
+
+def test_only_suspects_are_raced_unless_all_are_asked_for():
+    assert [knob.name for knob in race.wanted(knobs(), ["bcast"], every=False)][-1] == "bcast_algorithm"
+    assert race.wanted(knobs(), [], every=False) == []
+    assert len(race.wanted(knobs(), [], every=True)) == 5
+
+
+def test_one_launch_tries_an_algorithm_of_each_collective():
+    base = Configuration((EAGER,))
+    names = [[one.value for one in each.settings[1:]] for each in race.bundles(knobs(), base)]
+    assert names == [["1", "1"], ["2", "2"], ["3"]]
+
+
+def ranked(found):
+    return [race.label(one.configuration) for one in race.survivors(found)]
+
+
+def scored(setting, rounds=3, seed=1, **times):
+    default, candidate = launches(rounds, seed), launches(rounds, seed + 1, **times)
+    return race.score(Configuration((setting,)), candidate, default, {})
+
+
+FASTER = {f"pingpong_{size}": 0.25 for size in (4096, 8192, 16384, 32768)}
+
+
+def test_a_gain_that_costs_another_operation_does_not_win():
+    """What triples ping-pong and costs alltoall 30 % of its time is worse than what gains less and costs nothing."""
+    harm = {f"alltoall_{size}": 1.4 for size in (65536, 131072, 262144)} | {f"bcast_{1 << 20}": 1.5}
+    both = scored(Setting("both", "1"), **{f"pingpong_{size}": 0.6 for size in (4096, 8192)}, **harm)
+    plain = scored(EAGER, **FASTER)
+    worse = scored(Setting("bad", "1"), **harm)
+    assert ranked([worse, both, plain])[0] == "eager=65536"
+    assert plain.cost < 0 < worse.cost
+
+
+def test_an_aborted_launch_is_an_infeasible_point():
+    aborted = race.score(Configuration((CELLS,)), [None], launches(1), {}, "it ended with signal 6")
+    assert (aborted.cost, aborted.reason, aborted.ratios) == (math.inf, "it ended with signal 6", {})
+    assert ranked([aborted, scored(EAGER, **FASTER)]) == ["eager=65536"]
+    lost = race.score(Configuration((EAGER,)), launches(1), [None], {})
+    assert lost.cost == math.inf
+    assert "default" in lost.reason
+
+
+def test_weights_say_what_counts():
+    default, candidate = launches(3), launches(3, 2, pingpong_4096=0.25, bcast_8=2.0)
+    only = race.score(DEFAULT, candidate, default, {Row("pingpong", 4096): 7.0})
+    assert only.cost == pytest.approx(math.log(0.25), abs=0.05)
+
+
+def test_better_settings_are_joined():
+    joined = race.joined(
+        [Configuration((EAGER,)), Configuration((CELLS, COPY)), Configuration((Setting("eager", "8192"),))]
+    )
+    assert Configuration((CELLS, COPY, EAGER)) in joined
+    assert all(len({one.name for one in each.settings}) == len(each.settings) for each in joined)
+
+
+def algorithm_scores(**factors):
+    base = dict.fromkeys(rows(SIZES), 1.0)
+    return [
+        race.Score(
+            Configuration((Setting("bcast_algorithm", value),)),
+            0.0,
+            base | {Row("bcast", size): ratio for size, ratio in factors.get(f"a{value}", {}).items()},
+        )
+        for value in "123"
+    ]
+
+
+def test_an_algorithm_wins_for_its_sizes_only():
+    scores = algorithm_scores(a1={8: 0.5, 64: 0.6, 4096: 2.0}, a2={4096: 0.4, 1 << 20: 0.7})
+    found = race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores)
+    assert found == [
+        Rule("bcast", "1", 0, 256),
+        Rule("bcast", "2", 4096, 8192),
+        Rule("bcast", "2", 1 << 20, None),
+    ]
+    assert race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97})) == []
+
+
+def test_a_rule_that_harms_is_confined_to_the_other_sizes():
+    whole = [Rule("bcast", "1", 0, 8192), Rule("alltoall", "2", 4096, None)]
+    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES)
+    assert kept == [
+        Rule("bcast", "1", 0, 1024),
+        Rule("bcast", "1", 2048, 8192),
+        Rule("alltoall", "2", 8192, None),
+    ]
+    assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES) == []
+    assert race.without(whole, [], SIZES) == whole
+
+
+class FakeBench:
+    """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
+
+    def __init__(self, truth, verdicts):
+        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False)
+        self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
+
+    def settings(self, configuration):
+        return {one.name: one.value for one in configuration.settings}
+
+    def stage(self, name, candidates, rounds):
+        return [[self.record(self.truth(one), rounds)] for one in candidates]
+
+    def record(self, times, rounds):
+        measured = launches(rounds, next(self.seed), **times) if times is not None else [None] * rounds
+        return SimpleNamespace(
+            curves=measured,
+            counting=lambda: measured,
+            reasons=[] if times is not None else ["it aborted"],
+            variant=SimpleNamespace(name="v"),
+            placement=SimpleNamespace(name="core", ranks_per_node=2, nodes=1),
+        )
+
+    def confirm(self, _bench, name, configuration):
+        self.confirmed.append(configuration)
+        states = {("core", row): Verdict(str(row), "PASS", 19, 1.0, (0.99, 1.01)) for row in rows(SIZES)}
+        for row, (state, ratio, *pairs) in self.verdicts(configuration).items():
+            states["core", row] = Verdict(
+                str(row), state, *(pairs or [19]), ratio, (ratio * 0.9, ratio * 1.1), reason=f"{state} of {row}"
+            )
+        return Confirmed(configuration, states, "session")
+
+
+@pytest.fixture
+def tuned(monkeypatch):
+    """Run the tuner on a library with such a truth and such verdicts; what was found and the bench."""
+
+    def run(truth, verdicts):
+        bench = FakeBench(truth, verdicts)
+        monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
+        monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
+        monkeypatch.setattr(tune.manifests, "load", lambda name: {})
+        monkeypatch.setattr(
+            tune.inventory, "of", lambda manifest: SimpleNamespace(knobs=knobs()[:5], lacking=("gone",))
+        )
+        return tune.tuned(bench), bench
+
+    return run
+
+
+BAD_EAGER = {f"pingpong_{size}": 4.0 for size in (512, 1024, 2048, 4096)}
+
+
+def test_settings_that_were_made_bad_are_found_and_cured(tuned):
+    def truth(configuration):
+        cured = any(one.name == "eager" for one in configuration.settings)
+        return BAD_EAGER if not cured else {}
+
+    found, _ = tuned(truth, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)})
+    assert found.winner is not None
+    assert any(one.name == "eager" for one in found.winner.configuration.settings)
+    assert report.closing(found).startswith("GAIN: 1 of")
+    assert "not in this version: gone" in found.notes
+
+
+def test_two_settings_that_help_together_only_are_found(tuned):
+    def truth(configuration):
+        names = {one.name for one in configuration.settings}
+        if names >= {"cells", "copy"}:
+            return {**FASTER, "allreduce_64": 4.0}
+        if "copy" in names:
+            return {**{f"pingpong_{size}": 1.3 for size in SIZES}, "allreduce_64": 4.0}
+        return None if "cells" in names else {"allreduce_64": 4.0}
+
+    found, _ = tuned(truth, lambda one: {Row("pingpong", 4096): ("GAIN", 0.3)})
+    assert {"cells", "copy"} <= {one.name for one in found.winner.configuration.settings}
+    assert any(one.reason == "it aborted" for one in found.raced[0])
+
+
+def test_a_setting_that_harms_is_withdrawn_and_the_next_is_tried(tuned):
+    def verdicts(configuration):
+        if any(one.name == "eager" for one in configuration.settings):
+            return {Row("alltoall", 65536): ("FAIL", 1.3), Row("pingpong", 4096): ("GAIN", 0.3)}
+        return {Row("pingpong", 4096): ("GAIN", 0.5)}
+
+    def truth(configuration):
+        eager = any(one.name == "eager" for one in configuration.settings)
+        return {
+            "allreduce_64": 4.0,
+            **({} if configuration == DEFAULT else FASTER if eager else {"pingpong_4096": 0.5}),
+        }
+
+    found, _ = tuned(truth, verdicts)
+    assert any(note.startswith("withdrawn: ") and "alltoall 64 KiB (core)" in note for note in found.notes)
+    assert found.winner is None or not any(one.name == "eager" for one in found.winner.configuration.settings)
+
+
+def test_settings_without_effect_end_without_a_gain(tuned):
+    found, bench = tuned(lambda one: {"allreduce_64": 4.0}, lambda one: {})
+    assert found.winner is None
+    assert report.closing(found) == report.NO_GAIN
+    assert len(bench.confirmed) <= tune.TRIES
+
+
+@pytest.mark.parametrize(("state", "pairs"), [("INVALID", 5), ("INCONCLUSIVE", 90)])
+def test_what_is_undecided_proves_nothing_and_nothing_else_is_tried(tuned, state, pairs):
+    def truth(configuration):
+        return {"allreduce_64": 4.0, **(FASTER if configuration != DEFAULT else {})}
+
+    found, bench = tuned(truth, lambda one: {row: (state, 0.5, pairs) for row in rows(SIZES)})
+    assert found.winner is None
+    assert len(bench.confirmed) == 1
+    assert report.closing(found).startswith(f"not proven: {state} of ")
+
+
+def test_a_launch_that_lacks_a_row_has_no_curve():
+    item = SimpleNamespace(metric="time", params={"operation": "bcast", "bytes": 8, "in_place": "no"}, value=1.0)
+    launch = SimpleNamespace(verified=True, status="ok", measurements=[item])
+    assert of_launch(launch, [Row("bcast", 8)]) == {Row("bcast", 8): 1.0}
+    assert of_launch(launch, rows([8])) is None
+    launch.verified = False
+    assert of_launch(launch, [Row("bcast", 8)]) is None
+
+
+def asked(**more):
+    return Asked("local", "default", "s", "openmpi", ("core",), (8,), 1, {"commit": "a"}, **more)
+
+
+def test_a_tuning_goes_on_with_what_it_has(tmp_path):
+    folder = tmp_path / "work"
+    bench = Bench.begin(folder, asked(), print)
+    bench.keep("screen", tmp_path / "x.jsonl")
+    again = Bench.resume(folder, lambda stack: {"commit": "a"}, print)
+    assert again.kept("screen") == tmp_path / "x.jsonl"
+    assert again.kept("race 1") is None
+    assert again.asked == asked()
+    with pytest.raises(PlumbError, match="commit changed since this tuning began"):
+        Bench.resume(folder, lambda stack: {"commit": "b"}, print)
+    with pytest.raises(PlumbError, match="this folder is not empty"):
+        Bench.begin(folder, asked(), print)
+    with pytest.raises(PlumbError, match="no tuning to resume"):
+        Bench.resume(tmp_path / "none", dict, print)
+
+
+def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
+    monkeypatch.setattr(command.manifests, "load", lambda name: {"mpi": {"family": "openmpi"}})
+    assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "screen: 10 launches"
+    assert lines[-1].startswith("about ")
+    assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
+
+
+@pytest.mark.parametrize("words", [[], ["s", "--resume", "x"], ["s", "--minutes", "0"], ["s", "--sizes", "9"]])
+def test_bad_options_are_one_line(words, capsys):
+    with pytest.raises(SystemExit) if "--sizes" in words else contextlib.nullcontext():
+        assert cli.main(["tune", *words]) == 2
+    assert "plumb" in capsys.readouterr().err
