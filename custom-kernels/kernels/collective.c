@@ -65,8 +65,8 @@ static const struct program program = {
         "Before each call the ranks agree on a start (Allreduce of the latest clock, plus a lead) and wait "
         "for it\n"
         "reading the clock; all calls are to MPI_COMM_WORLD, the root is rank 0, reductions add floats.\n"
-        "pingpong, exchange: each rank of one half with one of the other, there and back or both ways at "
-        "once.\n"
+        "pingpong, exchange: each rank of one half with one of the other, there and back (20\n"
+        "              times, the same data; time is of once) or both ways at once.\n"
         "time          exit of the last rank - start of the first one: median over the valid windows\n"
         "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
         "independent\n"
@@ -167,11 +167,12 @@ static void report(struct result *result, const struct call *call, const struct 
         row_text(row, "in_place", places[call->in_place]);
     }
     if (valid >= LEAST_FOR_INTERVAL) {
+        double us = 1e-3 / operation_repeats(call->operation);
         double median = summarize(times, (size_t)valid).median;
         struct interval interval = median_interval(times, (size_t)valid);
-        row_figure(row, "time", "us", LOWER_IS_BETTER, 1e-3 * median, valid);
-        row_figure(row, "time_low", "us", LOWER_IS_BETTER, 1e-3 * interval.low, valid);
-        row_figure(row, "time_high", "us", LOWER_IS_BETTER, 1e-3 * interval.high, valid);
+        row_figure(row, "time", "us", LOWER_IS_BETTER, us * median, valid);
+        row_figure(row, "time_low", "us", LOWER_IS_BETTER, us * interval.low, valid);
+        row_figure(row, "time_high", "us", LOWER_IS_BETTER, us * interval.high, valid);
     }
     found->too_few += valid < LEAST_FOR_INTERVAL;
     row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, repetitions);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOT = 0, REDUCED_VALUES = 7, MOVED_VALUES = 8191 };
+enum { ROOT = 0, REDUCED_VALUES = 7, MOVED_VALUES = 8191, TRIPS = 20 };
 
 /* What a rank gives and gets: one block or one for every rank, on the root alone or on all. */
 enum share { NOTHING, ONE_ON_ROOT, ONE_ON_ALL, MANY_ON_ROOT, MANY_ON_ALL };
@@ -38,6 +38,10 @@ static const struct facts {
 
 bool operation_in_place(enum operation operation) {
     return facts[operation].in_place;
+}
+
+int operation_repeats(enum operation operation) {
+    return operation == PINGPONG ? TRIPS : 1;
 }
 
 static bool many(enum share share) {
@@ -142,7 +146,9 @@ static int partner(void) {
 
 static void there_and_back(const float *give, float *get, int count) {
     int other = partner();
-    bool begins = program_rank() < other; /* false without a partner, a negative number */
+    if (other == MPI_PROC_NULL)
+        return;
+    bool begins = program_rank() < other;
     if (begins)
         MPI_Send(give, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD);
     MPI_Recv(get, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -202,7 +208,8 @@ void call_make(const struct call *call) {
         MPI_Reduce_scatter_block(give, get, count, type, MPI_SUM, all);
         break;
     case PINGPONG:
-        there_and_back(give, get, count);
+        for (int trip = 0; trip < operation_repeats(PINGPONG); trip++)
+            there_and_back(give, get, count);
         break;
     case EXCHANGE:
         MPI_Sendrecv(give, count, type, partner(), 0, get, count, type, partner(), 0, all, MPI_STATUS_IGNORE);

@@ -20,7 +20,8 @@ enum operation {
     ALLTOALLV,
     REDUCE_SCATTER,
     REDUCE_SCATTER_BLOCK,
-    PINGPONG, /* there and back between a rank and its partner in the other half, all pairs at once */
+    PINGPONG, /* there and back between a rank and its partner in the other half, all pairs at once, the same
+                 data again and again */
     EXCHANGE, /* both ways at once, the same pairs; of an odd number of ranks the last has none */
     BARRIER,
     OPERATIONS
@@ -28,6 +29,9 @@ enum operation {
 
 /* Whether MPI has the operation in place. */
 bool operation_in_place(enum operation operation);
+
+/* How often a call does it: its time is that of all. */
+int operation_repeats(enum operation operation);
 
 /* Bytes of both buffers of a rank, for blocks of `bytes`. */
 size_t operation_memory(enum operation operation, size_t bytes);
