@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import paths, provenance
+from plumbline.errors import PlumbError
 from plumbline.nodes import compare, read
 from plumbline.records import suite
 from plumbline.schedulers import names
+from plumbline.stacks import manifest
+from plumbline.tune import yields
 from plumbline.views.table import table
 
 
@@ -48,6 +51,7 @@ TOOLS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb doctor``."""
+    parser.add_argument("--mpi", action="store_true", help="also measure the MPI libraries of the installed stacks")
     parser.add_argument("--nodes", type=Path, metavar="DIR", help="all nodes whose facts plumb nodes facts put there")
 
 
@@ -55,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.nodes is not None:
         return run_nodes(args.nodes)
-    findings = by_badness([*examine(provenance.collect()), *own_checkout()])
+    libraries = [examine_library(document) for document in manifest.load_all()] if args.mpi else []
+    findings = by_badness([*examine(provenance.collect()), *own_checkout(), *libraries])
     print(report(findings))
     return 1 if any(finding.bad for finding in findings) else 0
 
@@ -79,6 +84,26 @@ def own_checkout() -> list[Finding]:
     if "unknown" in found:
         return [Finding("commit", "unknown", True, "records do not name what made them", found["unknown"])]
     return [Finding("commit", found["commit"][:12], False)] if found["commit"] else []
+
+
+def examine_library(document: dict[str, Any]) -> Finding:
+    """Whether the MPI library of a stack gives the CPU away at every poll that finds nothing, counted here.
+
+    MPICH does so where it is built with ``--enable-thread-cs=per-vci``, its default (``MPIDI_PROGRESS_YIELD`` in its
+    ``src/mpid/ch4/src/ch4_progress.h``).
+    """
+    name = f"yields of {document['name']}"
+    try:
+        found = yields.measure(document)
+    except PlumbError as error:
+        return Finding(name, f"{UNREADABLE}: {error.what}", None)
+    if found.kept_us is None or found.calls < 1:
+        return Finding(name, f"{found.calls:.1f} an exchange", False)
+    return Finding(
+        name, f"{found.calls:.0f} calls of sched_yield an exchange of {yields.BYTES} B", True,
+        f"a round trip takes {found.time_us:.2f} us, {found.kept_us:.2f} us where the CPU is kept",
+        "no setting changes that; MPICH, by its source, would not with --enable-thread-cs=global (not tried)",
+    )  # fmt: skip
 
 
 def _settings(host: dict[str, Any]) -> list[Finding]:

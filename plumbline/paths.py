@@ -85,6 +85,11 @@ def profile_library() -> Path:
     return tools() / "lib" / "libplumbprofile.so"
 
 
+def yields_library() -> Path:
+    """What counts the yields of an MPI library."""
+    return tools() / "lib" / "libplumbyields.so"
+
+
 def witness_library() -> Path:
     """The preloaded witness."""
     return tools() / "lib" / "libplumbwitness.so"

@@ -445,6 +445,14 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         return [launch for launch in self.launches if not launch.superseded]
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the MPI library that its launches asked for: the values that were seen, or that none was."""
+        found = next((launch.settings for launch in self.launches if launch.settings), None)
+        if found is None:
+            return {}
+        return {name: found.seen.get(name, f"asked for {value}, not seen") for name, value in found.asked.items()}
+
+    @property
     def is_verified(self) -> bool:
         """Whether the record and each of its launches say so."""
         return self.verified and all(launch.verified for launch in self.launches)

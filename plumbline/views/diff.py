@@ -59,21 +59,13 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
             _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
-        _flatten("settings", _settings(record), flat)
+        _flatten("settings", record.settings, flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
             _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)
         if first.transports and second.transports:
             flat["transports"] = ", ".join(record.transports)
     keys = [key for key in {**left, **right} if not key.startswith(IGNORED)]
     return [(key, left.get(key, "absent"), right.get(key, "absent")) for key in keys if left.get(key) != right.get(key)]
-
-
-def _settings(record: Record) -> dict[str, str]:
-    """The settings of the MPI library in the first launch that asked for some."""
-    found = next((launch.settings for launch in record.launches if launch.settings), None)
-    if found is None:
-        return {}
-    return {name: found.seen.get(name, f"asked for {value}, not seen") for name, value in found.asked.items()}
 
 
 def _version(file: LoadedFile) -> str:

@@ -145,6 +145,8 @@ def _plain(value: Any) -> str:
 def _command(record: Record) -> str:
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
     lines = [f"environment  {' '.join(variables)}"]
+    if record.settings:
+        lines.append(f"settings     {', '.join(f'{name} {value}' for name, value in record.settings.items())}")
     if record.removed_variables:
         lines.append(f"not given    {' '.join(record.removed_variables)}")
     lines += [f"command      {shlex.join(record.command)}", f"repeat       plumb reproduce {record.id}"]

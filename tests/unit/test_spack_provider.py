@@ -351,6 +351,20 @@ def test_an_external_replaces_what_the_common_policy_says(root):
     assert packages["all"] == {"require": ["target=x86_64_v3"]}
 
 
+def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
+    where = {"library": "", "cpu": "", "kernel": "", "ranks": 2, "placement": "compact"}
+    settings_of_mpi = {
+        "settings": {"smsc": "^cma"},
+        "tuned": {"of": "openmpi", "time": "", "session": "", "fingerprint": where, "configuration": {}},
+    }
+    launcher = {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
+    base = {"prefix": str(state / "store/openmpi"), "environment": {}, "launcher": launcher, **settings_of_mpi}
+    monkeypatch.setattr(spack, "_external_stack", lambda mpi: base)
+    spack.install("openmpi")
+    document = manifest.load("spack-openmpi")
+    assert {key: document[key] for key in settings_of_mpi} == settings_of_mpi
+
+
 def test_a_second_external_keeps_the_first(root):
     wheel(root)
     wheel(root, "intelmpi", "intelmpi")

@@ -134,6 +134,7 @@ def test_diff_shows_settings_as_they_were_seen():
         ("settings.cmaa", "asked for 0, not seen", "absent"),
     ]
     assert ("settings.limit", "64", "absent") in diff.differences(first, convert(record()))
+    assert "settings     limit 64, cmaa asked for 0, not seen\n" in show.text(first)
 
 
 def test_diff_names_a_library_that_is_another_one():

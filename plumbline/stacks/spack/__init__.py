@@ -169,6 +169,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
     for entry in benchmarks.values():
         if entry["suite"] == "kernels":
             entry["version"] = _kernel_sources()[:12]  # the recipe's version does not say which sources
+    set_there: dict[str, Any] = {key: base[key] for key in ("settings", "tuned") if key in base} if base else {}
     document = {
         "schema": 1,
         "name": label,
@@ -178,6 +179,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
         "launcher": base["launcher"] if base else programs.launcher(family, mpi.version, mpi.prefix),
         "prefix": str(prefix),
         "environment": variables,
+        **set_there,
         "modules": [],
         "benchmarks": benchmarks,
         "sources": [
