@@ -66,14 +66,15 @@ class jacobi_scaling(ScalingTest):
     @run_after("init")
     def choose_ranks(self):
         """The same cores and points for every mode; one core has no room for a hybrid rank."""
-        self.threads = 1 if self.operation == "pure" else 2
+        self.threads = 1 if self.operation == "pure" else self.threads_asked or 2
         self.ranks_per_node = max(self.cores // self.threads, 1)
         self.choose_size(self.threads)
 
     @run_after("setup")
-    def require_two_cores(self):
-        """A hybrid rank fills two."""
-        self.skip_if(self.cores < self.threads, f"{self.operation}: a rank has two threads, {self.cores} core asked")
+    def require_cores(self):
+        """Ranks fill the cores."""
+        why = f"{self.operation}: ranks of {self.threads} threads do not fill {self.cores} core(s)"
+        self.skip_if(self.cores % self.threads != 0, why)
 
 
 @rfm.simple_test

@@ -15,7 +15,7 @@ from typing import Any
 from plumbline import units
 from plumbline.compare.rows import Cell, Comparison, Line
 from plumbline.records.model import Figure, Record
-from plumbline.views import summary
+from plumbline.views import hybrid, summary
 from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
@@ -147,6 +147,18 @@ def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
     yield from (finding for _, finding in sorted(found.values(), key=lambda item: -item[0]))
 
 
+def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
+    """Which of the best hybrid and the best pure MPI code wins, where one does."""
+    numbers = {record.id: number for record, number in campaign.entries}
+    for one in hybrid.verdicts([record for record, _ in campaign.usable]):
+        if one.text in (hybrid.HYBRID, hybrid.MPI):
+            codes = (
+                f"the best hybrid code ({hybrid.how(one.hybrid)}) is {one.ratio:.2f} {one.bounds} times as fast as the"
+            )
+            text = f"{hybrid.problem(one.pure)} on {one.pure.stack.name}: {codes} best pure MPI code"
+            yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
+
+
 def disturbed(campaign: Campaign) -> Iterator[Finding]:
     """How many launches were disturbed, and by what most."""
     launches = [launch for record, _ in campaign.entries for launch in record.counting()]
@@ -169,7 +181,7 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
                 yield Finding(f"{_called(record)} on {record.stack.name}: {remark}", number)
 
 
-RULES = (not_valid, below_reference, far_from_reach, unbound, shortfalls, stacks_apart, disturbed)
+RULES = (not_valid, below_reference, far_from_reach, unbound, shortfalls, stacks_apart, hybrid_or_pure, disturbed)
 
 
 def _called(record: Record) -> str:

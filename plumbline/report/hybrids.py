@@ -16,6 +16,7 @@ def hybrids(usable: Sequence[tuple[Record, int]]) -> dict[str, Any] | None:
     ``pure`` code with how they fill the nodes, their ``ratio`` with its ``bounds``, and the ``verdict``.
     """
     numbers = {record.id: number for record, number in usable}
+    found = hybrid.verdicts([record for record, _ in usable])
     rows = [
         {
             "problem": hybrid.problem(one.pure),
@@ -26,6 +27,6 @@ def hybrids(usable: Sequence[tuple[Record, int]]) -> dict[str, Any] | None:
             "bounds": one.bounds,
             "verdict": one.said,
         }
-        for one in hybrid.verdicts([record for record, _ in usable])
+        for one in found
     ]
-    return {"notes": list(hybrid.NOTES), "rows": rows} if rows else None
+    return {"notes": hybrid.notes(found), "rows": rows} if rows else None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from plumbline import units
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Figure
-from plumbline.statistics import bests
+from plumbline.statistics import bests, unpaired
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -24,9 +24,10 @@ MODE, PURE = "operation", "pure"
 #: parameters in which the codes that are compared may differ: how they fill the nodes
 FREE = (MODE, "placement", "memory", "threads")
 HYBRID, MPI, NONE, FEW = "hybrid wins", "pure MPI wins", "no difference seen", "too few launches"
-NOTES = (
-    "hybrid / pure MPI: ratio of speeds, above 1 the hybrid code is faster; the interval allows for the choice of both",
-    "each variant is measured in a job of its own: what changed on the machine between them is not in the interval",
+MEANING = "ratio of speeds: above 1 the hybrid code is faster; the interval allows for the choice of both"
+APART = (
+    "the interval knows nothing of how sessions differ: of codes measured in sessions of their own, a winner is named "
+    f"where the ratio exceeds {1 + unpaired.ALLOWANCE:g} too"
 )
 NOTHING = (
     "no pure MPI code beside hybrid ones in the records: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
@@ -35,20 +36,30 @@ NOTHING = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best of each kind, the ratio of their speeds with its interval, and how many ``launches`` that needs."""
+    """The best of each kind, the ratio of their speeds with its interval, and how many ``launches`` that needs.
+
+    ``records`` are all that the two were chosen from.
+    """
 
     hybrid: AnyRecord
     pure: AnyRecord
     ratio: float
     interval: bests.Interval
     launches: int
+    records: Sequence[AnyRecord]
+
+    @property
+    def apart(self) -> bool:
+        """Whether the records are of several sessions."""
+        return len({record.session for record in self.records}) > 1
 
     @property
     def text(self) -> str:
         """Which wins, as far as the interval says it."""
-        if self.interval.low > 1:
+        least = 1 + unpaired.ALLOWANCE if self.apart else 1.0
+        if self.interval.low > 1 and self.ratio > least:
             return HYBRID
-        if self.interval.high < 1:
+        if self.interval.high < 1 and self.ratio < 1 / least:
             return MPI
         return NONE if self.interval.low > 0 and self.interval.high < math.inf else FEW
 
@@ -115,7 +126,22 @@ def text(found: Sequence[Verdict]) -> str:
     ]
     counted = Counter(one.text for one in found)
     closing = ", ".join(f"{counted[word]} {word}" for word in (HYBRID, MPI, NONE, FEW) if counted[word])
-    return "\n".join([table(header, rows, right=("ratio",)), *NOTES, "", closing])
+    return "\n".join([table(header, rows, right=("ratio",)), *notes(found), "", closing])
+
+
+def notes(found: Sequence[Verdict]) -> list[str]:
+    """What a reader of the verdicts must know."""
+    records = [record for one in found for record in one.records]
+    said = [MEANING]
+    if any(one.apart for one in found):
+        said.append(APART)
+    disturbed = sum(record.disturbed_count for record in records)
+    if disturbed:
+        launches = sum(record.launch_count for record in records)
+        said.append(
+            f"{disturbed} of {units.counted(launches, 'launch')} were disturbed, which makes the interval wider"
+        )
+    return said
 
 
 def _is_pure(record: AnyRecord) -> bool:
@@ -138,6 +164,7 @@ def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
         ratio=_speed(best[0].figures[0]) / _speed(best[1].figures[0]),
         interval=bests.ratio(first, second),
         launches=bests.values_needed(len(hybrid), len(pure)),
+        records=[*hybrid, *pure],
     )
 
 

@@ -124,6 +124,34 @@ def test_published_references_are_of_variants_and_figures_that_there_are(name: s
         assert entry["figure"] in [figure[0] for figure in found[0]["figures"]], match.describe(entry)
 
 
+@pytest.mark.parametrize("name", ["rrze-nehalem", "rrze-woodcrest"])
+def test_cycles_are_published_as_cycles(name: str) -> None:
+    """R7: the source says of no machine which clock they are of."""
+    entries = [entry for file in match.files(name) for entry in match.read(file)["references"]]
+    assert {entry["unit"] for entry in entries if entry["test"].startswith("barrier")} == {"cycles"}
+
+
+def test_the_ring_has_32_ranks_on_4_nodes(tmp_path: Path) -> None:
+    """S4, by default; on the other counts of nodes ranks fill them."""
+    checks = json.loads(reframe("gpc", "--describe", "-n", "rank_ring", prefix=tmp_path))
+    assert {check["node_count"]: check["ranks_per_node"] for check in checks} == {1: 0, 2: 0, 4: 8}
+
+
+def test_modes_of_the_stencil_scale_on_the_same_cores_and_points(tmp_path: Path) -> None:
+    """R8: "apples to apples"; and R9 has figures for each looseness at each depth."""
+    checks = json.loads(reframe("gpc", "--describe", "-n", "jacobi_scaling|jacobi_depth", prefix=tmp_path))
+    scaling = [check for check in checks if check["@class"] == "jacobi_scaling" and check["cores"] > 1]
+    assert {check["operation"] for check in scaling} == {"pure", "vector", "task-split"}
+    for check in scaling:
+        threads = 1 if check["operation"] == "pure" else 2
+        points = "480" if check["scaling"] == "strong" else {1: "200", 2: "252"}[threads]  # 252^3 = 2 x 200^3
+        assert (check["ranks_per_node"] * threads, check["arguments"][3]) == (check["cores"], points), check["name"]
+    for check in (check for check in checks if check["@class"] == "jacobi_depth"):
+        wanted = {"mode": "pipelined", "depth": check["depth"], "sync": "relaxed", "lower": 1, "upper": 4}
+        assert ["rate_pipelined_1_4", "rate", wanted] in check["figures"]
+        assert "rate_wavefront_caches" in check["optional_figures"]
+
+
 # --- plans
 
 

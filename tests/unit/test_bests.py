@@ -75,6 +75,26 @@ def test_the_best_of_each_kind_is_compared(pure, vector, task, said):
     assert closing == f"1 {found.text}"
 
 
+@pytest.mark.parametrize(("percent", "said"), [(20, "no difference seen"), (30, "pure MPI wins")])
+def test_codes_of_different_sessions_must_differ_by_more(percent, said):
+    """What differs between sessions is in no interval of launches."""
+    faster = [value * (1 + percent / 100) for value in SLOW]
+    pure, vector = measured("pure", "core", 1, faster), measured("vector", "node", 8, SLOW)
+    assert hybrid.verdicts([pure, vector])[0].text == "pure MPI wins"
+    pure.session = "another"
+    assert hybrid.verdicts([pure, vector])[0].text == said
+
+
+def test_notes_tell_sessions_apart_and_disturbed_launches():
+    items = [measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)]
+    assert hybrid.notes(hybrid.verdicts(items)) == [hybrid.MEANING]
+    items[0].session, items[0].launches[0].disturbed = "another", True
+    meaning, apart, disturbed = hybrid.notes(hybrid.verdicts(items))
+    assert (meaning, apart) == (hybrid.MEANING, hybrid.APART)
+    count = sum(item.launch_count for item in items)
+    assert disturbed.startswith(f"1 of {count} launches were disturbed")
+
+
 def test_times_are_better_when_lower():
     items = [measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)]
     for item in items:
@@ -105,4 +125,8 @@ def test_the_report_has_the_verdict():
     entries = {kind: found["entries"][row[kind]["entry"]]["id"] for kind in ("pure", "hybrid")}
     assert entries == {"pure": items[0].id, "hybrid": items[1].id}
     assert (row["verdict"], row["hybrid"]["how"]) == ("hybrid wins", "vector node 1x8 local")
+    (finding,) = [
+        item for item in found["findings"] if "the best hybrid code (vector node 1x8 local) is 1.18 [" in item["text"]
+    ]
+    assert found["entries"][finding["entry"]]["id"] == items[1].id
     assert document(Scope(site="local"), items[:1])["hybrids"] is None
