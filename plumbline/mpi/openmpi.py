@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Layout, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
@@ -78,6 +80,10 @@ def _algorithm(collective: str, last: int) -> Knob:
     return Knob(f"coll_tuned_{collective}_algorithm", values, "running", "both", (collective,), needs=(DYNAMIC,))
 
 
+#: whose sizes the file counts over all ranks, not as what one rank gives one other
+OF_ALL_RANKS = ("allgather", "alltoall", "gather", "reduce_scatter", "reduce_scatter_block", "scatter")
+
+
 KNOBS = (
     Knob("btl_sm_eager_limit", ("8192", "16384", "32768", "65536"), "start", "intra", note="with its header, bytes"),
     Knob("btl_sm_max_send_size", ("16384", "65536", "131072"), "start", "intra", note="a fragment of a large message"),
@@ -96,7 +102,7 @@ KNOBS = (
 
 
 def rules_text(rules: tuple[Rule, ...]) -> str:
-    """A file of rules, version 2, whose sizes are of what one rank gives one other.
+    """A file of rules, version 2. Sizes of :data:`OF_ALL_RANKS` are a rule's times its ``ranks``, if it has them.
 
     A collective has a block for each number of ranks from which on it holds; one from 0 ranks on must be there, and a
     block begins at 0 bytes. Algorithm 0 leaves the choice to the library. Raises :class:`PlumbError` for a collective
@@ -106,13 +112,20 @@ def rules_text(rules: tuple[Rule, ...]) -> str:
     for collective in sorted({rule.collective for rule in rules}):
         if collective not in COLLECTIVES:
             raise PlumbError(f"Open MPI has no rules for {collective}", "rules", f"one of {', '.join(COLLECTIVES)}")
-        mine = [rule for rule in rules if rule.collective == collective]
+        mine = [_counted(rule) for rule in rules if rule.collective == collective]
         starts = {0} | {start for rule in mine if rule.ranks is not None for start in (rule.ranks, rule.ranks + 1)}
         lines += [f"{COLLECTIVES.index(collective)} # {collective}", str(len(starts))]
         for start in sorted(starts):
             sizes = _sizes([rule for rule in mine if rule.ranks in (None, start)])
             lines += [str(start), str(len(sizes)), *(f"{size} {number} 0 0" for size, number in sizes.items())]
     return "\n".join(lines) + "\n"
+
+
+def _counted(rule: Rule) -> Rule:
+    """``rule`` with its sizes as the library counts them (``coll_tuned_decision_dynamic.c``)."""
+    factor = (rule.ranks or 1) if rule.collective in OF_ALL_RANKS else 1
+    end = None if rule.to_bytes is None else rule.to_bytes * factor
+    return replace(rule, from_bytes=rule.from_bytes * factor, to_bytes=end)
 
 
 def _sizes(rules: list[Rule]) -> dict[int, int]:

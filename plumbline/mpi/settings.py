@@ -18,8 +18,9 @@ class Setting(Struct, frozen=True):
 class Rule(Struct, frozen=True, omit_defaults=True):
     """An algorithm for one collective in a range of message sizes, bytes; ``to_bytes`` is exclusive, None without end.
 
-    ``algorithm`` is as the library takes it: a number or a name. With ``ranks`` it holds for communicators of so many
-    ranks.
+    Sizes are of what one rank gives one other, or of the vector of bcast, reduce, allreduce and scan. A library may
+    count them over all ranks: only with ``ranks`` they are right there. With ``ranks`` a rule holds for communicators
+    of so many ranks. ``algorithm`` is as the library takes it: a number or a name.
     """
 
     collective: str

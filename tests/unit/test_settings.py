@@ -68,6 +68,14 @@ class TestRulesOfOpenMpi:
             "0", "2", "0 0 0 0", "4096 6 0 0",
         ]  # fmt: skip
 
+    def test_sizes_over_all_ranks(self, tmp_path):
+        rules = (Rule("alltoall", "2", 64, 128, ranks=4), Rule("bcast", "1", 64, 128, ranks=4))
+        configured("openmpi", tmp_path, rules=rules)
+        lines = (tmp_path / "collectives.rules").read_text(encoding="utf-8").splitlines()
+        assert [line for line in lines if line.endswith(" 2 0 0")] == ["256 2 0 0"]
+        assert [line for line in lines if line.endswith(" 1 0 0")] == ["64 1 0 0"]
+        assert "512 0 0 0" in lines
+
     def test_ranges_that_touch(self, tmp_path):
         configured("openmpi", tmp_path, rules=(Rule("bcast", "1", 0, 8), Rule("bcast", "2", 8, 16)))
         text = (tmp_path / "collectives.rules").read_text(encoding="utf-8")
