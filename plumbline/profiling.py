@@ -17,7 +17,9 @@ from plumbline.errors import PlumbError
 from plumbline.gate.variants import list_variants
 from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
-from plumbline.profiles import text
+from plumbline.profiles import difference, text
+from plumbline.profiles.model import Profile
+from plumbline.records import query
 from plumbline.records.model import Record
 
 
@@ -25,15 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb profile``."""
     parser.usage = (
         "plumb profile TEST --stack STACK [--json]\n"
+        "       plumb profile --show ID [--against ID] [--json]\n"
         "       plumb profile --stack STACK --placement P [--ranks N] [--threads T] [--memory M] -- PROGRAM ARG…"
     )
     parser.add_argument(
         "words",
-        nargs="+",
+        nargs="*",
         metavar="TEST | -- PROGRAM ARG",
         help="tests (ReFrame's -n), or a program with its arguments",
     )
-    parser.add_argument("--stack", required=True, help="an installed stack: its launcher and library are used")
+    parser.add_argument("--stack", help="an installed stack: its launcher and library are used")
     parser.add_argument("--placement", metavar="P", help="of a program's ranks (docs/placements.md)")
     parser.add_argument("--ranks", type=int, metavar="N", help="default: as many as the placement has room for")
     parser.add_argument("--threads", type=int, metavar="T", help="of a rank; default: what fills its object")
@@ -41,11 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partition", metavar="NAME", help="default: the site's first")
     parser.add_argument("--time-limit", type=float, default=600.0, metavar="S", help="of a program (default: 600)")
     parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
+    parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
+    parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run what is asked for under the profile and print it; 0 if every launch is verified."""
+    old = _stored(args.against) if args.against else None
+    if args.show:
+        _print(_stored(args.show), old, args.json)
+        return 0
+    if not args.words or not args.stack:
+        cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
+        raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known = site.load(site.here())
     partition = site.partition(known, args.partition or known["partitions"][0]["name"])
     if jobs.needed(partition):
@@ -60,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             variant |= {"profiled": True, "launches": 1}
             variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
             record = _measure(variant, Path(folder), say=lambda line: print(line, file=sys.stderr, flush=True))
-            good = _show(record, args.json) and good
+            good = _show(record, old, args.json) and good
     return 0 if good else 1
 
 
@@ -69,11 +81,24 @@ def _measure(variant: dict[str, Any], folder: Path, say: Callable[[str], None]) 
     return records[0]
 
 
-def _show(record: Record, as_json: bool) -> bool:
+def _stored(ident: str) -> Profile:
+    """The profile of the record whose id begins so."""
+    record = query.find(ident)
+    return profiles.read.load(profiles.read.file_of(record.site, record.id))
+
+
+def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
+    if as_json:
+        print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode())
+    else:
+        print(difference.text(old, profile) if old else text.text(profile))
+
+
+def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
     """Print the profile of ``record``; whether it is whole and its launch verified."""
     file = profiles.read.file_of(record.site, record.id)
     profile = profiles.read.load(file)
-    print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode() if as_json else text.text(profile))
+    _print(profile, old, as_json)
     for reason in record.reasons:
         print(f"plumb: not verified: {reason}", file=sys.stderr)
     print(f"profile: {file}", file=sys.stderr)

@@ -21,7 +21,7 @@ static struct pending {
 static unsigned held;
 
 static __thread uint64_t keys[TOGETHER];
-static __thread char statuses[TOGETHER * STATUS_BYTES];
+static __thread _Alignas(8) char statuses[TOGETHER * STATUS_BYTES];
 
 static unsigned home_of(uint64_t key) {
     return (unsigned)((key * 0x9E3779B97F4A7C15u) >> 50);

@@ -79,9 +79,9 @@ class Lost(Struct, frozen=True, gc=False, kw_only=True):
     requests: int
 
     @property
-    def any(self) -> bool:
-        """Whether something is missing."""
-        return bool(self.communicators or self.members or self.peers or self.requests)
+    def full(self) -> bool:
+        """Whether a table was full; peers are lost without that too."""
+        return bool(self.communicators or self.members or self.requests)
 
 
 class RankProfile(Struct, frozen=True, gc=False, kw_only=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline import files, paths
+from plumbline import files, paths, units
 from plumbline.errors import PlumbError
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen, Record
@@ -50,8 +50,11 @@ def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
     for ended, words in endings.items():
         if partial := [one.rank for one in found if one.ended == ended]:
             lines.append(f"partial profile: {_named(partial)} {words}")
-    if lost := [one.rank for one in found if one.lost.any]:
-        lines.append(f"incomplete sums: the tables of {_named(lost)} were full")
+    if full := [one.rank for one in found if one.lost.full]:
+        lines.append(f"incomplete sums: the tables of {_named(full)} were full")
+    if lost := sum(one.lost.peers for one in found):
+        what = units.counted(lost, "message")
+        lines.append(f"{what} without a peer: MPI_Mrecv does not name its communicator, or a table was full")
     return lines
 
 

@@ -75,6 +75,18 @@ def per_size(profile: Profile) -> list[tuple[str, Total]]:
     return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
 
 
+def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
+    """The totals by call and power of two of the size, over all communicators."""
+    found: dict[tuple[str, int], Total] = {}
+    for rank in profile.ranks:
+        for one in rank.communicators:
+            for call in one.calls:
+                for sizes in call.sizes:
+                    key = (call.call, sizes.most_bytes.bit_length())
+                    found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
+    return found
+
+
 def names_of(rank: RankProfile) -> dict[int, str]:
     """What people call the communicators of a rank, by number: those of the same size and order have one name."""
     names: dict[int, str] = {}
@@ -93,3 +105,10 @@ def names_of(rank: RankProfile) -> dict[int, str]:
 def mpi_share(rank: RankProfile) -> float:
     """The part of the rank's time that it spent in MPI, by all its threads together."""
     return rank.mpi_ns / rank.wall_ns if rank.wall_ns else 0.0
+
+
+def share(ranks: Iterable[RankProfile]) -> float:
+    """How many percent of their time the ranks spent in MPI."""
+    times = [(rank.mpi_ns, rank.wall_ns) for rank in ranks]
+    wall = sum(one for _, one in times)
+    return 100 * sum(one for one, _ in times) / wall if wall else 0.0

@@ -10,8 +10,9 @@ import jsonschema
 import msgspec
 import pytest
 
+from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.profiles import crossed, read, sums, text
+from plumbline.profiles import crossed, difference, read, sums, text
 from plumbline.profiles import schema as written
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen
@@ -150,6 +151,7 @@ def test_what_is_printed() -> None:
         ([{**one, "ended": "MPI_Abort"} for one in TWO], "partial profile: ranks 0, 1 (2) called MPI_Abort"),
         ([TWO[0], {**TWO[1], "ended": "exit"}], "rank 1 ended without MPI_Finalize"),
         ([TWO[0], {**TWO[1], "lost": {**TWO[1]["lost"], "requests": 3}}], "the tables of rank 1 were full"),
+        ([TWO[0], {**TWO[1], "lost": {**TWO[1]["lost"], "peers": 1}}], "1 message without a peer: MPI_Mrecv"),
     ],
 )
 def test_what_is_missing_is_said(found: list[dict[str, Any]], words: str) -> None:
@@ -193,3 +195,44 @@ def test_the_schema_is_that_of_the_types() -> None:
     """``python -m plumbline.profiles.schema`` writes it."""
     stored = Path(written.__file__).parents[1] / "schemas" / "profile.json"
     assert stored.read_text(encoding="utf-8") == written.text()
+
+
+def test_a_difference_says_what_changed() -> None:
+    """More calls of one size, other peers; the row whose time changed most comes first."""
+    slower = call("Send", "send", sizes(4, 8, 12000), sizes(3, 4096, 90000))
+    now = profile(TWO[0], rank_document(1, 2, [slower], {0: 12320}), places=[place(0), place(1, core=1)])
+    lines = difference.text(profile(*TWO, places=[place(0), place(1, core=1)]), now).splitlines()
+    rows = [line.split() for line in lines if line.startswith("MPI_")]
+    assert [row[:4] for row in rows] == [["MPI_Send", "4096", "1", "3"]]
+    assert ["L3", "2", "2", "4160", "12352"] in [line.split() for line in lines]
+    assert "bytes differ between 1 pair of ranks" in lines
+    assert lines[-1] == (
+        "other calls or sizes; MPI 1.5 % of the wall time, now 5.6 %; most of the change in MPI_Send (+0.000082 s)"
+    )
+
+
+def test_equal_profiles_differ_in_nothing() -> None:
+    """And say so."""
+    shown = difference.text(profile(*TWO), profile(*TWO))
+    assert "no call differs" in shown
+    assert "the same calls and sizes: only times differ" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([], "nothing to run"),
+        (["heat1d"], "no stack to run it on"),
+        (["--stack", "mpich"], "nothing to run"),
+        (["--show", "ffff"], "no record"),
+    ],
+)
+def test_what_cannot_be_profiled_is_one_line(
+    words: list[str], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the cure; nothing is run."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    assert cli.main(["profile", *words]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert line in told[0]

@@ -1,0 +1,70 @@
+"""What changed between two profiles: calls, sizes, peers, times and shares; why one is slower, not only that it is."""
+
+from __future__ import annotations
+
+from plumbline import units
+from plumbline.profiles import crossed, sums
+from plumbline.profiles.model import Profile
+from plumbline.profiles.sums import Total
+from plumbline.views.table import table
+
+#: a row whose counts are equal is shown if its share of the wall time changed by so many percentage points
+SHARE_POINTS = 1.0
+
+
+def text(old: Profile, new: Profile) -> str:
+    """Rows that differ, the one whose time changed most first, then the traffic; the important line last."""
+    before, after = sums.by_size(old), sums.by_size(new)
+    walls = [sum(rank.wall_ns for rank in profile.ranks) or 1 for profile in (old, new)]
+    rows = []
+    changes = {key: _time(after, key) - _time(before, key) for key in sorted(before.keys() | after.keys())}
+    for key in sorted(changes, key=lambda key: -abs(changes[key])):
+        pair = before.get(key), after.get(key)
+        counts = [one.count if one else 0 for one in pair]
+        shares = [100 * (one.time_ns if one else 0) / wall for one, wall in zip(pair, walls, strict=True)]
+        if counts[0] != counts[1] or abs(shares[1] - shares[0]) >= SHARE_POINTS:
+            means = [f"{one.mean_ns / 1e3:.3f}" if one else "–" for one in pair]
+            size = next(one for one in pair if one).most_bytes
+            wall = [f"{share:.2f}" for share in shares]
+            rows.append((f"MPI_{key[0]}", str(size), *map(str, counts), *means, *wall))
+    header = ("call", "size B", "count", "count now", "mean us", "us now", "%wall", "%wall now")
+    head = f"before: {old.record}, {old.stack}, {old.placement}\nnow:    {new.record}, {new.stack}, {new.placement}"
+    shown = table(header, rows, right=header[1:]) if rows else "no call differs in number or clearly in its share"
+    same = {key: one.count for key, one in before.items()} == {key: one.count for key, one in after.items()}
+    return "\n\n".join([head, shown, _traffic(old, new), _last(old, new, same, changes)])
+
+
+def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
+    return totals[key].time_ns if key in totals else 0
+
+
+def _traffic(old: Profile, new: Profile) -> str:
+    both = [crossed.traffic(profile) for profile in (old, new)]
+    rows = [
+        (name, *(str(one[name].messages if name in one else 0) for one in both), *(_bytes(one, name) for one in both))
+        for name in crossed.CLASSES
+        if any(name in one for one in both)
+    ]
+    header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
+    shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"
+    pairs = _pairs_that_differ(crossed.matrix(old), crossed.matrix(new))
+    return shown + (f"\nbytes differ between {units.counted(pairs, 'pair')} of ranks" if pairs else "")
+
+
+def _pairs_that_differ(before: list[list[int]], after: list[list[int]]) -> int:
+    """0 for profiles of other numbers of ranks, which have no pairs in common."""
+    if len(before) != len(after):
+        return 0
+    return sum(then != now for rows in zip(before, after, strict=True) for then, now in zip(*rows, strict=True))
+
+
+def _bytes(traffic: dict[str, crossed.Traffic], name: str) -> str:
+    return str(traffic[name].bytes if name in traffic else 0)
+
+
+def _last(old: Profile, new: Profile, same: bool, changes: dict[tuple[str, int], int]) -> str:
+    shares = [sums.share(profile.ranks) for profile in (old, new)]
+    most = max(changes, key=lambda key: abs(changes[key]), default=None)
+    where = f"; most of the change in MPI_{most[0]} ({changes[most] / 1e9:+.6f} s)" if most else ""
+    what = "the same calls and sizes: only times differ" if same else "other calls or sizes"
+    return f"{what}; MPI {shares[0]:.1f} % of the wall time, now {shares[1]:.1f} %{where}"
