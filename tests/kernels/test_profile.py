@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from kernel_stack import KernelStack
 from plumbline import paths
 from plumbline.profiles import read
 from plumbline.profiles.model import RankProfile
+from plumbline.records import store
+from plumbline.records.model import Record
 from plumbline.stacks import kernels, manifest
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -272,3 +275,20 @@ def test_the_seeds_counts(
             for size in call.sizes:
                 counts[call.call, size.most_bytes] += size.count
     assert {key: counts[key] for key in expected} == expected
+
+
+def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
+    """Selected by ReFrame's pattern, launched once; its record has neither measurement nor figure."""
+    words = ["profile", "heat1d_steps.*placement=core", "--stack", one_stack.name]
+    done = subprocess.run(
+        [sys.executable, "-m", "plumbline.cli", "--results", str(tmp_path), *words],
+        capture_output=True, text=True, check=False, timeout=120, cwd=paths.root(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("MPI: ")
+    (session,) = tmp_path.glob("*/*.jsonl")
+    (record,) = [one for one in store.read(session) if isinstance(one, Record)]
+    assert (record.is_profiled, record.verified, record.is_valid, record.figures) == (True, True, False, [])
+    assert [launch.measurements for launch in record.launches] == [[]]
+    profile = read.load(tmp_path / record.site / "profiles" / f"{record.id}.json")
+    assert (profile.record, profile.missing) == (record.id, [])
