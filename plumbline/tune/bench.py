@@ -28,7 +28,8 @@ Say = Callable[[str], None]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a tuning was begun with; ``placements``: every configuration is launched under each of them."""
+    """What a tuning was begun with; ``placements``: every configuration is launched under each of them; ``knobs``: the
+    only ones that are raced, if there are any."""
 
     site: str
     partition: str
@@ -39,6 +40,7 @@ class Asked(msgspec.Struct, frozen=True):
     seed: int
     circumstances: dict[str, Any]
     every: bool = False
+    knobs: tuple[str, ...] = ()
     minutes: float = 4.0
 
 

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--screen", action="store_true", help="measure the default and say what is worth a race; no more"
     )
     parser.add_argument("--all", action="store_true", dest="every", help="race every setting, whatever the screen says")
+    parser.add_argument("--knob", action="append", default=[], metavar="NAME", help="race this one only; repeated")
     parser.add_argument("--site", metavar="SITE[:PARTITION]", help="default: the site that claims this host, its first")
     parser.add_argument(
         "--placement", action="append", metavar="NAME", help="repeated; default: core, with all cores busy"
@@ -129,7 +130,8 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, object]) -> Asked:
         sizes=args.sizes,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
         circumstances=circumstances,
-        every=args.every,
+        every=args.every or bool(args.knob),
+        knobs=tuple(args.knob),
         minutes=args.minutes,
     )
 

@@ -15,6 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
+from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.tune.curves import Curve, Row, sizes_of
 
@@ -44,6 +45,17 @@ def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool) -> list[
     if every:
         return inside
     return [knob for knob in inside if suspects and (not knob.operations or set(knob.operations) & set(suspects))]
+
+
+def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
+    """Those of ``names``, or all; raises :class:`PlumbError` for a name that is none of them."""
+    known = [knob.name for knob in knobs]
+    for name in names:
+        if name not in known:
+            raise PlumbError(
+                f"no knob '{name}' to race here", "plumb tune --knob", f"one of {', '.join(known) or 'none'}"
+            )
+    return [knob for knob in knobs if not names or knob.name in names]
 
 
 def general(knobs: Iterable[Knob]) -> list[Configuration]:

@@ -65,7 +65,7 @@ def tuned(bench: Bench) -> Tuning:
     suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
     offered = inventory.of(manifests.load(bench.asked.stack))
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
-    knobs = race.wanted(offered.knobs, suspects, bench.asked.every)
+    knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
     _confirm(bench, found, [_with_rules(bench, found, knobs, best), *(one.configuration for one in finalists)])

@@ -105,6 +105,13 @@ def test_only_suspects_are_raced_unless_all_are_asked_for():
     assert len(race.wanted(knobs(), [], every=True)) == 5
 
 
+def test_knobs_can_be_named():
+    assert [knob.name for knob in race.chosen(knobs(), ["copy"])] == ["copy"]
+    assert len(race.chosen(knobs(), [])) == len(knobs())
+    with pytest.raises(PlumbError, match="no knob 'cpoy' to race here"):
+        race.chosen(knobs(), ["cpoy"])
+
+
 def test_one_launch_tries_an_algorithm_of_each_collective():
     base = Configuration((EAGER,))
     names = [[one.value for one in each.settings[1:]] for each in race.bundles(knobs(), base)]
@@ -195,7 +202,7 @@ class FakeBench:
     """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
 
     def __init__(self, truth, verdicts):
-        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False)
+        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False, knobs=())
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
 
     def settings(self, configuration):
