@@ -28,8 +28,10 @@ Say = Callable[[str], None]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What a tuning was begun with; ``placements``: every configuration is launched under each of them; ``knobs``: the
-    only ones that are raced, if there are any."""
+    """What a tuning was begun with.
+
+    ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
+    """
 
     site: str
     partition: str

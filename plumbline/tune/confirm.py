@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,11 +40,11 @@ class Confirmed:
 
     @property
     def unproven(self) -> str | None:
-        """Why nothing can be said: too few pairs, or most rows are undecided; None if it can."""
+        """Why nothing can be said, by the reason of most rows: too few pairs, or undecided; None if it can."""
         open_rows = self.rows("INCONCLUSIVE", "INVALID")
         if self.harms or self.gains or 2 * len(open_rows) <= len(self.verdicts):
             return None
-        return self.verdicts[open_rows[0]].reason
+        return Counter(self.verdicts[key].reason for key in open_rows).most_common(1)[0][0]
 
     @property
     def gains(self) -> bool:

@@ -63,7 +63,12 @@ def general(knobs: Iterable[Knob]) -> list[Configuration]:
     mine = [knob for knob in knobs if not is_algorithm(knob)]
     alone = [Configuration((Setting(knob.name, value),)) for knob in mine for value in knob.values]
     last = [Setting(knob.name, knob.values[-1]) for knob in mine]
-    return alone + [Configuration(pair) for pair in combinations(last, 2)]
+    return alone + [_of(pair) for pair in combinations(last, 2)]
+
+
+def _of(settings: Iterable[Setting]) -> Configuration:
+    """In one order, so that what is the same is not raced twice."""
+    return Configuration(tuple(sorted(settings, key=lambda one: one.name)))
 
 
 def is_algorithm(knob: Knob) -> bool:
@@ -89,7 +94,7 @@ def joined(best: Sequence[Configuration]) -> list[Configuration]:
     found = []
     for first, second in combinations(best, 2):
         values = {one.name: one.value for one in (*second.settings, *first.settings)}
-        found.append(Configuration(tuple(Setting(name, value) for name, value in values.items())))
+        found.append(_of(Setting(name, value) for name, value in values.items()))
     return found
 
 

@@ -156,11 +156,12 @@ def test_weights_say_what_counts():
 
 
 def test_better_settings_are_joined():
-    joined = race.joined(
-        [Configuration((EAGER,)), Configuration((CELLS, COPY)), Configuration((Setting("eager", "8192"),))]
-    )
+    parts = [Configuration((EAGER,)), Configuration((CELLS, COPY)), Configuration((Setting("eager", "8192"),))]
+    joined = race.joined(parts)
     assert Configuration((CELLS, COPY, EAGER)) in joined
     assert all(len({one.name for one in each.settings}) == len(each.settings) for each in joined)
+    swapped = race.joined([Configuration((COPY,)), Configuration((CELLS,))])
+    assert swapped == [Configuration((CELLS, COPY))], "one order, or the same is raced twice"
 
 
 def algorithm_scores(**factors):
