@@ -15,6 +15,9 @@ from plumbline.errors import PlumbError
 from plumbline.stacks import archive, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals
 
+#: packages of a lock of which is printed what changed
+MOST_LINES = 20
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb stack``."""
@@ -189,9 +192,14 @@ def _of_spack(specs: list[str], action: str) -> list[str]:
 def _lock(args: argparse.Namespace) -> int:
     agree = True
     for name in _of_spack(args.stacks, "lock"):
-        same = spack.lock(name, check=args.check)
-        agree = agree and same
-        print(f"spack:{name}: {'unchanged' if same else 'the lock would change' if args.check else 'lock written'}")
+        differing = spack.lock(name, check=args.check)
+        agree = agree and not differing
+        for line in differing[:MOST_LINES]:
+            print(f"  {line}")
+        if len(differing) > MOST_LINES:
+            print(f"  and {len(differing) - MOST_LINES} more packages")
+        done = "the lock would change" if args.check else "lock written"
+        print(f"spack:{name}: {done if differing else 'unchanged'}")
     return 0 if agree or not args.check else 1
 
 

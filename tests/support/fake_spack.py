@@ -61,6 +61,16 @@ def install(folder):
     return 0
 
 
+def rehash(lock):
+    """What spack-env/rehash.py prints; hashes are not computed but looked up among the locks as they were committed."""
+    here, committed = (json.loads(file.read_text())["concrete_specs"] for file in (lock, STATE / "locks" / lock.name))
+    for digest, node in here.items():
+        if node != committed.get(digest):
+            print(f"changed {digest}")
+    print(f"compared {len(here)}")
+    return 0
+
+
 def push(node, digest, cache):
     """A binary and its description, laid out as Spack does."""
     content = f"binary of {node['name']}\n".encode()
@@ -81,6 +91,14 @@ def main(arguments):
         stream.write(" ".join(command) + "\n")
     if command[0] == "install":
         return install(folder)
+    if command[0] == "fetch":
+        for digest in (word.lstrip("/") for word in command[1:]):
+            node = nodes(folder)[digest]
+            if node["name"] in (
+                (STATE / "unreachable").read_text().split() if (STATE / "unreachable").exists() else ()
+            ):
+                print(f"==> Error: All fetchers failed for spack-stage-{node['name']}-{node['version']}-{digest}")
+                return 1
     if command[0] == "find":
         for digest in installed():
             node = nodes(folder)[digest]
@@ -88,6 +106,13 @@ def main(arguments):
             print(line.replace("{hash}", digest).replace("{prefix}", str(prefix(node))))
     if command[0] == "uninstall":
         keep(installed() - {command[-1].lstrip("/")})
+    if command[0] == "python":
+        return rehash(Path(command[2]))
+    if command[:2] == ["external", "find"]:
+        file = folder / "spack.yaml"
+        spec = f"{command[4]}@5.0.2+hydra netmod=ofi"
+        packages = f"  packages:\n    {command[4]}:\n      externals:\n      - {{spec: {spec}, prefix: {command[3]}}}\n"
+        file.write_text(file.read_text() + packages)
     if command[0] == "concretize":
         shutil.copy(STATE / "fresh.lock", folder / "spack.lock")
     if command[:2] == ["mirror", "create"]:

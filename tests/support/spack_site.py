@@ -84,6 +84,7 @@ def make(folder, monkeypatch):
         pin(root, part, repository(place, pinned[part]["tag"]))
         monkeypatch.setenv(name, str(place))
     agree(root)
+    shutil.copytree(root / "spack-env" / "sites" / settings.DEFAULT_SITE, state / "locks")
     venv = settings.home() / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(sys.executable)

@@ -64,7 +64,7 @@ def test_everything_is_built_for_the_target_of_the_site(name):
 @pytest.mark.parametrize("name", settings.MPIS)
 def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
     document = environment.read(name)
-    package, _ = settings.MPIS[name]
+    package = settings.MPIS[name]
     digest, _ = environment.node(document, package)
     for benchmark in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "plumbline-kernels"):
         _, node = environment.node(document, benchmark)
@@ -91,7 +91,7 @@ def test_stream_is_one_commit_with_arrays_of_its_own_size():
 
 def test_the_page_tells_the_locked_versions():
     page = (ROOT / "README.md").read_text()
-    for name, (package, _) in settings.MPIS.items():
+    for name, package in settings.MPIS.items():
         _, node = environment.node(environment.read(name), package)
         assert re.search(rf"^\| `{name}` \| [^|]*{re.escape(node['version'])} \|", page, re.MULTILINE), name
     versions = settings.versions()
@@ -133,7 +133,7 @@ def test_damaged_locks_are_refused(tmp_path, monkeypatch, change, complaint):
     damaged(tmp_path, monkeypatch, change)
     with pytest.raises(PlumbError, match=complaint) as error:
         environment.read("openmpi")
-    assert error.value.cure == "plumb stack lock spack:openmpi"
+    assert error.value.cure == settings.command("plumb stack lock spack:openmpi")
 
 
 def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):

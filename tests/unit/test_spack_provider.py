@@ -24,7 +24,8 @@ PLUMB = Path(sys.executable).parent / "plumb"
 def root(tmp_path, monkeypatch):
     """See :mod:`spack_site`; the machine's caches fit the arrays of the lock."""
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    monkeypatch.setattr(target, "check", lambda *_: None)
+    for check in ("check", "check_system", "check_compilers"):
+        monkeypatch.setattr(target, check, lambda *_: None)
     return spack_site.make(tmp_path, monkeypatch)
 
 
@@ -286,20 +287,80 @@ def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
 def test_the_lock_is_written_or_only_compared(root, state):
     file = environment.lock("openmpi")
     (state / "fresh.lock").write_text(file.read_text())
-    assert spack.lock("openmpi", check=True)
+    assert spack.lock("openmpi", check=True) == []
     document = json.loads(file.read_text())
     digest = document["roots"][0]["hash"]
     document["roots"][0]["hash"] = "b" * 32
-    document["concrete_specs"]["b" * 32] = document["concrete_specs"].pop(digest)
+    document["concrete_specs"]["b" * 32] = document["concrete_specs"].pop(digest) | {"version": "9.9"}
     before = file.read_text()
     (state / "fresh.lock").write_text(json.dumps(document))
-    assert not spack.lock("openmpi", check=True)
+    (line,) = spack.lock("openmpi", check=True)
+    assert re.search(r"^[a-z-]+: version \S+ and 9\.9$", line)
     assert file.read_text() == before
-    assert not spack.lock("openmpi")
+    assert spack.lock("openmpi") == [line]
     assert json.loads(file.read_text()) == document
     file.write_text("not JSON")
-    assert not spack.lock("openmpi")
+    assert spack.lock("openmpi") == ["the lock cannot be read"]
     assert json.loads(file.read_text()) == document
+
+
+def edit(file, name, change):
+    """Change the package ``name`` of a lock by hand, under its old hash."""
+    document = json.loads(file.read_text())
+    (node,) = (node for node in document["concrete_specs"].values() if node["name"] == name)
+    change(node)
+    file.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("openmpi", lambda node: node["arch"].update(target="x86_64"), "openmpi: target x86_64 and x86_64_v3"),
+        (
+            "stream",
+            lambda node: node["parameters"].update(stream_array_size="90000000"),
+            "stream: stream_array_size 90000000 and 80000000",
+        ),
+    ],
+)
+def test_an_edited_lock_is_refused_and_its_changes_are_named(root, state, name, change, told):
+    file = environment.lock("openmpi")
+    (state / "fresh.lock").write_text(file.read_text())
+    edit(file, name, change)
+    assert spack.lock("openmpi", check=True) == [told]
+    with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
+        spack.install("openmpi")
+    assert not installs(state)
+
+
+def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
+    """Git ignores it there, and Spack reads it: a mirror without signatures, another variant."""
+    checkout = root.parent / "spack"
+    (checkout / "etc" / "spack").mkdir(parents=True)
+    (checkout / ".git" / "info" / "exclude").write_text("/etc/spack/*.yaml\n")
+    (checkout / "etc" / "spack" / "mirrors.yaml").write_text("mirrors: {evil: {url: 'https://example.org'}}\n")
+    with pytest.raises(PlumbError, match=r"this Spack has configuration of its own: etc/spack/mirrors\.yaml"):
+        spack.install("openmpi")
+    assert not (state / "calls").exists()
+
+
+def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, state):
+    (state / "unreachable").write_text("openmpi")
+    with pytest.raises(PlumbError, match=r"the source of openmpi-5\.0\.10 cannot be fetched; tried no mirror"):
+        spack.install("openmpi")
+    assert not installs(state)
+    (state / "unreachable").unlink()
+    spack.install("openmpi")
+    (fetched,) = (call for call in calls(state)[-6:] if call.startswith("fetch"))
+    external = [digest for digest, node in environment.read("openmpi")["concrete_specs"].items() if "external" in node]
+    assert not any(digest in fetched for digest in external)
+
+
+def test_hints_keep_the_chosen_site(root, monkeypatch):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", settings.DEFAULT_SITE)
+    environment.lock("openmpi").unlink()
+    with pytest.raises(PlumbError, match=f"PLUMB_SPACK_SITE={settings.DEFAULT_SITE} plumb stack lock spack:openmpi"):
+        spack.install("openmpi")
 
 
 def test_unknown_names(root):
@@ -344,7 +405,7 @@ def test_an_external_replaces_what_the_common_policy_says(root):
     assert packages["mpich:"]["buildable"] is False
     (external,) = packages["mpich:"]["externals"]
     assert external == {
-        "spec": "mpich@5.0.2~fortran",
+        "spec": "mpich@5.0.2+hydra netmod=ofi",
         "prefix": str(prefix),
         "extra_attributes": {"plumb_stack": "mpich"},
     }

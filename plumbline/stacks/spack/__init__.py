@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
+from plumbline import files, paths, units
 from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.stacks import kernels, libraries, manifest, stream
@@ -76,16 +76,20 @@ def _kernel_sources() -> str:
 
 
 def _check_machine(name: str) -> None:
-    """Refuse a lock whose target or STREAM arrays do not fit this machine before an hour of building, not after it."""
-    _, node = environment.node(environment.read(name), "stream")
-    target.check(node, str(environment.lock(name)))
+    """Refuse a lock whose target, system, compiler or arrays are not this machine's before an hour of building."""
+    document, file = environment.read(name), str(environment.lock(name))
+    _, node = environment.node(document, "stream")
+    target.check(node, file)
+    target.check_system(node, file)
+    target.check_compilers(document, file)
     elements = int(node["parameters"]["stream_array_size"])
     needed = stream.array_elements(stream.last_level_cache_bytes())
     if elements < needed:
         raise PlumbError(
             f"STREAM's arrays have {elements} elements in the lock; this machine's caches need {needed}",
-            str(environment.lock(name)),
-            f"set stream_array_size in {settings.site() / 'packages.yaml'}, then plumb stack lock spack:{name}",
+            file,
+            f"set stream_array_size in {settings.site() / 'packages.yaml'}, then "
+            + settings.command(f"plumb stack lock spack:{name}"),
         )
 
 
@@ -103,7 +107,9 @@ def _install(name: str, label: str) -> None:
     spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
     spack.log.unlink(missing_ok=True)
     document = environment.read(name)
+    environment.check_content(spack, name)
     buildcache.check(document)
+    _fetch(spack, document, label)
     _drop_old_kernels(spack, document)
     spack.run("install", "--no-check-signature", line=progress)
     packages = _packages(spack, document)
@@ -120,6 +126,19 @@ def _install(name: str, label: str) -> None:
         f" ({time.monotonic() - started:.0f} s)",
         flush=True,
     )
+
+
+def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
+    """Bring the sources of all that will be built: one that cannot be had ends it before hours of building."""
+    there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
+    wanted = [
+        f"/{digest}"
+        for digest, node in document["concrete_specs"].items()
+        if "external" not in node and digest not in there and not buildcache.holds(digest, node)
+    ]
+    if wanted:
+        print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
+        spack.run("fetch", *wanted)
 
 
 def _kernel_mark(digest: str) -> Path:
@@ -159,7 +178,7 @@ def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
 def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, Any]:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external."""
     family = FAMILIES[name]
-    package = settings.MPIS[name].package
+    package = settings.MPIS[name]
     mpi = packages[package]
     base = _external_stack(mpi)
     prefix = Path(base["prefix"]) if base else mpi.prefix
@@ -195,8 +214,11 @@ def _external_stack(mpi: Package) -> dict[str, Any] | None:
     return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
 
 
-def lock(name: str, *, check: bool = False) -> bool:
-    """Concretize environment ``name`` and write the site's lock; with ``check`` only compare. True when they agree."""
+def lock(name: str, *, check: bool = False) -> list[str]:
+    """Concretize environment ``name`` and write the site's lock; with ``check`` only compare.
+
+    Returns what differed, a line for each package: nothing when the lock was what Spack makes of the environment.
+    """
     if name not in settings.ENVIRONMENTS:
         raise PlumbError(
             f"no Spack environment '{name}'", "plumb stack lock", f"one of: {', '.join(settings.ENVIRONMENTS)}"
@@ -208,20 +230,23 @@ def lock(name: str, *, check: bool = False) -> bool:
         Spack(base, place, label).run("concretize", "--force", "--fresh")
         fresh = json.loads((place / "spack.lock").read_text(encoding="utf-8"))
         file = environment.lock(name)
-        same = _hashes(fresh) == _written(file)
-        if not same and not check:
+        differing = _differing(file, fresh)
+        if differing and not check:
+            # a lock may be made where nothing is built
+            target.check_compilers(fresh, str(settings.site() / "packages.yaml"), absent=False)
             files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
         shutil.rmtree(place)
-    return same
+    return differing
 
 
-def _hashes(document: dict[str, Any]) -> list[tuple[str, str]]:
-    return sorted((root["spec"], root["hash"]) for root in document["roots"])
-
-
-def _written(file: Path) -> list[tuple[str, str]] | None:
-    """The roots of the lock that is there; None where there is none that can be read."""
+def _differing(file: Path, fresh: dict[str, Any]) -> list[str]:
+    """How the lock that is there differs from a fresh one."""
     try:
-        return _hashes(json.loads(file.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
+        written = json.loads(file.read_text(encoding="utf-8"))
+        found = environment.differences(written, fresh)
+    except FileNotFoundError:
+        return ["there is no lock"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ["the lock cannot be read"]
+    roots = [sorted((root["spec"], root["hash"]) for root in one["roots"]) for one in (written, fresh)]
+    return found or (["other roots"] if roots[0] != roots[1] else [])

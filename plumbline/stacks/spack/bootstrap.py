@@ -86,7 +86,18 @@ def _source(part: str) -> Path:
         )
     if _git(place, "status", "--porcelain", "--untracked-files=no"):
         raise PlumbError(f"files of {part} were changed", str(place), f"git -C {place} checkout -- .")
+    if part == "spack":
+        _check_configuration(place)
     return place
+
+
+def _check_configuration(place: Path) -> None:
+    """Refuse configuration that somebody wrote into a checkout of Spack: git ignores it, and Spack reads it."""
+    told = _git(place, "ls-files", "--others", "--", "etc/spack")
+    foreign = [name for name in told.splitlines() if name.endswith((".yaml", ".yml"))]
+    if foreign:
+        cure = "move it out of there (what is meant for our stacks stands in the site's folder), or unset SPACK_ROOT"
+        raise PlumbError(f"this Spack has configuration of its own: {foreign[0]}", str(place), cure)
 
 
 def _clone(part: str, pinned: dict[str, str], place: Path) -> None:

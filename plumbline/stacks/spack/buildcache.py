@@ -19,11 +19,20 @@ from plumbline.stacks.spack import bootstrap
 _MANIFESTS = Path("v3", "manifests", "spec")
 
 
+def holds(digest: str, node: dict[str, Any]) -> bool:
+    """Whether some buildcache has the binary of a lock's package."""
+    return any(_description(folder, digest, node).is_file() for folder in bootstrap.buildcaches())
+
+
+def _description(folder: Path, digest: str, node: dict[str, Any]) -> Path:
+    return folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
+
+
 def check(document: dict[str, Any]) -> None:
     """Raise :class:`PlumbError` naming the first changed file of a buildcache, of those in the lock."""
     for folder in bootstrap.buildcaches():
         for digest, node in document["concrete_specs"].items():
-            file = folder / _MANIFESTS / node["name"] / f"{node['name']}-{node['version']}-{digest}.spec.manifest.json"
+            file = _description(folder, digest, node)
             if file.is_file():
                 _compare(file, _listed(file), folder)
                 for blob, wanted in _blobs(folder, file):

@@ -13,6 +13,7 @@ import yaml
 from plumbline import files, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks.spack import settings
+from plumbline.stacks.spack.runner import Spack
 
 #: Prefixes that are the same on every machine of a site.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/opt")
@@ -37,7 +38,7 @@ def roots(name: str) -> list[str]:
 def read(name: str) -> dict[str, Any]:
     """The lock of environment ``name``: complete for every root, and of the pinned Spack."""
     file = lock(name)
-    cure = f"plumb stack lock spack:{name}"
+    cure = settings.command(f"plumb stack lock spack:{name}")
     try:
         document = dict(schemas.parse_json(file.read_text(encoding="utf-8")))
         pairs = [(root["spec"], root["hash"]) for root in document["roots"]]
@@ -96,3 +97,44 @@ def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
         if element["name"] == package:
             return digest, element
     raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock writes a new one")
+
+
+def check_content(spack: Spack, name: str) -> None:
+    """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for: it was edited.
+
+    Spack computes the hashes again (``spack-env/rehash.py``); by itself it takes them as they stand in a lock.
+    """
+    file = lock(name)
+    said = spack.run("python", str(settings.folder() / "rehash.py"), str(file)).splitlines()
+    specs = read(name)["concrete_specs"]
+    changed = sorted(specs[line.split()[1]]["name"] for line in said if line.startswith("changed "))
+    if changed or f"compared {len(specs)}" not in said:
+        raise PlumbError(
+            f"the lock was edited: {', '.join(changed) or 'its packages'} cannot have the hash that stands there",
+            str(file),
+            f"restore it, or make it anew: {settings.command(f'plumb stack lock spack:{name}')}",
+        )
+
+
+def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """What differs between two locks, a line for each package: its name and the members with both values."""
+    sides = [{node["name"]: node for node in document["concrete_specs"].values()} for document in (first, second)]
+    found = []
+    for name in sorted(sides[0].keys() | sides[1].keys()):
+        one, other = (side.get(name) for side in sides)
+        if one is None or other is None:
+            found.append(f"{name}: only in the {'second' if one is None else 'first'}")
+        elif one != other:
+            members = [_change(key, one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())]
+            found.append(f"{name}: {'; '.join(filter(None, members))}")
+    return found
+
+
+def _change(key: str, one: Any, other: Any) -> str:
+    """Values that differ, of a member or of its members; of dependencies and hashes only that they do."""
+    if one == other or key == "hash":
+        return ""
+    if isinstance(one, dict) and isinstance(other, dict):
+        inner = [_change(name, one.get(name), other.get(name)) for name in sorted(one.keys() | other.keys())]
+        return ", ".join(filter(None, inner))
+    return f"{key} {one} and {other}" if key not in ("dependencies", "package_hash") else f"other {key}"

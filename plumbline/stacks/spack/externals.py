@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE
 from plumbline.stacks import manifest
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import bootstrap, settings
+from plumbline.stacks.spack.runner import Spack
 
 
 def write(names: list[str], site: str) -> Path:
@@ -39,15 +41,17 @@ def write(names: list[str], site: str) -> Path:
 def describe(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack manifest."""
     mpi = document["mpi"]
-    package, spec = settings.MPIS[mpi["family"]]
+    package = settings.MPIS[mpi["family"]]
     prefix = Path(document["prefix"])
     if not any((prefix / "bin" / wrapper).exists() for wrapper in TABLE[mpi["family"]].compiler_wrappers):
         raise PlumbError(
             f"stack '{document['name']}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external"
         )
-    if package == settings.ONEAPI:
-        prefix = _oneapi(document, prefix)
-    external: dict[str, Any] = {"spec": spec.format(version=mpi["version"]), "prefix": str(prefix)}
+    if package == settings.ONEAPI:  # which Spack finds in a full installation of oneAPI only, with its setup scripts
+        prefix, spec = _oneapi(document, prefix), f"{package}@{mpi['version']}+generic-names~envmods"
+    else:
+        spec = _found(document, package, prefix)
+    external: dict[str, Any] = {"spec": spec, "prefix": str(prefix)}
     if document["modules"]:
         external["modules"] = list(document["modules"])
     external["extra_attributes"] = {"plumb_stack": document["name"]}
@@ -63,3 +67,20 @@ def _oneapi(document: dict[str, Any], prefix: Path) -> Path:
         old.unlink()
     link.symlink_to(prefix)
     return shim
+
+
+def _found(document: dict[str, Any], package: str, prefix: Path) -> str:
+    """The spec of an MPI library by ``spack external find``: what it was built with is asked of the library itself."""
+    place = settings.home() / "environments" / "externals" / document["name"]
+    files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
+    variables = {**os.environ, **manifest.environment(document, os.environ)}
+    spack = Spack(bootstrap.prepare(), place, f"externals-{document['name']}", variables)
+    spack.run("external", "find", "--path", str(prefix), package)
+    described = yaml.safe_load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
+    found = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
+    version = document["mpi"]["version"]
+    spec = next((str(item["spec"]) for item in found if Path(item["prefix"]).resolve() == prefix.resolve()), None)
+    if spec is None or not spec.startswith(f"{package}@{version}"):
+        what = f"Spack does not find {package} {version} in stack '{document['name']}'"
+        raise PlumbError(what, str(prefix), f"its output is in {spack.log}")
+    return spec

@@ -37,11 +37,16 @@ class Package:
 
 
 def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
-    """The compiler of the lock, as the manifest has it."""
-    gcc = packages["gcc"]
-    external = gcc.node.get("external") or {}
-    path = (external.get("extra_attributes") or {}).get("compilers", {}).get("c") or str(gcc.prefix / "bin" / "gcc")
-    return {"name": "gcc", "version": gcc.version, "path": str(path)}
+    """The C compiler of the benchmarks, as the manifest has it."""
+    needed = packages["osu-micro-benchmarks"].node.get("dependencies", ())
+    digest = next((item["hash"] for item in needed if "c" in item["parameters"]["virtuals"]), None)
+    found = next((package for package in packages.values() if package.hash == digest), None)
+    if found is None:
+        raise PlumbError("the lock names no C compiler", "osu-micro-benchmarks", "make the lock anew: plumb stack lock")
+    external = found.node.get("external") or {}
+    path = (external.get("extra_attributes") or {}).get("compilers", {}).get("c")
+    own = found.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(found.name, found.name)
+    return {"name": found.name, "version": found.version, "path": str(path or own)}
 
 
 def launcher(family: Family, version: str, prefix: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import itertools
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,12 +43,16 @@ def environment(base: Base) -> dict[str, str]:
 
 
 class Spack:
-    """Commands of one environment; the output of all of them is kept in ``OWNER.log`` beside the stacks."""
+    """Commands of one environment; the output of all of them is kept in ``OWNER.log`` beside the stacks.
 
-    def __init__(self, base: Base, folder: Path, owner: str) -> None:
+    ``variables`` are set for them in addition.
+    """
+
+    def __init__(self, base: Base, folder: Path, owner: str, variables: Mapping[str, str] | None = None) -> None:
         self.base = base
         self.folder = folder
         self.owner = owner
+        self.variables = variables or {}
         self.log = paths.stacks() / f"{owner}.log"
 
     def run(self, *arguments: str, line: Callable[[str], None] | None = None) -> str:
@@ -58,7 +62,7 @@ class Spack:
         """
         command = [str(self.base.spack / "bin" / "spack"), "--color", "never", "-e", str(self.folder), *arguments]
         seen: list[str] = []
-        with self._kept() as keep, _started(command, environment(self.base)) as child:
+        with self._kept() as keep, _started(command, {**environment(self.base), **self.variables}) as child:
             keep(f"$ {' '.join(command)}\n")
             for text in child.stdout or ():
                 keep(text)

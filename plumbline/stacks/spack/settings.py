@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plumbline import paths, schemas
 from plumbline.errors import PlumbError
@@ -13,21 +14,8 @@ DEFAULT_SITE = "debian12-x86_64_v3"
 ONEAPI = "intel-oneapi-mpi"
 
 
-class MpiPackage(NamedTuple):
-    """Spack's package of an MPI family, and the spec of an installation that is there already."""
-
-    package: str
-    external: str
-
-
-#: environment, called like the MPI family -> package
-MPIS = {
-    "openmpi": MpiPackage("openmpi", "openmpi@{version}~fortran"),
-    "mpich": MpiPackage("mpich", "mpich@{version}~fortran"),
-    "mvapich": MpiPackage("mvapich", "mvapich@{version}"),
-    # Without environment variables of a full oneAPI installation, with wrappers called mpicc and mpicxx.
-    "intelmpi": MpiPackage(ONEAPI, ONEAPI + "@{version}+generic-names~envmods"),
-}
+#: environment, called like the MPI family -> Spack's package
+MPIS = {"openmpi": "openmpi", "mpich": "mpich", "mvapich": "mvapich", "intelmpi": ONEAPI}
 ENVIRONMENTS = (*MPIS, "tools")
 
 
@@ -62,6 +50,12 @@ def site() -> Path:
             f"no Spack site '{name}'", str(chosen / "packages.yaml"), f"PLUMB_SPACK_SITE is one of: {known}"
         )
     return chosen.resolve()
+
+
+def command(line: str) -> str:
+    """``line`` as it must be typed for the chosen site."""
+    name = os.environ.get("PLUMB_SPACK_SITE")
+    return f"PLUMB_SPACK_SITE={shlex.quote(name)} {line}" if name else line
 
 
 def versions() -> dict[str, Any]:

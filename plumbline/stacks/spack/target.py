@@ -1,7 +1,10 @@
-"""Whether this host can run what a lock is built for."""
+"""Whether this host can run what a lock is built for, and has the compilers that the lock names."""
 
 from __future__ import annotations
 
+import platform
+import subprocess
+from pathlib import Path
 from typing import Any
 
 from archspec import cpu
@@ -27,3 +30,53 @@ def check(node: dict[str, Any], where: str) -> None:
         where,
         "choose or make a site with a lower target (PLUMB_SPACK_SITE)",
     )
+
+
+def check_system(node: dict[str, Any], where: str) -> None:
+    """Raise :class:`PlumbError` if this host's system is not that of a lock's ``node``.
+
+    Spack's names are those of ``/etc/os-release`` with the whole version or its first number: ``debian12``,
+    ``ubuntu24.04``, ``almalinux9``.
+    """
+    release = platform.freedesktop_os_release()
+    name, version = release.get("ID", "unknown"), release.get("VERSION_ID", "")
+    wanted = node["arch"]["platform_os"]
+    if wanted not in (f"{name}{version}", f"{name}{version.split('.')[0]}"):
+        cure = "choose or make a site for this system (PLUMB_SPACK_SITE)"
+        raise PlumbError(f"the lock is for {wanted}, this machine has {name} {version}", where, cure)
+
+
+def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True) -> None:
+    """Raise :class:`PlumbError` if a compiler that the lock takes from this host is of another version, or ``absent``.
+
+    Spack believes what ``packages.yaml`` says of an external compiler. Only those of languages that something in the
+    lock is built with are asked; ``-dumpfullversion`` and ``-dumpversion`` are what gcc, clang and icx answer alike.
+    """
+    used = {
+        (dependency["hash"], language)
+        for node in document["concrete_specs"].values()
+        for dependency in node.get("dependencies", ())
+        for language in dependency["parameters"]["virtuals"]
+    }
+    for digest, node in document["concrete_specs"].items():
+        attributes = (node.get("external") or {}).get("extra_attributes") or {}
+        for language, program in (attributes.get("compilers") or {}).items():
+            if (digest, language) not in used:
+                continue
+            found = _version(Path(program))
+            if found != node["version"] and (found or absent):
+                has = f"is {found}" if found else "is not there"
+                what = f"the lock is for {node['name']} {node['version']}, {program} {has}"
+                raise PlumbError(what, where, "correct packages.yaml of the site, then make the lock anew")
+
+
+def _version(program: Path) -> str | None:
+    """What a compiler says of its version; None if it cannot be asked."""
+    for option in ("-dumpfullversion", "-dumpversion"):
+        try:
+            done = subprocess.run([program, option], capture_output=True, text=True, check=False, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode == 0 and done.stdout.strip():
+            return done.stdout.strip()
+    return None
