@@ -25,7 +25,7 @@ def root(tmp_path, monkeypatch):
     """See :mod:`spack_site`; the machine's caches fit the arrays of the lock."""
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
     for check in ("check", "check_system", "check_compilers"):
-        monkeypatch.setattr(target, check, lambda *_: None)
+        monkeypatch.setattr(target, check, lambda *_, **__: None)
     return spack_site.make(tmp_path, monkeypatch)
 
 
