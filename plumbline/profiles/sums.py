@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from plumbline.profiles.model import Profile, RankProfile, Sizes
+from plumbline.profiles.model import Call, Communicator, Profile, RankProfile, Sizes
 
 
 @dataclass
@@ -52,25 +52,18 @@ class Total:
 def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
     """A total for each call, the one with most time first."""
     found: dict[str, Total] = {}
-    for rank in ranks:
-        for one in rank.communicators:
-            for call in one.calls:
-                total = found.setdefault(call.call, Total(call.call))
-                for sizes in call.sizes:
-                    total.add(rank.rank, sizes)
+    for rank, _, call, sizes in _entries(ranks):
+        found.setdefault(call.call, Total(call.call)).add(rank.rank, sizes)
     return sorted(found.values(), key=lambda total: (-total.time_ns, total.call))
 
 
 def per_size(profile: Profile) -> list[tuple[str, Total]]:
     """(communicator, total) for each call, power of two of the size and communicator; most time first."""
     found: dict[tuple[str, str, int], Total] = {}
-    for rank in profile.ranks:
-        names = names_of(rank)
-        for one in rank.communicators:
-            for call in one.calls:
-                for sizes in call.sizes:
-                    key = (names[one.id], call.call, sizes.most_bytes.bit_length())
-                    found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
+    names = {rank.rank: names_of(rank) for rank in profile.ranks}
+    for rank, one, call, sizes in _entries(profile.ranks):
+        key = (names[rank.rank][one.id], call.call, sizes.most_bytes.bit_length())
+        found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
     rows = [(key[0], total) for key, total in found.items()]
     return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
 
@@ -78,13 +71,17 @@ def per_size(profile: Profile) -> list[tuple[str, Total]]:
 def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
     """The totals by call and power of two of the size, over all communicators."""
     found: dict[tuple[str, int], Total] = {}
-    for rank in profile.ranks:
+    for rank, _, call, sizes in _entries(profile.ranks):
+        found.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call)).add(rank.rank, sizes)
+    return found
+
+
+def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Communicator, Call, Sizes]]:
+    for rank in ranks:
         for one in rank.communicators:
             for call in one.calls:
                 for sizes in call.sizes:
-                    key = (call.call, sizes.most_bytes.bit_length())
-                    found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
-    return found
+                    yield rank, one, call, sizes
 
 
 def names_of(rank: RankProfile) -> dict[int, str]:
