@@ -66,26 +66,32 @@ class Cluster:
         return queue + "".join(line for text in found for line in text.splitlines() if "pgrep" not in line)
 
 
+@pytest.fixture(scope="module")
+def borrowed(bed: Bed) -> Iterator[Bed]:
+    """The bed, which has Slurm again at the end."""
+    yield bed
+    back = bed.call("up", "--scheduler", "slurm")
+    assert back.returncode == 0, back.stderr
+
+
 @pytest.fixture(scope="module", params=NAMES)
-def cluster(bed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """The bed with a scheduler, onboarded with one stack."""
-    name = request.param
+    name, bed = request.param, borrowed
     raised = bed.call("up", "--scheduler", name)
     assert raised.returncode == 0, raised.stderr
     bed.out("ctl", f"rm -rf {ROOT}/site-configs/bed*")
     given = {
         "plumb_site": f"bed{name}",
         "plumb_stacks": ["mpich"],
-        "plumb_smoke_options": ["-n", TESTS, "-S", "launches=1"],
+        "plumb_smoke_options": ["-n", TESTS, "-p", "mpich", "-S", "launches=1"],
         "plumb_calibrate_sessions": 2,
-        "plumb_calibrate_options": ["-n", "osu_barrier.*placement=core", "-S", "launches=1"],
+        "plumb_calibrate_options": ["-n", "osu_barrier.*placement=core", "-p", "mpich", "-S", "launches=1"],
     }
     try:
         yield Cluster(bed, name, play(bed, "onboard", **given))
     finally:
         bed.ssh("ctl", f"pkill -u bench -f {ROOT}/.venv; rm -rf {ROOT}/site-configs/bed{name}")
-        back = bed.call("up", "--scheduler", "slurm")
-        assert back.returncode == 0, back.stderr
 
 
 def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
