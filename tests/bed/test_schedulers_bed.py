@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,26 +122,10 @@ def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
     assert newest["nodes"][0] in cluster.bed.nodes, newest["nodes"]
 
 
-def test_a_node_that_is_down_is_named_and_the_rest_goes_on(cluster: Cluster, fault: Callable[..., None]) -> None:
-    fault("kill", "node2")
-    wait(lambda: "1 of 2 nodes" in plumb(cluster.bed, states(cluster)).stdout, 120)
-    done = plumb(cluster.bed, f"campaign -- -n '{TESTS}' -p mpich -S launches=1")
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    assert re.search(r"^node2 is (au|unreachable): ", done.stdout, re.MULTILINE), done.stdout
-    assert "skipped   1 x 2 nodes asked, the partition offers 1 (max_nodes)" in done.stdout
-    assert "2 variants, 2 verified" in done.stdout
-
-
-def states(cluster: Cluster) -> str:
-    """The command that lists the nodes."""
-    where = "--partition main" if cluster.name == "sge" else f"--hosts {','.join(cluster.bed.nodes)}"
-    return f"nodes states --scheduler {cluster.name} {where}"
-
-
 def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
     with cluster.begin(LONG) as child:
         wait(cluster.measuring, 60)
-        cluster.bed.out("ctl", "pkill -INT -u bench -f '^[^ ]*python[^ ]* .venv/bin/plumb campaign'")
+        cluster.bed.out("ctl", "pkill -INT -u bench -f '^[^ ]*python[^ ]* [^ ]*bin/plumb campaign'")
         output = child.communicate(timeout=90)[0]
     assert child.returncode == 130, output
     wait(lambda: cluster.left() == "", 30)
@@ -152,16 +136,20 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Clu
     if cluster.name == "ssh":
         pytest.skip("without a scheduler a job has no time limit but those of its launches")
     site = f"{ROOT}/site-configs/{cluster.site}/site.yaml"
-    cluster.bed.out("ctl", f"sed -i 's/max_job_s: 3600/max_job_s: 20/' {site}")
+    cluster.bed.out("ctl", f"sed -i 's/max_job_s: 3600/max_job_s: 60/' {site}")
     try:
         done = plumb(cluster.bed, LONG)
     finally:
-        cluster.bed.out("ctl", f"sed -i 's/max_job_s: 20/max_job_s: 3600/' {site}")
+        cluster.bed.out("ctl", f"sed -i 's/max_job_s: 60/max_job_s: 3600/' {site}")
     assert done.returncode == 1, done.stdout[-3000:] + done.stderr
     failed, closing = re.search(r"^(failed .*)\n\n(.*)$", done.stdout, re.MULTILINE).groups()  # type: ignore[union-attr]
-    assert re.match(r"failed osu_pair .* on mpich \(main\): .*(interrupted|ended|killed|limit)", failed), failed
-    assert "0 verified" in closing or "1 invalid" in closing
-    wait(lambda: cluster.left() == "", 30)
+    assert re.match(
+        r"failed osu_pair .* on mpich \(main\): the job ended before its launches, .* limit is 60", failed
+    ), failed
+    assert "1 invalid" in closing
+    # a rank may go on where execd does not kill by group (ENABLE_ADDGRP_KILL), which is the default
+    for node in cluster.bed.nodes:
+        cluster.bed.ssh(node, "pkill -u bench -f share/osu/osu_")
 
 
 @pytest.mark.parametrize(

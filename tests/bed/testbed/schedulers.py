@@ -26,6 +26,8 @@ def make(settings: Settings) -> str:
     others = [unit for name, units in SERVICES.items() if name != settings.scheduler for unit in units]
     for host in settings.hosts():
         access.ssh(host.name, "systemctl", "stop", *others, check=False)
+        if settings.scheduler != "sge":  # its init scripts return before the daemons have ended, or lose them
+            access.ssh(host.name, "pkill", "-x", "'sge_qmaster|sge_execd'", check=False)
     if not SERVICES[settings.scheduler]:
         return ""
     playbook = ROOT / ".venv/bin/ansible-playbook"
