@@ -58,5 +58,5 @@ class RecordShown(rfm.RegressionTestPlugin):
             limit = self.current_partition.extras["max_pending_s"]
             return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
         ours = [line for line in lines if line.startswith("plumb: ")]
-        ended = f"the job ended before its launches, without a word; its time limit is {self.time_limit} s"
+        ended = f"the job ended before its launches, without a word; its time limit is {self.job.time_limit} s"
         return (ours or lines or [ended])[-1]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from reframe.core.exceptions import SanityError
+
 from plumbline import cases
 from plumbline.cases import Case
+from plumbline.rfm.shown import RecordShown
 
 LABEL = "osu_barrier %placement=core /66dedcc7 @local:default+mpich"
 FAILURE = """\
@@ -65,3 +72,26 @@ def test_only_failures_are_explained_and_an_unexplained_one_stays() -> None:
     assert cases.explained([fine, other], FAILURE.format(OURS)) == [fine, other]
     assert other.failed
     assert not fine.failed
+
+
+def reason(stage: Path, stderr: str | None) -> str:
+    """What is said of a job that left ``stderr`` and no record."""
+    job = SimpleNamespace(stderr="rfm_job.err", time_limit=60.0)
+    if stderr is not None:
+        (stage / job.stderr).write_text(stderr, encoding="utf-8")
+    part = SimpleNamespace(extras={"max_pending_s": 3600})
+    test = SimpleNamespace(stagedir=str(stage), job=job, current_partition=part)
+    test.why_nothing = lambda: RecordShown.why_nothing(test)
+    with pytest.raises(SanityError) as error:
+        RecordShown.record(test)
+    return str(error.value)
+
+
+def test_a_job_without_a_record_is_told_in_its_own_words_or_by_its_limit(tmp_path: Path) -> None:
+    assert reason(tmp_path, None).startswith("the job never started; one that waits 3600 s")
+    assert reason(tmp_path, "plumb: no stack (here): install it\nslurmstepd: error: exit\n").startswith(
+        "plumb: no stack"
+    )
+    cancelled = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***"
+    assert reason(tmp_path, f"warning: slow\n{cancelled}\n") == cancelled
+    assert reason(tmp_path, "") == "the job ended before its launches, without a word; its time limit is 60.0 s"
