@@ -53,14 +53,20 @@ class Confirmed:
 
 
 def confirm(bench: Bench, name: str, configuration: Configuration) -> Confirmed:
-    """Judge ``configuration`` against the default with pairs of its own; a stage that finished is judged again."""
+    """Judge ``configuration`` against the default with pairs of its own; a stage that finished is judged again.
+
+    One that proved nothing has not finished: a tuning that is resumed measures more of its pairs.
+    """
     file = bench.kept(name)
     if file is None:
         verdicts, session_name = _measure(bench, name, configuration)
     else:
         verdicts, session_name = decide.decide(from_records.read(file), RULE), file.stem
     places = [(placement, row) for placement in bench.asked.placements for row in all_rows(bench.asked.sizes)]
-    return Confirmed(configuration, dict(zip(places, verdicts, strict=True)), session_name)
+    found = Confirmed(configuration, dict(zip(places, verdicts, strict=True)), session_name)
+    if file is None and not found.unproven:
+        bench.keep(name, store.session_file(bench.asked.site, session_name))
+    return found
 
 
 def _measure(bench: Bench, name: str, configuration: Configuration) -> tuple[Sequence[decide.Verdict], str]:
@@ -78,7 +84,6 @@ def _measure(bench: Bench, name: str, configuration: Configuration) -> tuple[Seq
 
         bench.say(f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most")
         outcome = run.resume(folder, measure.Stop(bench.asked.minutes, first_fail=True), say)
-    bench.keep(name, store.session_file(bench.asked.site, begun.name))
     return outcome.verdicts, begun.name
 
 

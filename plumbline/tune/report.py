@@ -101,7 +101,7 @@ def closing(tuning: Tuning) -> str:
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
-        return f"not proven: {why}" if why else NO_GAIN
+        return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
     gains = [winner.verdicts[key] for key in winner.rows("GAIN")]
     best_key = min(winner.rows("GAIN"), key=lambda key: winner.verdicts[key].ratio or math.inf)
     best = winner.verdicts[best_key]

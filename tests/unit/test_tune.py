@@ -12,7 +12,7 @@ from plumbline import cli
 from plumbline.errors import PlumbError
 from plumbline.gate.decide import Verdict
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, race, report, screen, tune
+from plumbline.tune import command, confirm, race, report, screen, tune
 from plumbline.tune.bench import Asked, Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, of_launch, rows
@@ -358,3 +358,13 @@ def test_bad_options_are_one_line(words, capsys):
     with pytest.raises(SystemExit) if "--sizes" in words else contextlib.nullcontext():
         assert cli.main(["tune", *words]) == 2
     assert "plumb" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
+def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monkeypatch, state, finished):
+    verdicts = [Verdict(str(row), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for row in rows([8])]
+    monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
+    bench = Bench.begin(tmp_path / "work", asked(), print)
+    found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
+    assert bool(found.unproven) is not finished
+    assert (bench.kept("confirm 1") is not None) is finished
