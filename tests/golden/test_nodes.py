@@ -39,7 +39,7 @@ ACCESS = {
     "squeue": ["--partition=main"],
     "pbs": ["-q main"],
     "lsf": ["-q main"],
-    "sge": ["-q main", "-pe mpi 32"],
+    "sge": ["-q main", "-pe mpi 16"],
 }
 SCHEDULERS = ("slurm", "squeue", "pbs", "lsf", "sge", "flux", "ssh", "local")
 #: tests whose jobs have two nodes: one rank of 16 threads on each, ranks dealt over them, a pair

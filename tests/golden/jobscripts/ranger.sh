@@ -4,8 +4,5 @@
 #$ -e rfm_job.err
 #$ -wd STAGE
 #$ -l h_rt=0:6:0
-#$ -r n
-#$ -q development
-#$ -pe 1way 32
-#$ -A TACCacct
+#$ -w e -r n -q development -pe 1way 32 -A TACCacct
 ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE
