@@ -102,7 +102,7 @@ def examine_library(document: dict[str, Any]) -> Finding:
     return Finding(
         name, f"{found.calls:.0f} calls of sched_yield an exchange of {yields.BYTES} B", True,
         f"a round trip takes {found.time_us:.2f} us, {found.kept_us:.2f} us where the CPU is kept",
-        "no setting changes that; MPICH, by its source, would not with --enable-thread-cs=global (not tried)",
+        "no setting changes that; docs/tuning.md says which option of its configure may",
     )  # fmt: skip
 
 

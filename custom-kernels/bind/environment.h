@@ -12,8 +12,8 @@ void export_plan(const struct plan *plan, unsigned rank);
  * library is not there. */
 void export_witness(const char *folder);
 
-/* Export PLUMB_PROFILE_DIR and preload the library of profiles; before the witness, which then stands in front.
- * Fails as that does. */
+/* Export PLUMB_PROFILE_DIR and preload the library of profiles; before the witness, which then stands in
+ * front. Fails as that does. */
 void export_profile(const char *folder);
 
 /* Export PLUMB_BINDER_CPU_US, the CPU time of this process until now: the witness takes it off. */

@@ -37,13 +37,14 @@ struct abi {
 extern struct abi abi;
 
 /* The library's own functions that are asked. */
-#define ASKED(X)                                                                                             \
-    X(Comm_rank)                                                                                             \
-    X(Comm_size)                                                                                             \
-    X(Comm_group)                                                                                            \
-    X(Comm_remote_group) X(Comm_test_inter) X(Group_size) X(Group_translate_ranks) X(Group_free)             \
-        X(Win_get_group) X(Type_size) X(Get_elements_x) X(Topo_test) X(Cartdim_get) X(Graph_neighbors_count) \
-            X(Dist_graph_neighbors_count) X(Query_thread) X(Barrier)
+/* clang-format makes something else of this list each time. */
+/* clang-format off */
+#define ASKED(X) \
+    X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) \
+    X(Group_size) X(Group_translate_ranks) X(Group_free) X(Win_get_group) X(Type_size) X(Get_elements_x) \
+    X(Topo_test) X(Cartdim_get) X(Graph_neighbors_count) X(Dist_graph_neighbors_count) \
+    X(Query_thread) X(Barrier)
+/* clang-format on */
 #define ASKED_FIELD(Name) any_function Name;
 extern struct asked {
     ASKED(ASKED_FIELD)
@@ -59,7 +60,7 @@ void *library_variable(const char *name);
 /* The function behind `call`; NULL: the library has none. */
 any_function library_function(enum call_id call, enum form form);
 
-/* arguments.c: reading them. */
+/* call_arguments.c: reading them. */
 
 uint64_t handle_at(const struct arguments *arguments, int position);
 /* The handle that the argument points to (a request, or what is freed), and that `index` places on. */

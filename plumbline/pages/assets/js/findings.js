@@ -13,7 +13,7 @@ function findingSection() {
 }
 
 function stackSection() {
-  if (!data.stacks) return absent('stacks', 'Stacks side by side', 'make campaign STACKS=openmpi,mpich');
+  if (!data.stacks) return absent('stacks', 'Stacks side by side', 'make campaign');
   const { stacks, lines } = data.stacks;
   return section(
     'stacks',
