@@ -126,9 +126,14 @@ class Mpich(Family):
         return re.findall(r"^\s*(\w+)\s+- ", about, re.MULTILINE)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
-        """A setting for each collective: for a range of sizes the library wants its whole table of choices anew."""
+        """A setting for each collective: for a range of sizes the library wants its whole table of choices anew.
+
+        It then holds for all numbers of ranks, those of a rule or not.
+        """
+        chosen: dict[str, str] = {}
         for rule in rules:
-            if rule.from_bytes or rule.to_bytes is not None or rule.ranks is not None:
-                what = f"MPICH takes an algorithm of {rule.collective} for all sizes and ranks only"
-                raise PlumbError(what, "rules", "leave the range out")
-        return tuple(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm) for rule in rules)
+            other = chosen.setdefault(rule.collective, rule.algorithm) != rule.algorithm
+            if other or rule.from_bytes or rule.to_bytes is not None:
+                what = f"MPICH takes one algorithm of {rule.collective} for all sizes and ranks only"
+                raise PlumbError(what, "rules", "leave the ranges out")
+        return tuple(Setting(f"MPIR_CVAR_{name.upper()}_INTRA_ALGORITHM", value) for name, value in chosen.items())

@@ -31,6 +31,7 @@ class Asked(msgspec.Struct, frozen=True):
     """What a tuning was begun with.
 
     ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
+    ``counts``: operation, size and how often a program makes it; empty: all rows count alike.
     """
 
     site: str
@@ -44,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     every: bool = False
     knobs: tuple[str, ...] = ()
     minutes: float = 4.0
+    counts: tuple[tuple[str, int, int], ...] = ()
 
 
 class _State(msgspec.Struct):

@@ -11,10 +11,12 @@ from plumbline import files, mpi, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import session
 from plumbline.launch.signals import interruptible
+from plumbline.profiles import read as profiles
+from plumbline.records import query
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import plan
-from plumbline.tune import emit, race, report, tune
+from plumbline.tune import emit, race, report, tune, weights
 from plumbline.tune.bench import Asked, Bench, Say
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import SIZES
@@ -45,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=SIZES,
         metavar="A,B",
         help="such as 8,4K,1M (default: 8 to 1M)",
+    )
+    parser.add_argument(
+        "--profile", metavar="ID", help="what counts is what this record of plumb profile does, by calls and sizes"
     )
     parser.add_argument("--seed", type=int, help="of all random orders (default: random, recorded)")
     parser.add_argument(
@@ -133,7 +138,17 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, object]) -> Asked:
         every=args.every or bool(args.knob),
         knobs=tuple(args.knob),
         minutes=args.minutes,
+        counts=_counts(args),
     )
+
+
+def _counts(args: argparse.Namespace) -> tuple[tuple[str, int, int], ...]:
+    """What the program of ``--profile`` does."""
+    if args.profile is None:
+        return ()
+    record = query.find(args.profile)
+    counted = weights.counts(profiles.load(profiles.file_of(record.site, record.id)), args.sizes)
+    return tuple((row.operation, row.size, count) for row, count in sorted(counted.items()))
 
 
 def _plan(args: argparse.Namespace) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import msgspec
 import numpy as np
 
 from plumbline.errors import PlumbError
@@ -35,7 +36,10 @@ WORTH = 0.10
 def label(configuration: Configuration) -> str:
     """A configuration in one word of a variant's name."""
     parts = [f"{one.name}={one.value}" for one in configuration.settings]
-    parts += [f"{one.collective}:{one.algorithm}@{one.from_bytes}-{one.to_bytes or ''}" for one in configuration.rules]
+    parts += [
+        f"{one.collective}:{one.algorithm}@{one.from_bytes}-{one.to_bytes or ''}{f'x{one.ranks}' if one.ranks else ''}"
+        for one in configuration.rules
+    ]
     return ",".join(parts) or "default"
 
 
@@ -145,8 +149,8 @@ def survivors(scores: Sequence[Score]) -> list[Score]:
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]
 
 
-def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score]) -> list[Rule]:
-    """For each collective the algorithm that wins at each size, where it saves :data:`WORTH` against ``base``.
+def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score], ranks: int) -> list[Rule]:
+    """For each collective the algorithm that wins at each size on ``ranks``, where it saves :data:`WORTH` of ``base``.
 
     ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
     winner make one range, which ends at the next size of the grid.
@@ -168,9 +172,9 @@ def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Sco
             end = sizes[place + 1] if place + 1 < len(sizes) else None
             last = found[-1] if found else None
             if last and (last.collective, last.algorithm, last.to_bytes) == (operation, value, size):
-                found[-1] = Rule(operation, value, last.from_bytes, end)
+                found[-1] = Rule(operation, value, last.from_bytes, end, ranks)
             else:
-                found.append(Rule(operation, value, size if place else 0, end))
+                found.append(Rule(operation, value, size if place else 0, end, ranks))
     return found
 
 
@@ -187,10 +191,25 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int]) 
         for size in sizes:
             if Row(rule.collective, size) in bad:
                 if start is not None:
-                    found.append(Rule(rule.collective, rule.algorithm, start, size))
+                    found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
                 start = None
             elif start is None:
                 start = rule.from_bytes if size == sizes[0] else size
         if start is not None:
-            found.append(Rule(rule.collective, rule.algorithm, start, rule.to_bytes))
+            found.append(msgspec.structs.replace(rule, from_bytes=start))
     return found
+
+
+def gaining(chosen: Sequence[Rule], faster: Iterable[Row]) -> list[Rule]:
+    """Those of ``chosen`` in whose range a row is ``faster``: collectives do not meet, so the others are idle."""
+    good = set(faster)
+    return [
+        rule
+        for rule in chosen
+        if any(
+            row.operation == rule.collective
+            and rule.from_bytes <= row.size
+            and (rule.to_bytes is None or row.size < rule.to_bytes)
+            for row in good
+        )
+    ]

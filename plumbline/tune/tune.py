@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from plumbline.errors import PlumbError
-from plumbline.mpi.settings import Configuration, Knob
+from plumbline.mpi.settings import Configuration, Knob, Rule
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
-from plumbline.tune import confirm, curves, inventory, race, screen
+from plumbline.tune import confirm, curves, inventory, race, screen, weights
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import Curve, Row
@@ -22,19 +22,21 @@ SCREEN = 5
 ALGORITHM_ROUNDS = 2
 #: configurations that are confirmed, at most
 TRIES = 4
-#: without a profile every row counts alike
-WEIGHTS: dict[Row, float] = {}
 
 
 @dataclass
 class Tuning:
-    """What was found on the way; ``confirmed`` holds every attempt, the last one is what became of it."""
+    """What was found on the way; ``confirmed`` holds every attempt, the last one is what became of it.
+
+    ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
+    """
 
     curves: dict[str, Curve]
     findings: dict[str, list[Finding]]
     raced: list[list[Score]] = field(default_factory=list)
     confirmed: list[Confirmed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    weights: dict[Row, float] = field(default_factory=dict)
 
     @property
     def winner(self) -> Confirmed | None:
@@ -53,9 +55,8 @@ def screened(bench: Bench) -> Tuning:
             reason = (record.reasons or ["a launch lacks a size"])[0]
             raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
         placement = record.placement.name
-        ranks = record.placement.ranks_per_node * record.placement.nodes
         found[placement] = curves.median(measured)
-        shown[placement] = screen.findings(measured, ranks)
+        shown[placement] = screen.findings(measured, _ranks(record))
     return Tuning(found, shown)
 
 
@@ -63,6 +64,10 @@ def tuned(bench: Bench) -> Tuning:
     """Screen, race, confirm."""
     found = screened(bench)
     suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
+    if bench.asked.counts:
+        counted = {Row(operation, size): count for operation, size, count in bench.asked.counts}
+        found.weights = weights.of(counted, next(iter(found.curves.values())))
+        suspects = [name for name in suspects if name in weights.used(counted)]
     offered = inventory.of(manifests.load(bench.asked.stack))
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
     knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every), bench.asked.knobs)
@@ -74,20 +79,38 @@ def tuned(bench: Bench) -> Tuning:
 
 def _rung(bench: Bench, found: Tuning, name: str, candidates: Sequence[Configuration], rounds: int) -> list[Score]:
     """The scores of ``candidates``, all measured together with the default."""
-    unique = list(dict.fromkeys([DEFAULT, *candidates]))
-    every = bench.stage(name, unique, rounds)
-    default = _curves(every[0])
-    scores = [
-        race.score(one, _curves(records), default, WEIGHTS, _reason(records))
-        for one, records in zip(unique[1:], every[1:], strict=True)
-    ]
+    scores = _scores(*_measured(bench, name, candidates, rounds), found.weights)
     found.raced.append(scores)
     return scores
+
+
+Measured = tuple[list[Configuration], list[list[Record]]]
+
+
+def _measured(bench: Bench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+    """The default and ``candidates``, each once, with the records of each under all placements."""
+    unique = list(dict.fromkeys([DEFAULT, *candidates]))
+    return unique, bench.stage(name, unique, rounds)
+
+
+def _scores(
+    unique: Sequence[Configuration], every: Sequence[Sequence[Record]], weights: Mapping[Row, float]
+) -> list[Score]:
+    """Those of all but the first, which is the default."""
+    default = _curves(every[0])
+    return [
+        race.score(one, _curves(records), default, weights, _reason(records))
+        for one, records in zip(unique[1:], every[1:], strict=True)
+    ]
 
 
 def _curves(records: Sequence[Record]) -> list[Curve | None]:
     """The launches under all placements, one after the other."""
     return [curve for record in records for curve in curves.of_record(record)]
+
+
+def _ranks(record: Record) -> int:
+    return record.placement.ranks_per_node * record.placement.nodes
 
 
 def _reason(records: Sequence[Record]) -> str | None:
@@ -115,12 +138,16 @@ def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score)
     bundles = race.bundles(knobs, base)
     if not bundles:
         return base
-    scores = _rung(bench, found, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
-    again = scores[0] if base != DEFAULT else best
-    if not again.ratios:
-        return base
-    rules = tuple(race.rules(knobs, again.ratios, [one for one in scores if one.configuration != base]))
-    made = Configuration(base.settings, rules)
+    unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
+    found.raced.append(_scores(unique, every, found.weights))
+    rules: list[Rule] = []
+    for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
+        of_ranks = [[one for one in records if _ranks(one) == ranks] for records in every]
+        scores = _scores(unique, of_ranks, found.weights)
+        known = next((one.ratios for one in scores if one.configuration == base), dict.fromkeys(best.ratios, 1.0))
+        if known:
+            rules += race.rules(knobs, known, [one for one in scores if one.configuration != base], ranks)
+    made = Configuration(base.settings, tuple(rules))
     try:
         bench.settings(made)
     except PlumbError as error:
@@ -135,7 +162,7 @@ def _confirm(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> No
     while queue and len(found.confirmed) < TRIES:
         one = queue.pop(0)
         result = confirm.confirm(bench, f"confirm {len(found.confirmed) + 1}", one)
-        found.confirmed.append(result)
+        found.confirmed.append(_without_idle_rules(result, found) if result.gains else result)
         if result.gains or result.unproven:
             return
         slower = [row for _, row in result.rows("FAIL")]
@@ -144,6 +171,17 @@ def _confirm(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> No
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
         if kept != one.rules and Configuration(one.settings, kept) not in queue:
             queue.insert(0, Configuration(one.settings, kept))
+
+
+def _without_idle_rules(result: Confirmed, found: Tuning) -> Confirmed:
+    """``result`` without the rules that gained nothing: a choice that is worth nothing is the library's own."""
+    one = result.configuration
+    kept = tuple(race.gaining(one.rules, [row for _, row in result.rows("GAIN")]))
+    if kept == one.rules or not (kept or one.settings):
+        return result
+    idle = Configuration(rules=tuple(rule for rule in one.rules if rule not in kept))
+    found.notes.append(f"left out, they gained nothing: {race.label(idle)}")
+    return replace(result, configuration=Configuration(one.settings, kept))
 
 
 def _harm(result: Confirmed) -> str:

@@ -7,12 +7,13 @@ import random
 from types import SimpleNamespace
 
 import pytest
+from profiled import call, profile, rank_document, sizes
 
 from plumbline import cli
 from plumbline.errors import PlumbError
 from plumbline.gate.decide import Verdict
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, confirm, race, report, screen, tune
+from plumbline.tune import command, confirm, race, report, screen, tune, weights
 from plumbline.tune.bench import Asked, Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, of_launch, rows
@@ -178,32 +179,38 @@ def algorithm_scores(**factors):
 
 def test_an_algorithm_wins_for_its_sizes_only():
     scores = algorithm_scores(a1={8: 0.5, 64: 0.6, 4096: 2.0}, a2={4096: 0.4, 1 << 20: 0.7})
-    found = race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores)
+    found = race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
     assert found == [
-        Rule("bcast", "1", 0, 256),
-        Rule("bcast", "2", 4096, 8192),
-        Rule("bcast", "2", 1 << 20, None),
+        Rule("bcast", "1", 0, 256, 2),
+        Rule("bcast", "2", 4096, 8192, 2),
+        Rule("bcast", "2", 1 << 20, None, 2),
     ]
-    assert race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97})) == []
+    assert race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
 
 
 def test_a_rule_that_harms_is_confined_to_the_other_sizes():
-    whole = [Rule("bcast", "1", 0, 8192), Rule("alltoall", "2", 4096, None)]
+    whole = [Rule("bcast", "1", 0, 8192, 4), Rule("alltoall", "2", 4096, None)]
     kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES)
     assert kept == [
-        Rule("bcast", "1", 0, 1024),
-        Rule("bcast", "1", 2048, 8192),
+        Rule("bcast", "1", 0, 1024, 4),
+        Rule("bcast", "1", 2048, 8192, 4),
         Rule("alltoall", "2", 8192, None),
     ]
     assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES) == []
     assert race.without(whole, [], SIZES) == whole
 
 
+def test_rules_that_gained_nothing_are_left_out():
+    whole = [Rule("bcast", "1", 0, 8192, 2), Rule("bcast", "2", 8192, None, 2), Rule("alltoall", "2", 0, None, 2)]
+    assert race.gaining(whole, [Row("bcast", 4096), Row("pingpong", 8)]) == whole[:1]
+    assert race.gaining(whole, [Row("bcast", 8192)]) == whole[1:2]
+
+
 class FakeBench:
     """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
 
     def __init__(self, truth, verdicts):
-        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False, knobs=())
+        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=())
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
 
     def settings(self, configuration):
@@ -236,8 +243,9 @@ class FakeBench:
 def tuned(monkeypatch):
     """Run the tuner on a library with such a truth and such verdicts; what was found and the bench."""
 
-    def run(truth, verdicts):
+    def run(truth, verdicts, counts=()):
         bench = FakeBench(truth, verdicts)
+        bench.asked.counts = counts
         monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.manifests, "load", lambda name: {})
@@ -368,3 +376,37 @@ def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monke
     found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
     assert bool(found.unproven) is not finished
     assert (bench.kept("confirm 1") is not None) is finished
+
+
+def profiled(**calls):
+    """A profile of one rank: call -> sizes and how often."""
+    of = [call(name, "collective", *(sizes(count, size, 1000) for size, count in each)) for name, each in calls.items()]
+    return profile(rank_document(0, 1, of, {}))
+
+
+class TestWeights:
+    def test_calls_count_for_the_nearest_size_of_their_operation(self):
+        made = profiled(
+            Isend=[(8, 3)], Ssend=[(9, 1)], Sendrecv=[(4000, 2)], Iallreduce=[(2048, 5)], Allreduce_init=[(2048, 1)],
+            Barrier=[(0, 7)], Recv=[(8, 4)], Bcast=[(0, 9)], Ibarrier=[(0, 1)],
+        )  # fmt: skip
+        assert weights.counts(made, SIZES) == {
+            Row("pingpong", 8): 4, Row("exchange", 4096): 2, Row("allreduce", 2048): 6, Row("barrier", 0): 8,
+        }  # fmt: skip
+
+    def test_a_profile_without_such_calls_is_refused_with_what_it_has(self):
+        with pytest.raises(PlumbError, match=r"no call that the tuner measures \(0123456789ab\): it has Put"):
+            weights.counts(profiled(Put=[(8, 3)]), SIZES)
+
+    def test_a_share_is_calls_times_time(self):
+        counted = {Row("bcast", 8): 3, Row("alltoall", 8): 1, Row("gone", 8): 9}
+        found = weights.of(counted, {Row("bcast", 8): 1.0, Row("alltoall", 8): 9.0})
+        assert found == pytest.approx({Row("bcast", 8): 0.25, Row("alltoall", 8): 0.75})
+
+    def test_what_the_program_does_not_do_is_neither_raced_nor_paid_for(self, tuned):
+        def truth(configuration):
+            return {"bcast_8": 0.5, "pingpong_4096": 3.0} if configuration.settings else {"bcast_1024": 4.0}
+
+        found, _ = tuned(truth, lambda _: {Row("bcast", 8): ("GAIN", 0.5)}, counts=(("bcast", 8, 100),))
+        assert found.weights == {Row("bcast", 8): 1.0}
+        assert all(score.cost < 0 for scores in found.raced for score in scores if score.configuration.settings)
