@@ -43,7 +43,7 @@ def test_each_selection_has_tests(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", commands("plumb", "plumb-bind"), ids=" ".join)
 def test_each_other_command_runs(words: list[str], tmp_path: Path) -> None:
-    results = {"PLUMB_RESULTS": str(tmp_path)} if words[1] == "profile" else {}
+    results = {"PLUMB_RESULTS": str(tmp_path)} if words[1] in ("profile", "tune") else {}
     path = f"{Path(sys.executable).parent}:{paths.tools() / 'bin'}:{os.environ['PATH']}"
     done = subprocess.run(
         words, cwd=paths.root(), env={**os.environ, **results, "PATH": path}, capture_output=True, text=True,
