@@ -3,7 +3,10 @@
  * should the call never return.
  *
  * One binary serves all libraries: ranks, tags and counts are numbers in each, and a handle, which is an int
- * in one and a pointer in another, is passed on as the register or word of the stack that it came in. */
+ * in one and a pointer in another, is passed on as the register or word of the stack that it came in.
+ *
+ * The forms for large counts (MPI_Send_c) are left alone: mpi4py asks the dynamic linker for them, and would
+ * find them here with libraries that have none. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -59,16 +62,10 @@ const struct call *calls_last(const char *function) {
                 PEER(from, in_tag))
 
 SENDS(MPI_Send)
-SENDS(MPI_Send_c)
 SENDS(MPI_Ssend)
-SENDS(MPI_Ssend_c)
 SENDS(MPI_Rsend)
-SENDS(MPI_Rsend_c)
 RECEIVES(MPI_Recv)
-RECEIVES(MPI_Recv_c)
 DOES_BOTH(MPI_Sendrecv)
-DOES_BOTH(MPI_Sendrecv_c)
 REPLACES(MPI_Sendrecv_replace)
-REPLACES(MPI_Sendrecv_replace_c)
 IN_FRONT_OF(MPI_Probe, (int from, int tag, void *comm, void *status), (from, tag, comm, status), NOBODY,
             PEER(from, tag))
