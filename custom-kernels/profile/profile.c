@@ -224,8 +224,20 @@ static int counted(any_function function, enum call_id id, struct arguments *arg
     return fault;
 }
 
+/* The plain form in place of the one for large counts: mpi4py asks the dynamic linker for the latter, finds
+ * it here, and calls it with libraries that have none. A single count that fits an int is passed alike in
+ * both forms; lists of counts are not. */
+static any_function plain_form(enum call_id id, const uint64_t *words) {
+    const struct call *call = &calls[id];
+    bool single = call->shape != LIST && call->shape != LISTS;
+    bool fits = call->count == NO || words[call->count] <= INT_MAX;
+    return single && fits ? library_function(id, C_FORM) : NULL;
+}
+
 static int made(enum call_id id, enum form form, uint64_t *words) {
     any_function function = library_function(id, form);
+    if (function == NULL && form == LARGE_FORM)
+        function = plain_form(id, words);
     struct arguments arguments = {form, words};
     if (function == NULL) {
         complain("a function of MPI that the program calls was not found:");

@@ -1,0 +1,55 @@
+"""Python programs under witness and profile: mpi4py asks the dynamic linker which functions there are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from kernel_stack import KernelStack
+
+from plumbline import paths
+from plumbline.stacks import manifest
+
+PROGRAM = """
+from array import array
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+data, found = array("i", [7] * 4), array("i", [0] * 4)
+for _ in range(3):
+    if world.rank == 0:
+        world.Send(data, 1, 5)
+    else:
+        world.Recv(found, 0, 5)
+        assert found == data
+world.Sendrecv(data, 1 - world.rank, recvbuf=found, source=1 - world.rank)
+world.Allreduce(data, found)
+assert found[0] == 14
+"""
+
+
+def test_messages_of_a_python_program_arrive_and_are_counted(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    python = kernel_stack.document["benchmarks"]["osu_latency"]["command"][0]
+    launcher = kernel_stack.document["launcher"]
+    options = ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"] if launcher["family"] == "prrte" else []
+    folders = {name: tmp_path / name for name in ("witness", "profile")}
+    for folder in folders.values():
+        folder.mkdir()
+    binder = [str(paths.binder()), "--placement", "none"]
+    binder += [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
+    command = [launcher["command"], "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
+    environment = {**os.environ, **manifest.environment(kernel_stack.document, os.environ)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "not found" not in done.stderr
+    seen = [json.loads(file.read_text()) for file in folders["witness"].glob("*.json")]
+    assert sorted(one["rank"] for one in seen if one["mpi"]) == [0, 1]
+    counts: dict[str, int] = {}
+    for file in folders["profile"].glob("*.json"):
+        for communicator in json.loads(file.read_text())["communicators"]:
+            for call in communicator["calls"]:
+                counts[call["call"]] = counts.get(call["call"], 0) + sum(size["count"] for size in call["sizes"])
+    assert {name: counts.get(name) for name in ("Send", "Recv", "Sendrecv", "Allreduce")} == {
+        "Send": 3, "Recv": 3, "Sendrecv": 2, "Allreduce": 2,
+    }  # fmt: skip
