@@ -14,7 +14,7 @@ from plumbline.schedulers.program import last_line
 _DONE = re.compile(r"\[\s*(OK|FAIL|SKIP|ABORT)\s*\]\s*\(\s*(\d+)/(\d+)\)\s*(.*)")
 #: ReFrame's closing report of a case that failed: its name, partition, environment, stage folder and the reason
 _FAILURE = re.compile(
-    r"^FAILURE INFO for (.*) \(run: .*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$"
+    r"^FAILURE INFO for ([^\n]*) \(run: .*?^  \* System partition: (\S+)$.*?^  \* Environment: (\S+)$"
     r".*?^  \* Stage directory: (.*?)$.*?^  \* Reason: (.*?)(?=^-{40}|\Z)",
     re.MULTILINE | re.DOTALL,
 )

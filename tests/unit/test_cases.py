@@ -62,6 +62,16 @@ def test_a_failed_case_has_the_reason_in_one_line_and_the_folder_of_its_job() ->
     assert case.describe() == "osu_barrier %placement=core on mpich (default)"
 
 
+def test_each_of_several_failed_cases_has_its_own_reason() -> None:
+    labels = [LABEL, LABEL.replace("osu_barrier", "imb_barrier")]
+    output = "".join(
+        FAILURE.format(reason).replace("osu_barrier %", f"{name} %")
+        for name, reason in (("osu_barrier", OURS), ("imb_barrier", PROGRAM))
+    )
+    found = cases.explained([Case("FAIL", label) for label in labels], output)
+    assert [str(case.reason).partition(":")[0] for case in found] == ["plumb", "sbatch rfm_job.sh"]
+
+
 def test_of_a_program_that_failed_its_own_last_words_are_the_reason() -> None:
     assert failed(PROGRAM).reason == "sbatch rfm_job.sh: sbatch: error: invalid partition specified: nowhere"
 
