@@ -86,12 +86,13 @@ def test_iteration_counts_depend_on_the_size_only(campaign):
                     assert item["iterations"] == min(2000, 80 * 1024 * 1024 // size)
 
 
-def test_the_table_has_a_line_for_every_record_and_the_count_comes_last(campaign):
+def test_the_table_has_a_line_for_every_record_and_then_come_the_count_and_the_next_step(campaign):
     _, output, records = campaign
     for record in records:
         assert len(re.findall(rf"^{record['id']} ", output, re.MULTILINE)) == 1
-    closing = output.strip().splitlines()[-2]
+    closing, _, step = output.strip().splitlines()[-3:]
     assert closing.startswith(f"{len(records)} variants, {len(records)} verified, {len(records)} launches")
+    assert step.startswith("next: plumb calibrate ")
 
 
 def test_skips_are_counted_with_their_reasons(campaign):
