@@ -3,19 +3,18 @@
  * PLUMB_YIELDS_SPIN the CPU is kept: the call returns at once.
  *
  * Not part of the witness: a library that yields at every poll would be slower for being counted. */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "next_function.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
-typedef void (*any_function)(void);
 typedef int (*init_thread_function)(int *, char ***, int, int *);
 typedef int (*finalize_function)(void);
 
@@ -34,24 +33,16 @@ static __attribute__((constructor)) void start(void) {
     spin = getenv("PLUMB_YIELDS_SPIN") != NULL;
 }
 
-/* ISO C has no cast from an object pointer to a function pointer; POSIX says that they look the same. */
-static any_function next(const char *name) {
-    any_function function;
-    void *found = dlsym(RTLD_NEXT, name);
-    memcpy(&function, &found, sizeof function);
-    return function;
-}
-
 /* What libraries do while they start and end is not waiting for messages. */
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    init_thread_function real = (init_thread_function)next("MPI_Init_thread");
+    init_thread_function real = (init_thread_function)next_function("MPI_Init_thread");
     int status = real == NULL ? 1 : real(count, words, required, provided);
     atomic_store(&calls, 0);
     return status;
 }
 
 EXPORT int MPI_Finalize(void) {
-    finalize_function real = (finalize_function)next("MPI_Finalize");
+    finalize_function real = (finalize_function)next_function("MPI_Finalize");
     char path[4096];
     char text[32];
     const char *folder = getenv("PLUMB_YIELDS_DIR");

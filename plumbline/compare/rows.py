@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.compare.sides import Side, free
-from plumbline.records.model import FLEETING, AnyRecord
+from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
 from plumbline.statistics.multiplicity import holm
 from plumbline.units import Better
@@ -88,10 +88,10 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
                 found[_key(row, figure.name, loose)][number].append(row)
     cells = {key: tuple(_cell(rows, key.figure) for rows in own) for key, own in found.items()}
     shared = sorted(key for key, own in cells.items() if sum(cell is not None for cell in own) > 1)
-    lines = [_line(key, found[key], cells[key]) for key in shared]
+    measured = [(key, _figure(found[key], key.figure), cells[key]) for key in shared]
     return Comparison(
         tuple(side.name for side in sides),
-        tuple(_judge(lines)),
+        tuple(_judged(measured)),
         tuple(_circumstances(chosen, loose)),
         len(found) - len(shared),
     )
@@ -104,14 +104,9 @@ def _key(row: AnyRecord, figure: str, loose: set[str]) -> Key:
     return Key(row.variant.test, summary.name(row.variant), placed, figure, **kept)
 
 
-def _line(key: Key, own: list[list[AnyRecord]], cells: tuple[Cell | None, ...]) -> Line:
-    figure = next(figure for rows in own for row in rows if (figure := row.figure(key.figure)))
-    present = [cell for cell in cells if cell]
-    differences = tuple(
-        unpaired.compare(present[0].sessions, cell.sessions) if cell and cell is not present[0] else None
-        for cell in cells
-    )
-    return Line(key, figure.unit, figure.better, cells, differences, (False,) * len(cells), ())
+def _figure(own: list[list[AnyRecord]], name: str) -> Figure:
+    """Any of that name: unit and direction are the same in all."""
+    return next(figure for rows in own for row in rows if (figure := row.figure(name)))
 
 
 def _cell(rows: list[AnyRecord], name: str) -> Cell | None:
@@ -132,33 +127,38 @@ def _cell(rows: list[AnyRecord], name: str) -> Cell | None:
     )
 
 
-def _judge(lines: Sequence[Line]) -> list[Line]:
+def _judged(measured: Sequence[tuple[Key, Figure, tuple[Cell | None, ...]]]) -> list[Line]:
     """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
     pairs = [
         (number, i, j, unpaired.compare(one.sessions, other.sessions))
-        for number, line in enumerate(lines)
-        for (i, one), (j, other) in itertools.combinations(enumerate(line.cells), 2)
+        for number, (_, _, cells) in enumerate(measured)
+        for (i, one), (j, other) in itertools.combinations(enumerate(cells), 2)
         if one and other
     ]
     kept = holm(np.array([pair[3].p for pair in pairs]), len(pairs), unpaired.ERROR)
-    better: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    for (number, i, j, found), is_claimed in zip(pairs, kept, strict=True):
-        if is_claimed:
-            second = (found.ratio > 1) == (lines[number].better == "higher")
-            better[number].add((j, i) if second else (i, j))
-    return [_judged(line, better[number]) for number, line in enumerate(lines)]
+    found: dict[int, dict[tuple[int, int], tuple[unpaired.Difference, bool]]] = defaultdict(dict)
+    for (number, i, j, difference), is_claimed in zip(pairs, kept, strict=True):
+        found[number][i, j] = (difference, bool(is_claimed))
+    return [_line(*one, found[number]) for number, one in enumerate(measured)]
 
 
-def _judged(line: Line, better: set[tuple[int, int]]) -> Line:
-    """``better`` has (better side, other side) of each difference that is claimed."""
-    present = [number for number, cell in enumerate(line.cells) if cell]
-    claimed = tuple(
-        number in present and bool({(number, present[0]), (present[0], number)} & better)
-        for number in range(len(line.cells))
-    )
-    worse = {pair[1] for pair in better}
-    best = tuple(number for number in present if worse and number not in worse)
-    return Line(line.key, line.unit, line.better, line.cells, line.differences, claimed, best)
+def _line(
+    key: Key,
+    figure: Figure,
+    cells: tuple[Cell | None, ...],
+    pairs: dict[tuple[int, int], tuple[unpaired.Difference, bool]],
+) -> Line:
+    """``pairs``: of two sides, the difference of the second to the first, and whether it is claimed."""
+    first, *others = (number for number, cell in enumerate(cells) if cell)
+    to_first = [pairs.get((first, number), (None, False)) for number in range(len(cells))]
+    worse = {
+        i if (difference.ratio > 1) == (figure.better == "higher") else j
+        for (i, j), (difference, is_claimed) in pairs.items()
+        if is_claimed
+    }
+    best = tuple(number for number in (first, *others) if worse and number not in worse)
+    differences, claimed = tuple(one for one, _ in to_first), tuple(one for _, one in to_first)
+    return Line(key, figure.unit, figure.better, cells, differences, claimed, best)
 
 
 def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple[str, tuple[str, ...]]]:
