@@ -1,3 +1,3 @@
 """Plumbline: a reproducible benchmark campaign with proven placement."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -2,7 +2,7 @@
 # Formatting and static checks of every language in the checkout. All of them run; the status is 1 if one complained.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-export ANSIBLE_FORCE_COLOR=0 PYTHONDONTWRITEBYTECODE=1
+export ANSIBLE_FORCE_COLOR=0 PYTHONDONTWRITEBYTECODE=1 NO_MKDOCS_2_WARNING=1
 mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels spack-env -name '*.py' -not -path 'site-configs/local/*')
 mapfile -t c < <(find custom-kernels tests -name '*.[ch]')
 mapfile -t shell < <(
@@ -48,6 +48,7 @@ check "ansible-lint" ansible_lint
 check "mypy" mypy
 check "ruff" ruff check --no-cache "${python[@]}"
 check "ruff format" ruff format --no-cache --check "${python[@]}"
+check "docs" mkdocs build --quiet
 check "imports" lint-imports --no-cache --no-logo
 [ ${#c[@]} -eq 0 ] || check "clang-format" clang-format --dry-run --Werror "${c[@]}"
 check "shellcheck" shellcheck "${shell[@]}"

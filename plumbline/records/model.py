@@ -398,7 +398,7 @@ class Row(_Common, kw_only=True):
     """A record without what its launches measured, saw and cost: what lists, histories and references are made of.
 
     A record is some ten to thirty kilobytes, its row a few hundred bytes. ``launch_count`` and ``disturbed_count`` are
-    about the launches that count, ``host`` is without :data:`FLEETING`. Rows share equal objects: do not change them.
+    about the launches that count, ``host`` is without ``FLEETING``. Rows share equal objects: do not change them.
     """
 
     launch_count: int
@@ -424,7 +424,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
     ``side`` is that of a live gate, which measures until it knows; else the number of launches was fixed beforehand.
-    ``seal`` is that of its line (:mod:`plumbline.records.seal`), None in records of earlier versions.
+    ``seal`` is that of its line (``plumbline.records.seal``), None in records of earlier versions.
     """
 
     schema: Literal[1]

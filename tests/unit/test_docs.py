@@ -5,6 +5,7 @@ writes it again.
 Fenced ``sh`` blocks are run elsewhere: by the campaign test, or they are the set-up itself.
 """
 
+import json
 import os
 import re
 import shlex
@@ -13,8 +14,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from samples import record
 
-from plumbline import paths
+from plumbline import __version__, paths
 
 ROOT = paths.root()
 BLOCK = re.compile(r"<!-- output: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
@@ -60,3 +63,47 @@ def test_every_plumb_command_in_the_docs_exists():
     for page in PAGES:
         for name in re.findall(r"(?:^|`)plumb ([a-z]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
             assert re.search(rf"^    {name}\b", known, re.MULTILINE), f"{page.name}: plumb {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_list_or_table_begins_after_a_blank_line(page):
+    """The site would make it part of the paragraph above it."""
+    before, fenced = "", False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        fenced ^= line.startswith("```")
+        found = None if fenced else re.match(r"(- |\d+\. |\|)", line)
+        if found:
+            assert before[:1] in ("", " ", "-", "|", "#", "<") or before[0].isdigit(), f"{page.name}: {line}"
+        before = line
+
+
+def test_the_example_of_python_runs(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local/s.jsonl").write_text(json.dumps(record()) + "\n")
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.DOTALL)
+    exec(code, {})  # noqa: S102
+    assert capsys.readouterr().out == "openmpi 10.10 GB/s\n"
+
+
+def test_the_changes_begin_with_this_version():
+    first = re.search(r"^## (\S+), ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first[1] == __version__
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"), [("CITATION.cff", "citation-file-format"), (".gitlab-ci.yml", "gitlab-ci")]
+)
+def test_files_that_others_read_are_valid(file, schema):
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}"]
+    extra = ["--data-transform", "gitlab-ci"] if schema == "gitlab-ci" else []
+    answer = subprocess.run([*check, *extra, ROOT / file], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_hooks_before_a_commit_are_programs_of_the_checkout():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    locked = (ROOT / "requirements-dev.txt").read_text()
+    for hook in local["hooks"]:
+        program = hook["entry"].split()[0].removeprefix(".venv/bin/")
+        assert re.search(rf"^{program}(-py)?==", locked, re.MULTILINE), hook["id"]
