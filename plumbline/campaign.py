@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import cases, files, jobs, paths, schedulers, site, units
+from plumbline import cases, files, jobs, paths, schedulers, site, terminal, units
 from plumbline.cases import Case
 from plumbline.errors import PlumbError
 from plumbline.launch import process, signals
@@ -154,6 +154,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
             start_new_session=True,
             preexec_fn=process.die_with_parent,
         ) as child,
+        terminal.bar(),
     ):
         try:
             for line in child.stdout or ():
@@ -163,8 +164,10 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
                     case, number, total = found
                     ended.append(case)
                     if case.state != "SKIP":
-                        left = units.human_seconds((time.monotonic() - begin) * _left(ended, total))
-                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  (about {left} left)", flush=True)
+                        seconds = (time.monotonic() - begin) * _left(ended, total)
+                        left = f"about {units.human_seconds(seconds)} left"
+                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  ({left})", flush=True)
+                        terminal.progress(number, total, left)
             return child.wait(), ended
         except KeyboardInterrupt:
             print("\ninterrupted: ending the running launches", flush=True)

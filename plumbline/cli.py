@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import importlib
 import io
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import NoReturn, TextIO, cast
 
-from plumbline import __version__, paths
+from plumbline import __version__, paths, terminal
 from plumbline.errors import PlumbError
 from plumbline.files import CURE
 from plumbline.launch.signals import Interrupted
@@ -44,17 +45,40 @@ COMMANDS = {
     "compact": ("records.command", "make few Parquet files of many session files"),
     "outliers": ("outliers.command", "nodes and links that differ from their class"),
     "ci": ("ci.command", "pipelines that gate merge requests and measure every night"),
+    "completion": ("completion", "completion of plumb for a shell: commands, options, names"),
+}
+#: what ``--help`` of each shows as an example
+EXAMPLES = {
+    "campaign": "plumb campaign --profile full -- -n stream",
+    "doctor": "plumb doctor",
+    "list": "plumb list --test stream --ranked",
+    "show": "plumb show last",
+    "hybrid": "plumb hybrid --test jacobi",
+    "diff": "plumb diff 4f89ff 2cb145",
+    "reproduce": "plumb reproduce 4f89ff",
+    "profile": "plumb profile --stack mpich --placement core -- ./program",
+    "launch": "plumb launch baseline.json candidate.json --records out.jsonl",
+    "topology": "plumb topology --placement scatter --threads 2",
+    "stack": "plumb stack install openmpi mpich",
+    "knobs": "plumb knobs openmpi eager",
+    "site": "plumb site measure --partition default",
+    "nodes": "plumb nodes states --scheduler squeue --partition main",
+    "calibrate": "plumb calibrate --test stream --dry-run",
+    "lint": "plumb lint",
+    "gate": "plumb gate --baseline main --candidate HEAD --stack openmpi --tests 'stream|osu_pair'",
+    "compare": "plumb compare openmpi mpich --test osu",
+    "tune": "plumb tune openmpi --dry-run",
+    "history": "plumb history --test stream",
+    "report": "plumb report --output report.html",
+    "compact": "plumb compact --before 2026-11-01",
+    "outliers": "plumb outliers --test stream --figure triad",
+    "ci": "plumb ci gitlab --tags hpc --stack openmpi",
+    "completion": 'eval "$(plumb completion bash)"',
 }
 #: commands whose exit status is a verdict: whatever goes wrong in them is INVALID, because 1 is a FAIL, and a CI that
 #: tolerates INCONCLUSIVE tolerates 2
 OF_VERDICTS = ("gate", "history", "outliers")
 BAD_INPUT = 2
-#: control characters but line ends and tabs, and those that turn the direction of writing -> how they are shown
-_CONTROLS = {
-    code: f"\\u{code:04x}"
-    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-    if chr(code) not in "\n\t"
-}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -67,28 +91,18 @@ class _Parser(argparse.ArgumentParser):
         self.exit(self.bad_input, f"{self.prog}: error: {message}\n")
 
 
-class _Screen:
-    """A stream of text that cannot steer a terminal: what a record or a program's output holds is only shown."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Write ``text``, its control characters as JSON writes them."""
-        return self._stream.write(text.translate(_CONTROLS))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run ``plumb ARGV``; what goes wrong ends with one line on stderr and status 2, for verdicts that of INVALID.
 
     Python's development mode (``python -X dev -m plumbline.cli``) shows where an exception comes from.
     """
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow
+        from plumbline import completion  # not above: plumb launch runs beside measurements
+
+        completion.complete(_parser(os.environ["COMP_LINE"].split()))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character does not end a measurement
-    out, err = (cast(TextIO, _Screen(stream)) for stream in (sys.stdout, sys.stderr))
+    out, err = (cast(TextIO, terminal.Screen(stream, terminal.coloured(stream))) for stream in (sys.stdout, sys.stderr))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         return _run(sys.argv[1:] if argv is None else argv)
 
@@ -140,7 +154,13 @@ def _parser(words: Sequence[str]) -> _Parser:
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", dest=f"{name}_folder", help=text)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (module, text) in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=text)
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=f"example:\n  {EXAMPLES[name]}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         if name in words:
             loaded = importlib.import_module(f"plumbline.{module}")
             loaded.add_arguments(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from plumbline import terminal
 from plumbline.gate.decide import Verdict
 from plumbline.gate.measure import Contest, FigureState
 from plumbline.statistics.sequential import CAP
@@ -46,6 +47,10 @@ class Progress:
         decided = f"{len(self.decided)}/{len(self.contests)} decided"
         line = f"pair {done:>4}  {decided}  {self._left(done):<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
+
+    def show(self, done: int) -> None:
+        """How many variants are decided, and what is left, on the bar."""
+        terminal.progress(len(self.decided), len(self.contests), f"variants decided, {self._left(done) or 'none'} left")
 
     def _figure(self, figure: FigureState) -> str:
         ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"

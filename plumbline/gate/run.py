@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import jobs, paths
+from plumbline import jobs, paths, terminal
 from plumbline.gate import decide, from_records, measure, session, setup
 from plumbline.gate.bench import Bench, DriverBench
 from plumbline.gate.pairs import Pairs
@@ -92,9 +92,11 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
         nonlocal last
         took, last = time.monotonic() - last, time.monotonic()
         say(progress.line(contest, figures, done, repeated, took))
+        progress.show(done)
 
     try:
-        why = measure.measure(contests, bench, folder, begun.seed, after_pair, stop)
+        with terminal.bar():
+            why = measure.measure(contests, bench, folder, begun.seed, after_pair, stop)
     except BaseException:  # whatever ends it, what was measured is kept
         if any(contest.launches for contest in contests):
             measure.finish(contests, file, "interrupted")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import files
+from plumbline import files, terminal
 from plumbline.errors import PlumbError
 from plumbline.launch import figures, once
 from plumbline.launch.prepare import Prepared, prepare
@@ -20,6 +20,7 @@ from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
 from plumbline.references import References
+from plumbline.units import human_seconds
 
 #: in the work folder, held while launches run there
 LOCK = ".plumbline.lock"
@@ -73,15 +74,20 @@ def _run(
     if removed := jobs[0].record.removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
     try:
-        for position, (which, index) in enumerate(order):
-            job = jobs[which]
-            began = time.monotonic()
-            launch = _launch(job, index, position, folders[position])
-            with held_back():
-                job.record.launches.append(launch)
-                figures.settle(job.record, job.facts, job.host, expected, job.ceilings)
-                store.write(file, records)
-            say(_progress(job.record, launch, position + 1, len(order), time.monotonic() - began))
+        begin = time.monotonic()
+        with terminal.bar():
+            for position, (which, index) in enumerate(order):
+                job = jobs[which]
+                began = time.monotonic()
+                launch = _launch(job, index, position, folders[position])
+                with held_back():
+                    job.record.launches.append(launch)
+                    figures.settle(job.record, job.facts, job.host, expected, job.ceilings)
+                    store.write(file, records)
+                now, done = time.monotonic(), position + 1
+                say(_progress(job.record, launch, done, len(order), now - began))
+                left = human_seconds((now - begin) / done * (len(order) - done))
+                terminal.progress(done, len(order), f"launches, about {left} left")
     except BaseException:  # whatever ends it, what was measured is kept
         _close(file, records, "interrupted")
         raise

@@ -20,7 +20,7 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
-from plumbline import files, limits, schemas, site
+from plumbline import files, limits, schemas, site, terminal
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
@@ -89,16 +89,18 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
             group = groups.setdefault(json.dumps(match.subject(record, figure.name), sort_keys=True), _Group())
             group.records.append(record)
             group.figures.append(figure)
-    for key in sorted(groups):
-        try:
-            new = entry(groups[key], min_sessions)
-        except PlumbError as error:
-            outcome.refused[f"{error.what} (figures)"] += 1
-            continue
-        found = present.resolve(groups[key].records[-1], new["figure"])
-        old = found.entry if found else None
-        kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
-        outcome.changes.setdefault(family(new["test"]), []).append(Change(old, new, kept))
+    with terminal.bar():
+        for done, key in enumerate(sorted(groups), 1):
+            terminal.progress(done, len(groups), "figures")
+            try:
+                new = entry(groups[key], min_sessions)
+            except PlumbError as error:
+                outcome.refused[f"{error.what} (figures)"] += 1
+                continue
+            found = present.resolve(groups[key].records[-1], new["figure"])
+            old = found.entry if found else None
+            kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
+            outcome.changes.setdefault(family(new["test"]), []).append(Change(old, new, kept))
     return outcome
 
 

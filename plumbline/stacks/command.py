@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from plumbline import files, paths, stacks
+from plumbline import files, paths, stacks, terminal
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals
@@ -86,8 +86,9 @@ def _install(args: argparse.Namespace) -> int:
         print(f"{archive.OWNER}: {args.archive.name} is complete and {done} unpacked, {count} files", flush=True)
     elif not wanted:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
-    for kind, name in dict.fromkeys(wanted):
-        stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
+    with terminal.bar():
+        for kind, name in dict.fromkeys(wanted):
+            stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
     return 0
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, paths
+from plumbline import files, mpi, paths, terminal
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, libraries, manifest, stream
 
@@ -116,6 +116,7 @@ class Installation:
         """Say what is being done."""
         self.done += 1
         print(f"{self.name}: [{self.done}/{self.steps}] {what} ({time.monotonic() - self.started:.0f} s)", flush=True)
+        terminal.progress(self.done - 1, self.steps, f"{self.name}: {what}")
 
     def make_prefix(self) -> None:
         """An empty virtual environment, without what an earlier attempt left."""

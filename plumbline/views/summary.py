@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline import paths, units
+from plumbline import paths, terminal, units
 from plumbline.errors import PlumbError
 from plumbline.records import query
 from plumbline.records.model import AnyRecord, Figure, Placement, Variant
@@ -29,6 +29,8 @@ HEADER = (
     "verified",
     "verdict",
 )
+#: what a narrow terminal does not show, the first first; plumb show has all of it
+SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     records, damages = query.records(query.Selection(site=args.site, test=args.test))
     if args.site and not (paths.results() / args.site).is_dir():
         raise PlumbError(f"no records of site '{args.site}'", str(paths.results()), "plumb list shows what there is")
-    print(listing(records, args.ranked))
+    terminal.page(listing(records, args.ranked))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     return 1 if damages else 0
@@ -55,7 +57,7 @@ def lines(records: Sequence[AnyRecord], ranked: bool = False) -> str:
     By variant and stack; ``ranked``: by test and stack, the best figure first, records without a valid one last.
     """
     rows = sorted(records, key=_rank if ranked else lambda row: (row.variant.name, row.stack.name, row.time))
-    return table(HEADER, [_cells(row) for row in rows], right=("value", "% limit"))
+    return table(HEADER, [_cells(row) for row in rows], right=("value", "% limit"), spare=SPARE)
 
 
 def closing(records: Sequence[AnyRecord]) -> str:

@@ -6,15 +6,72 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
+from plumbline import terminal
+
 _BARS = "▁▂▃▄▅▆▇█"
+#: columns of blanks between two columns of a table
+_GAP = 2
+#: a word longer than this may be broken
+_WORD = 24
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
-    """Aligned columns, those named in ``right`` to the right, as numbers are. Cells are printed as they are."""
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), spare: Sequence[str] = ()
+) -> str:
+    """Aligned columns, those named in ``right`` to the right, as numbers are. Cells are printed as they are.
+
+    On a terminal that is too narrow, text in columns on the left is wrapped; where that is not enough, the columns
+    named in ``spare`` are left out, the first first, and a line below says so.
+    """
     align = ["right" if name in right else "left" for name in header]
-    return tabulate(
+    shown = tabulate(
         rows, headers=list(header), tablefmt="simple", colalign=align if rows else None, disable_numparse=True
     )
+    room = terminal.width()
+    if room is None or max(map(len, shown.splitlines())) <= room:
+        return shown
+    return _narrow(header, rows, align, spare, room)
+
+
+def _narrow(
+    header: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str], spare: Sequence[str], room: int
+) -> str:
+    cells = [[name, *(row[at] for row in rows)] for at, name in enumerate(header)]
+    widths = [max(map(len, column)) for column in cells]
+    least = [
+        width if side == "right" else max(len(column[0]), _longest_word(column[1:]))
+        for width, side, column in zip(widths, align, cells, strict=True)
+    ]
+    columns = list(range(len(header)))
+    missing = []
+    for name in spare:
+        if _total([least[at] for at in columns]) <= room:
+            break
+        columns.remove(header.index(name))
+        missing.append(name)
+    while _total([widths[at] for at in columns]) > room:
+        able = [at for at in columns if widths[at] > least[at]]
+        if not able:
+            break
+        widths[max(able, key=lambda at: widths[at])] -= 1
+    # heading and rule are rows here: tabulate would make every column two wider than its heading
+    body = [header, ["-" * width for width in widths], *rows]
+    shown = tabulate(
+        [[row[at] for at in columns] for row in body],
+        tablefmt="plain",
+        colalign=[align[at] for at in columns],
+        maxcolwidths=[widths[at] for at in columns],
+        disable_numparse=True,
+    )
+    return f"{shown}\nleft out, the terminal is too narrow: {', '.join(missing)}" if missing else shown
+
+
+def _longest_word(cells: Sequence[str]) -> int:
+    return min(max((len(word) for cell in cells for word in cell.split()), default=0), _WORD)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def sparkline(values: Sequence[float]) -> str:

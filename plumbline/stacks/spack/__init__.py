@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, units
+from plumbline import files, paths, terminal, units
 from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.stacks import kernels, libraries, manifest, stream
@@ -103,6 +103,7 @@ def _install(name: str, label: str) -> None:
             shown["step"] = found[0]
             seconds = time.monotonic() - started
             print(f"{label}: [{found[2]}/{found[3]}] {found[1]} ({seconds:.0f} s)", flush=True)
+            terminal.progress(int(found[2]) - 1, int(found[3]), f"{label}: {found[1]}")
 
     spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
     spack.log.unlink(missing_ok=True)

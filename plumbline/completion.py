@@ -1,0 +1,48 @@
+"""``plumb completion``: what a shell runs to complete ``plumb``, by argcomplete (https://kislyuk.github.io/argcomplete)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+
+from plumbline import site
+from plumbline.stacks import manifest
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb completion``."""
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the shell's part; 0."""
+    import argcomplete  # here and below: the other commands do not need it
+
+    print(argcomplete.shellcode(["plumb"], shell=args.shell))
+    return 0
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell, which asks by ``COMP_LINE`` and other variables, and end this process."""
+    import argcomplete
+
+    known = {"stack": manifest.names, "stacks": manifest.names, "site": site.names, "sites": site.names}
+    for action in _actions(parser):
+        if action.dest in known and action.choices is None:
+            action.completer = _completer(known[action.dest])  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser)
+
+
+def _completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    return lambda **_: list(names())
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """The arguments of ``parser`` and of all below it."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
