@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import shlex
 import sys
 import time
@@ -17,12 +18,14 @@ from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
 from plumbline.launch.signals import interruptible
-from plumbline.records import store
+from plumbline.records import notes, store
 from plumbline.records.model import Side
 from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
 from plumbline.units import counted
 
+#: notes of the site that are shown: so many at most, not older than so many days
+MOST, DAYS = 5, 30
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
 MakeBench = Callable[[Session, Path], Bench]
@@ -121,8 +124,8 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     found = decide.decide(pairs, begun.rule)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
-    notes = [*begun.notes, *_started_again(contests)]
-    for note in notes:
+    told = [*begun.notes, *_started_again(contests), *_happened(begun.site)]
+    for note in told:
         say(note)
     say(f"records: {file}\nrepeat:  {repeat}")
     facts = [
@@ -132,7 +135,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
         ("seed", str(begun.seed)),
         ("records", str(file)),
         ("repeat", repeat),
-        *(("note", note) for note in notes),
+        *(("note", note) for note in told),
     ]
     return Outcome(begun.rule, pairs, found, facts)
 
@@ -142,3 +145,14 @@ def _started_again(contests: list[measure.Contest]) -> list[str]:
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
     errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
     return [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []
+
+
+def _happened(site: str) -> list[str]:
+    """The newest notes of the site, of the last :data:`DAYS` days; a damaged line of them is no reason to stop."""
+    found, damages = notes.read(site)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    since = (now - datetime.timedelta(days=DAYS)).isoformat()
+    return [
+        *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in found[-MOST:] if note.time >= since),
+        *(f"damaged note: {damage}" for damage in damages),
+    ]

@@ -13,7 +13,8 @@ from plumbline import units
 from plumbline.errors import PlumbError
 from plumbline.history import series as source
 from plumbline.history.series import Series, course_document, direction
-from plumbline.records import query
+from plumbline.records import notes, query
+from plumbline.views.note import listing
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -81,8 +82,11 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     found = source.of_records(rows)
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
+    noted, spoilt = notes.of_sites(series.key["site"] for series in found)
+    for damage in spoilt:
+        print(f"plumb: damaged note: {damage}", file=sys.stderr)
     courses = [(series, follow(series.values, settings)) for series in found]
-    lines = [course_document(series, course, settings) for series, course in courses]
+    lines = [course_document(series, course, settings, noted) for series, course in courses]
     answers = _confirm(courses, settings, args.json) if args.confirm else {}
     for place, answer in answers.items():
         lines[place]["confirmation"] = {"state": answer.state, "text": answer.text}
@@ -90,7 +94,10 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         for (series, _), line in zip(courses, lines, strict=True):
             print(json.dumps({**line, "unit": series.unit, "key": series.key}))
     else:
-        print(table(HEADER, [_row(*pair) for pair in courses], right=("n", "last", "smallest visible")))
+        cells = [_row(*pair, line) for pair, line in zip(courses, lines, strict=True)]
+        print(table(HEADER, cells, right=("n", "last", "smallest visible")))
+        if noted:
+            print(f"\n{listing(noted)}")
         for place, answer in answers.items():
             print(f"\n{answer.state}: {courses[place][0].name}: {answer.text}")
         print(f"\n{_closing(courses, lines, args.confirm)}")
@@ -128,7 +135,7 @@ def _status(answers: dict[int, Answer]) -> int:
     return STATUS[states[-1]] if states else QUIET
 
 
-def _row(series: Series, course: Course) -> tuple[str, ...]:
+def _row(series: Series, course: Course, line: dict[str, Any]) -> tuple[str, ...]:
     value, unit = units.human(series.values[-1], series.unit or "")
     change = "–"
     if course.changes:
@@ -137,6 +144,8 @@ def _row(series: Series, course: Course) -> tuple[str, ...]:
         change = f"{factor:+.1%} {direction(series.better, last.ratio)} at {series.index[last.index]}"
         if len(course.changes) > 1:
             change += f" ({len(course.changes)} in all)"
+        if told := line["alarms"][-1].get("notes"):
+            change += f", noted: {'; '.join(told)}"
     visible = "too few" if course.smallest_visible is None else f"{course.smallest_visible:.1%}"
     return series.name, str(len(series.values)), value, unit, change, visible
 

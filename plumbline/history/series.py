@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline import csv_input, provenance
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord
+from plumbline.records.notes import Note, between
 
 if TYPE_CHECKING:
     from plumbline.statistics.changes import Course, Settings
@@ -32,6 +33,8 @@ class Series:
     index: list[Any] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     unit: str | None = None
+    #: when each point's session began, for the records' series
+    times: list[str] = field(default_factory=list)
     #: what the series is of, for the records' series
     key: dict[str, Any] = field(default_factory=dict)
 
@@ -101,6 +104,7 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
             name = json.dumps(key, sort_keys=True)
             series = found.setdefault(name, Series(name, figure.better, unit=figure.unit, key=key))
             series.index.append(row.id)
+            series.times.append(row.time)
             series.values.append(figure.value)
     everything = list(found.values())
     differing = [name for name in LABELS if len({json.dumps(series.key[name]) for series in everything}) > 1]
@@ -123,10 +127,11 @@ def direction(better: str, ratio: float) -> str:
     return "worse" if (ratio > 1) == (better == "lower") else "better"
 
 
-def course_document(series: Series, course: Course, settings: Settings) -> dict[str, Any]:
+def course_document(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> dict[str, Any]:
     """What a series did, as JSON for ``plumb history`` and the report.
 
-    ``ratio`` is after over before, ``smallest_visible`` a fraction.
+    ``ratio`` is after over before, ``smallest_visible`` a fraction. An alarm has ``notes`` where people wrote some
+    down of the site for the time between the last point before it and its first one.
     """
     return {
         "series": series.name,
@@ -138,6 +143,7 @@ def course_document(series: Series, course: Course, settings: Settings) -> dict[
                 "seen_at": series.index[change.seen_at],
                 "ratio": round(change.ratio, 6),
                 "direction": direction(series.better, change.ratio),
+                **_noted(series, change.index, notes),
             }
             for change in course.changes
         ],
@@ -145,3 +151,8 @@ def course_document(series: Series, course: Course, settings: Settings) -> dict[
         "min_effect": settings.min_effect,
         "persist": settings.persist,
     }
+
+
+def _noted(series: Series, index: int, notes: Sequence[Note]) -> dict[str, list[str]]:
+    found = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
+    return {"notes": [note.text for note in found]} if found else {}

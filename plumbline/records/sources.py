@@ -42,6 +42,22 @@ def find(site: str | None = None) -> Sources:
     return Sources(sessions, sorted(folder.rglob(f"{COMPACT}/*.parquet")))
 
 
+def sites() -> list[str]:
+    """The sites that have records."""
+    folder, found = paths.results(), find()
+    return sorted({file.relative_to(folder).parts[0] for file in [*found.sessions, *found.parts]})
+
+
+def only_site(command: str) -> str:
+    """The site that has records, where there is one only; ``command`` has the option --site."""
+    names = sites()
+    if not names:
+        raise PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+    if len(names) > 1:
+        raise PlumbError("which site?", f"{command} --site", f"with records: {', '.join(names)}")
+    return names[0]
+
+
 def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer:
     """What ``read`` makes of the sources; once more with those of that moment if one of them vanished meanwhile."""
     for _ in range(TRIES):

@@ -7,20 +7,8 @@ from pathlib import Path
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.records import query, sources, store
+from plumbline.records import query, store
 from plumbline.records.model import Record, Row
-
-
-def only_site() -> str:
-    """The site that has records, where there is one only."""
-    folder = paths.results()
-    found = sources.find()
-    names = sorted({file.relative_to(folder).parts[0] for file in [*found.sessions, *found.parts]})
-    if not names:
-        raise PlumbError("no records yet", str(folder), "make campaign measures some")
-    if len(names) > 1:
-        raise PlumbError("which site?", "plumb report --site", f"with records: {', '.join(names)}")
-    return names[0]
 
 
 def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plumbline.records.model import Record, Row
+from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
@@ -28,7 +29,7 @@ class Scope:
 
     ``outcome`` is what :mod:`plumbline.records.outcome` read; ``damages`` name lines of the results that could not be
     read; ``left_out`` counts records of the campaign beyond what a page holds, ``left_out_invalid`` those of them that
-    are not valid.
+    are not valid; ``notes`` are those of the site.
     """
 
     site: str
@@ -37,6 +38,7 @@ class Scope:
     damages: Sequence[str] = ()
     left_out: int = 0
     left_out_invalid: int = 0
+    notes: Sequence[Note] = ()
 
 
 def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) -> dict[str, Any]:
@@ -68,12 +70,12 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
         "collectives": collectives(usable),
         "hybrids": hybrids(usable),
-        "history": history(past),
+        "history": history(past, scope.notes),
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),
         "left_out": {"records": scope.left_out, "invalid": scope.left_out_invalid},
     }
-    document: dict[str, Any] = _finite(found)
+    document: dict[str, Any] = finite(found)
     return document
 
 
@@ -101,12 +103,12 @@ def _outcome(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
     return {"profile": outcome["profile"], "ran": len(outcome["cases"]), "groups": rows}
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """``value`` with every number that JSON has no word for as a string: ``nan``, ``inf``, ``-inf``."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):
-        return {str(key): _finite(inner) for key, inner in value.items()}
+        return {str(key): finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
+        return [finite(inner) for inner in value]
     return value

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plumbline.history import series as source
 from plumbline.records.model import Row
+from plumbline.records.notes import Note
 from plumbline.statistics.changes import Settings, follow
 
 #: series on a page, those with changes first, then the longest; what is left out is counted and shown
@@ -17,33 +19,38 @@ MAX_POINTS = 200
 MIN_POINTS = 2
 
 
-def history(rows: Iterable[Row]) -> dict[str, Any]:
-    """``{"series", "left_out", "single"}`` of records ``rows`` (oldest first).
+def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POINTS) -> dict[str, Any]:
+    """``{"series", "left_out", "single", "notes"}`` of records ``rows`` (oldest first) of one site, and its ``notes``.
 
     A series has ``name``, ``unit``, ``better``, ``points`` (``[time, value, record id]``), ``older`` (points left
     out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown. ``single``
-    counts the series of one point only, ``left_out`` the longer ones beyond :data:`MAX_SERIES`.
+    counts the series of one point only, ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``most`` points of each
+    series are shown. ``notes`` are ``[time, text]``.
     """
-    rows = list(rows)
-    times = {row.id: row.time for row in rows}
     everything = source.of_records(rows)
     long = [series for series in everything if len(series.values) >= MIN_POINTS]
     long.sort(key=lambda series: (-len(series.values), series.name))
-    found = [_series(series, times) for series in long[:MAX_SERIES]]
+    found = [_series(series, notes, most) for series in long[:MAX_SERIES]]
     found.sort(key=lambda item: (-_worst(item), -len(item["alarms"]), -len(item["points"]), item["name"]))
-    return {"series": found, "left_out": len(long) - len(found), "single": len(everything) - len(long)}
+    return {
+        "series": found,
+        "left_out": len(long) - len(found),
+        "single": len(everything) - len(long),
+        "notes": [[note.time, note.text] for note in notes],
+    }
 
 
-def _series(series: source.Series, times: dict[str, str]) -> dict[str, Any]:
-    older = max(0, len(series.values) - MAX_POINTS)
-    kept = source.Series(series.name, series.better, series.index[older:], series.values[older:])
+def _series(series: source.Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
+    older = max(0, len(series.values) - most)
+    parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
+    kept = replace(series, **parts)
     settings = Settings()
-    line = source.course_document(kept, follow(kept.values, settings), settings)
+    line = source.course_document(kept, follow(kept.values, settings), settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,
         "better": series.better,
-        "points": [[times[index], value, index] for index, value in zip(kept.index, kept.values, strict=True)],
+        "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
         "older": older,
         "alarms": line["alarms"],
         "smallest_visible": line["smallest_visible"],

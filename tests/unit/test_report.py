@@ -320,14 +320,13 @@ def test_history_is_bounded_and_says_so(monkeypatch):
         convert({**item, "id": f"{number:012x}", "partition": "other"}).row()
         for number, item in enumerate(reports.history()[:5])
     ]
-    monkeypatch.setattr(history, "MAX_POINTS", 30)
     monkeypatch.setattr(history, "MAX_SERIES", 1)
-    found = history.history([*rows, *other])
+    found = history.history([*rows, *other], most=30)
     assert found["left_out"] == 1
     assert [len(series["points"]) for series in found["series"]] == [30]
     assert found["series"][0]["older"] == 10
     assert found["series"][0]["points"][-1][2] == rows[-1].id
-    assert history.history(other[:1]) == {"series": [], "left_out": 0, "single": 1}
+    assert history.history(other[:1]) == {"series": [], "left_out": 0, "single": 1, "notes": []}
 
 
 def test_the_rank_map_is_planned_against_seen():

@@ -40,6 +40,7 @@ function historySection() {
     drawing,
     h('div', { class: 'filters' }, h('label', { class: 'choice' }, h('span', { class: 'label' }, 'Search'), search)),
     list,
+    noteTable(),
   );
 }
 
@@ -90,7 +91,7 @@ function historyRow(item, chosen, show) {
 function changeText(item) {
   const last = item.alarms[item.alarms.length - 1];
   if (!last) return DASH;
-  return `${signed(last.ratio - 1)} ${last.direction} at ${String(last.index).slice(0, 12)}${item.alarms.length > 1 ? ` (${item.alarms.length} in all)` : ''}`;
+  return `${signed(last.ratio - 1)} ${last.direction} at ${String(last.index).slice(0, 12)}${item.alarms.length > 1 ? ` (${item.alarms.length} in all)` : ''}${notedText(last)}`;
 }
 
 function historyPicture(item) {
@@ -107,12 +108,6 @@ function historyPicture(item) {
     values: () => historyTable(item, scale),
     option: () => historyOption(item, scale),
   });
-}
-
-function openRecord(id) {
-  const entry = data.entries.find((candidate) => candidate.id === id);
-  if (entry) openDetails(entry);
-  else say(`Record ${id} is of another campaign: plumb show ${id}`);
 }
 
 function historyTable(item, [divisor, unit]) {
@@ -132,7 +127,7 @@ function historyTable(item, [divisor, unit]) {
 function historyOption(item, [divisor, unit]) {
   const places = new Map(item.points.map(([, , id], place) => [id, place]));
   const sessions = item.points.map(([at]) => at.slice(0, 16).replace('T', ' '));
-  const marks = item.alarms.map((alarm) => alarmLine(alarm, places));
+  const marks = [...item.alarms.map((alarm) => alarmLine(alarm, places)), ...noteLines(item)];
   return {
     grid: { left: 62, right: 24, top: 26, bottom: 44 },
     xAxis: axis('session', { type: 'category', data: sessions, splitLine: { show: false } }),
@@ -156,13 +151,12 @@ function historyOption(item, [divisor, unit]) {
 }
 
 function historyPoints(item, divisor) {
-  const here = new Set(data.entries.map((entry) => entry.id));
   return item.points.map(([at, value, id], place) => ({
     value: [place, value / divisor],
     at,
     raw: value,
     id,
-    itemStyle: { color: colour(here.has(id) ? 'accent' : 'muted') },
+    itemStyle: { color: colour(isHere(id) ? 'accent' : 'muted') },
   }));
 }
 
@@ -207,5 +201,37 @@ function alarmLine(alarm, places) {
 
 function alarmText(item, id) {
   const alarm = item.alarms.find((candidate) => candidate.index === id);
-  return alarm ? `${signed(alarm.ratio - 1)} ${alarm.direction}` : DASH;
+  return alarm ? `${signed(alarm.ratio - 1)} ${alarm.direction}${notedText(alarm)}` : DASH;
+}
+
+/** What people noted for the time of a change. */
+function notedText(alarm) {
+  return alarm.notes ? `, noted: ${alarm.notes.join('; ')}` : '';
+}
+
+/** A line at the first session after each note that falls between the first and the last session. */
+function noteLines(item) {
+  return data.history.notes.flatMap(([at, text]) => {
+    const place = item.points.findIndex(([time]) => time >= at);
+    if (place < 1) return [];
+    const tint = colour('muted');
+    const formatter = text.length > 32 ? `${text.slice(0, 31)}…` : text;
+    const label = { formatter, color: tint, position: 'insideEndTop', fontSize: 11 };
+    return [{ xAxis: place, lineStyle: { color: tint, type: 'dotted', width: 1.5 }, label }];
+  });
+}
+
+/** The notes of the site as a table; nothing where there is none. */
+function noteTable() {
+  const { notes } = data.history;
+  return (
+    notes.length > 0 && [
+      h('h3', null, 'Notes'),
+      table(
+        'Notes',
+        [{ title: 'time', head: true, kind: 'whole' }, { title: 'what happened', kind: 'notes' }],
+        [...notes].reverse().map(([at, text]) => [time(at), text]),
+      ),
+    ]
+  );
 }

@@ -32,6 +32,17 @@ function pageHead() {
   ];
 }
 
+/** Whether a record of the history is one of this page. */
+function isHere(id) {
+  return data.entries.some((entry) => entry.id === id);
+}
+
+function openRecord(id) {
+  const entry = data.entries.find((candidate) => candidate.id === id);
+  if (entry) openDetails(entry);
+  else say(`Record ${id} is of another campaign: plumb show ${id}`);
+}
+
 function skippedCount() {
   return data.outcome.groups
     .filter((group) => group.state === 'SKIP')
@@ -52,9 +63,11 @@ function fillPage() {
     hybridSection,
     matrixSection,
     launchSection,
-    historySection,
+    data.history && historySection,
     circumstanceSection,
-  ].map((make) => make());
+  ]
+    .filter(Boolean)
+    .map((make) => make());
   layOut(pageHead(), sections);
   prepareDetails();
   openFromAddress();

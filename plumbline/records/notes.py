@@ -1,0 +1,123 @@
+"""Notes of people: what happened to a site, and when, such as a kernel update. Histories and pages show them.
+
+``results/SITE/notes.ndjson`` has one JSON line each. The file is replaced whole under a lock, so that it is at any
+moment either the old or the new one. It holds no records: its name keeps it from those who look for session files.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.records import store
+from plumbline.records.model import Time
+
+NAME = "notes.ndjson"
+LOCK = ".notes.lock"
+
+
+class Note(Struct, frozen=True, kw_only=True, order=True):
+    """``text`` is what happened at ``site`` at ``time`` (UTC); ``made`` is when that was written down."""
+
+    time: Time
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{8}$")]
+    text: Annotated[str, Meta(min_length=1)]
+    site: str
+    made: Time
+    schema: Literal[1] = 1
+
+
+def file(site: str) -> Path:
+    """Where the notes of a site are."""
+    return paths.results() / site / NAME
+
+
+def read(site: str) -> tuple[list[Note], list[store.Damage]]:
+    """The notes of a site, oldest first, and the lines that are none."""
+    found, damages = list[Note](), list[store.Damage]()
+    for number, line in _lines(file(site)):
+        try:
+            found.append(_DECODER.decode(line))
+        except (msgspec.DecodeError, RecursionError) as error:
+            damages.append(store.Damage(file(site), number, f"not a note: {error}"))
+    return sorted(found), damages
+
+
+def of_sites(sites: Iterable[str]) -> tuple[list[Note], list[store.Damage]]:
+    """The notes of all ``sites``, oldest first, and the lines that are none."""
+    both = [read(site) for site in sorted(set(sites))]
+    return sorted(note for found, _ in both for note in found), [one for _, damages in both for one in damages]
+
+
+def between(notes: Sequence[Note], site: str, after: str, until: str) -> list[Note]:
+    """What happened at ``site`` later than ``after`` and no later than ``until``: what may explain a change there."""
+    return [note for note in notes if note.site == site and after < note.time <= until]
+
+
+def add(site: str, text: str, time: str) -> Note:
+    """Write a note down. ``time`` is as :func:`moment` gives it."""
+    note = Note(time=time, id=secrets.token_hex(4), text=text, site=site, made=store.now())
+    line = json.dumps(msgspec.to_builtins(note), ensure_ascii=False)
+    _change(site, lambda lines: [*lines, line.encode() + b"\n"])
+    return note
+
+
+def remove(site: str, prefix: str) -> Note:
+    """Remove the one note whose id begins with ``prefix``; lines that are no notes stay as they are."""
+    found = [note for note in read(site)[0] if note.id.startswith(prefix)]
+    if len(found) != 1:
+        what = f"'{prefix}' begins {len(found)} notes" if found else f"no note '{prefix}'"
+        raise PlumbError(what, str(file(site)), "plumb note shows the ids")
+    _change(site, lambda lines: [line for line in lines if _id(line) != found[0].id])
+    return found[0]
+
+
+def moment(text: str) -> str:
+    """``2026-11-22`` or ``2026-11-22T10:30[:00][Z]`` (UTC) as records have times."""
+    try:
+        plain = datetime.datetime.fromisoformat(text.removesuffix("Z"))
+        if plain.tzinfo is None:
+            plain = plain.replace(tzinfo=datetime.timezone.utc)
+        known = plain.astimezone(datetime.timezone.utc)
+    except (ValueError, OverflowError):
+        raise PlumbError(f"'{text}' is no time", "--time", "such as 2026-11-22 or 2026-11-22T10:30 (UTC)") from None
+    return known.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _id(line: bytes) -> str | None:
+    try:
+        return _DECODER.decode(line).id
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _lines(source: Path) -> list[tuple[int, bytes]]:
+    """(number, text) of every line that is not blank; none where there is no file."""
+    try:
+        with source.open("rb") as stream:
+            return [(number, line) for number, line in enumerate(stream, start=1) if not line.isspace()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise PlumbError(f"cannot read the notes: {error.strerror}", str(source), "correct the permissions") from error
+
+
+def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
+    folder = paths.results() / site
+    if not folder.is_dir():
+        raise PlumbError(f"no records of site '{site}'", str(paths.results()), "plumb list shows what there is")
+    with files.writing("the note", folder), files.lock(folder / LOCK), files.replacing(file(site)) as temporary:
+        whole = [line if line.endswith(b"\n") else line + b"\n" for _, line in _lines(file(site))]
+        temporary.write_bytes(b"".join(make(whole)))
+
+
+_DECODER = msgspec.json.Decoder(Note)

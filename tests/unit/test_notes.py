@@ -1,0 +1,139 @@
+"""Notes of a site: written whole, read with what is damaged named, and shown where something changed."""
+
+import json
+import multiprocessing
+
+import pytest
+from samples import launch, record
+
+from plumbline import cli
+from plumbline.errors import PlumbError
+from plumbline.gate import run as gate
+from plumbline.records import notes, query, sources
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "results" / "local").mkdir(parents=True)
+    return tmp_path / "results"
+
+
+def put(results, values, site="local"):
+    """A record a day from 2026-01-01 on, each of three launches of one of ``values``."""
+    (results / site).mkdir(exist_ok=True)
+    found = [
+        record(id=f"{day:012x}", site=site, session=f"s{day}", time=f"2026-01-{1 + day:02d}T00:00:00.000Z",
+               launches=[launch(order, value * (1 + order / 1000)) for order in range(3)])
+        for day, value in enumerate(values)
+    ]  # fmt: skip
+    (results / site / "s.jsonl").write_text("".join(json.dumps(item) + "\n" for item in found))
+
+
+def test_a_note_is_written_listed_and_removed(results, capsys):
+    put(results, [1.0])
+    assert cli.main(["note", "kernel update", "--site", "local", "--time", "2026-11-22T10:30"]) == 0
+    assert "noted: 2026-11-22 10:30 local: kernel update (" in capsys.readouterr().out
+    assert cli.main(["note"]) == 0
+    assert "kernel update" in capsys.readouterr().out
+    (kept,), _ = notes.read("local")
+    assert kept.time == "2026-11-22T10:30:00.000Z"
+    assert cli.main(["note", "--remove", kept.id[:3]]) == 0
+    assert notes.read("local") == ([], [])
+
+
+def test_notes_are_no_records(results):
+    put(results, [1.0])
+    notes.add("local", "x", notes.moment("2026-01-01"))
+    rows, damages = query.records()
+    assert (len(rows), damages) == (1, [])
+    assert sources.sites() == ["local"]
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-22", "2026-11-22T00:00:00.000Z"),
+        ("2026-11-22T10:30Z", "2026-11-22T10:30:00.000Z"),
+        ("2026-11-22T10:30+02:00", "2026-11-22T08:30:00.000Z"),
+    ],
+)
+def test_times(text, moment):
+    assert notes.moment(text) == moment
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["x", "--time", "yesterday"], "'yesterday' is no time"),
+        (["x", "--time", "0001-01-01T00:00+09:00"], "is no time"),
+        (["x", "--remove", "ab"], "a note and --remove"),
+        (["--remove", "ab"], "no note 'ab'"),
+        (["--time", "2026-01-01"], "--time goes with a note"),
+        ([" \t "], "the text is empty"),
+        (["a\x1bb"], "characters that cannot be shown"),
+        (["x", "--site", "elsewhere"], "no records of site 'elsewhere'"),
+    ],
+)
+def test_what_is_refused(results, capsys, words, what):
+    put(results, [1.0])
+    assert cli.main(["note", *words]) == 2
+    assert what in capsys.readouterr().err
+    assert not notes.file("local").exists()
+
+
+def test_a_damaged_line_is_named_and_stays(results, capsys):
+    put(results, [1.0])
+    kept = notes.add("local", "one", notes.moment("2026-01-01"))
+    with notes.file("local").open("ab") as stream:
+        stream.write(b'{"half": \n\xff\n')
+    found, damages = notes.read("local")
+    assert [note.text for note in found] == ["one"]
+    assert [damage.line for damage in damages] == [2, 3]
+    notes.remove("local", kept.id)
+    assert notes.file("local").read_bytes() == b'{"half": \n\xff\n'
+    assert cli.main(["note"]) == 1
+    assert "plumb: damaged note: " in capsys.readouterr().err
+
+
+def _write(number):
+    for turn in range(5):
+        notes.add("local", f"{number}.{turn}", "2026-01-01T00:00:00.000Z")
+
+
+def test_notes_of_many_at_once_are_all_kept(results):
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(_write, range(4))
+    found, damages = notes.read("local")
+    assert {note.text for note in found} == {f"{number}.{turn}" for number in range(4) for turn in range(5)}
+    assert damages == []
+
+
+def test_a_note_that_cannot_be_written_is_one_line(results):
+    (results / "local" / notes.NAME).mkdir()
+    with pytest.raises(PlumbError, match="cannot read the notes"):
+        notes.add("local", "x", notes.moment("2026-01-01"))
+
+
+def test_history_names_what_happened_at_a_change(results, capsys):
+    put(results, [10000.0 + day % 3 for day in range(14)] + [9000.0 + day % 3 for day in range(7)])
+    notes.add("local", "before it all", notes.moment("2026-01-13"))
+    notes.add("local", "new kernel", notes.moment("2026-01-14T12:00"))
+    assert cli.main(["history"]) == 1
+    out = capsys.readouterr().out
+    assert "-10.0% worse at 00000000000e, noted: new kernel" in out
+    assert "before it all" in out.partition("what happened")[2]
+    assert cli.main(["history", "--json"]) == 1
+    (alarm,) = json.loads(capsys.readouterr().out)["alarms"]
+    assert alarm["notes"] == ["new kernel"]
+
+
+def test_a_gate_tells_the_newest_notes_of_its_site(results, monkeypatch):
+    notes.add("local", "long ago", notes.moment("2020-01-01"))
+    now = notes.store.now()
+    for number in range(gate.MOST + 1):
+        notes.add("local", f"event {number}", now)
+    told = gate._happened("local")
+    assert len(told) == gate.MOST
+    assert all("event" in text for text in told)
+    assert gate._happened("nowhere") == []
