@@ -165,7 +165,7 @@ def _write(folder: Path, month: str, files: list[Path]) -> Path:
     try:
         target.mkdir(exist_ok=True)
         with connect() as engine:
-            engine.execute(_COPY.format(target=_quote(temporary), group=GROUP), {
+            engine.execute(_COPY.format(target=compacted.quoted(temporary), group=GROUP), {
                 "files": "\0".join(names(files)), "start": len(str(folder)) + 2
             })  # fmt: skip
         if _digests(temporary, folder, {file.relative_to(folder).as_posix() for file in files}) != {
@@ -208,10 +208,6 @@ def _remove(folder: Path, files: list[Path]) -> int:
             raise PlumbError(f"cannot remove: {error.strerror}", str(file), "correct the permissions") from error
         removed += 1
     return removed
-
-
-def _quote(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 _COPY = """

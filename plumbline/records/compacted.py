@@ -50,6 +50,11 @@ def names(files: Iterable[Path]) -> list[str]:
     return [glob.escape(str(file)) for file in files]
 
 
+def quoted(path: Path) -> str:
+    """A file name as a literal, where the engine takes no parameter."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
 def reason(error: duckdb.Error) -> str:
     """The first line of what the engine says."""
     return str(error).splitlines()[0]

@@ -12,6 +12,7 @@ is checked whole.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,21 @@ ALL = Selection()
 
 def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
     """A row per record."""
+    return collect(_row_maker(), where)
+
+
+def with_sums(where: Selection = ALL) -> tuple[list[tuple[Row, str]], list[Damage]]:
+    """A row per record, with what its whole content is known by: its seal, or the SHA-256 of one without."""
+    row = _row_maker()
+    return collect(lambda record: (row(record), record.seal or _sum(record)), where)
+
+
+def _sum(record: Record) -> str:
+    return hashlib.sha256(msgspec.json.encode(record)).hexdigest()
+
+
+def _row_maker() -> Callable[[Record], Row]:
+    """What makes rows; those that it makes share equal objects."""
     equal = _Equal()
 
     def row(record: Record) -> Row:
@@ -72,7 +88,7 @@ def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
         made.host, made.stack, made.variant = equal(made.host), equal(made.stack), equal(made.variant)
         return made
 
-    return collect(row, where)
+    return row
 
 
 def full(wanted: Collection[str]) -> tuple[list[Record], list[Damage]]:

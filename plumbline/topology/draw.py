@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,15 @@ ANYWHERE = "*"
 Labels = dict[int, str]
 
 
-def draw(topology: str | Path | None, plan: dict[str, Any] | None = None) -> str:
+def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: str | None = None) -> str:
     """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
 
     One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
     threads stand below the first. With a plan, ``RANK.THREAD`` stands below each CPU that is used, and the last
-    lines say where the memory is.
+    lines say where the memory is. ``name`` is what the machine is called in place of where its description lies.
     """
     machine = machines.load(topology)
+    machine = replace(machine, name=name or machine.name)
     labels = _labels(plan) if plan else {}
     cell = 1 + max(len(text) for text in [*map(str, machine.cpus), *labels.values()])
     lines = _title(machine)

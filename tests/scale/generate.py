@@ -123,6 +123,23 @@ def write_gate(results: Path, variants: int = 70, launches: int = 90, seed: int 
     return file
 
 
+def write_campaigns(results: Path, campaigns: int, variants: int = 72, seed: int = 1, site: str = "local") -> None:
+    """Write ``campaigns``, one a day, each of ``variants`` records in sessions of two stacks."""
+    draw = random.Random(seed)  # noqa: S311 - not a secret
+    couples = [[_template(number, stack, site) for stack in STACKS] for number in range(variants // len(STACKS))]
+    (results / site).mkdir(parents=True, exist_ok=True)
+    for day in range(campaigns):
+        begin = datetime.datetime(2023, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(days=day)
+        name = f"{begin:%Y%m%dT%H%M%SZ}-{draw.getrandbits(24):06x}"
+        for number, couple in enumerate(couples):
+            time = begin + datetime.timedelta(seconds=60 * number)
+            session = f"{time:%Y%m%dT%H%M%SZ}-node001-{draw.getrandbits(24):06x}"
+            for record in couple:
+                record["campaign"] = name
+            lines = _couple(couple, session, f"{time:%Y-%m-%dT%H:%M:%S}.000Z", draw)
+            (results / site / f"{session}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
 def _couple(records: list[dict[str, Any]], session: str, time: str, draw: random.Random) -> list[str]:
     """The lines of two records whose launches alternate, with values drawn."""
     order = [draw.sample(range(2), 2) for _ in records[0]["launches"]]

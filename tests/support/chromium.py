@@ -27,17 +27,24 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end."""
+    """Opens a file; what the page logs, fails at or asks for beyond that file fails the test in the end.
+
+    ``root`` is a folder whose files may be asked for too.
+    """
     noise, asked, opened, contexts = [], [], [], []
 
-    def open_(file, width=1280, fragment="", **options):
+    def beyond(url, root):
+        if root is None or not url.startswith(f"file://{root}/"):
+            asked.append(url)
+
+    def open_(file, width=1280, fragment="", root=None, **options):
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         tab = context.new_page()
         tab.on("console", lambda message: noise.append(message.text))
         tab.on("pageerror", lambda error: noise.append(str(error)))
-        tab.on("request", lambda request: asked.append(request.url))
-        opened.append(f"file://{file}")
+        tab.on("request", lambda request: beyond(request.url, root))
+        opened.extend([] if root else [f"file://{file}"])
         tab.goto(f"file://{file}{fragment}")
         return tab
 

@@ -1,6 +1,14 @@
 // Elements are made here and nowhere else. Text becomes text nodes: no string of a record is ever parsed as markup.
 
-const data = JSON.parse(document.getElementById('data').textContent);
+const data = await readData(document.getElementById('data'));
+
+/** The page's data: as text, or compressed. */
+async function readData({ type, textContent }) {
+  if (type === 'application/json') return JSON.parse(textContent);
+  const packed = Uint8Array.from(atob(textContent), (character) => character.charCodeAt(0));
+  const plain = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return JSON.parse(await new Response(plain).text());
+}
 
 /** h('a', {href: '#x', on: {click}}, 'text', node, [more]): an element. Attributes that are null or false are left out. */
 function h(tag, attributes, ...children) {
@@ -217,9 +225,15 @@ function badge(verdict, alone = false) {
   );
 }
 
+/** Where this page stands among those of its folder: links to the pages above it. */
+function trail() {
+  const steps = (data.trail ?? []).flatMap(([text, href]) => [h('a', { href }, text), ' › ']);
+  return steps.length > 0 && h('p', { class: 'trail' }, steps);
+}
+
 /** Put head and sections into the page, with a link to each section. */
 function layOut(head, sections) {
-  document.getElementById('head').append(...head.filter(Boolean));
+  document.getElementById('head').append(...[trail(), ...head].filter(Boolean));
   document.getElementById('main').replaceChildren(...sections);
   document.getElementById('sections').append(
     h(

@@ -1,0 +1,50 @@
+"""``plumb publish``: static pages over all systems and campaigns of a results folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.records import sources
+from plumbline.units import counted
+
+#: the scripts that published pages need
+KINDS = ["report", "series", "systems"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb publish``."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="where the pages go: new, empty, or published before")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the pages whose inputs changed; 1 if something could not be read or made, and is named."""
+    from plumbline.publish import folder, system  # not above: scipy takes longer to load than most commands to run
+
+    names = sources.sites()
+    if not names:
+        raise PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+    pages = folder.opened(args.folder, KINDS)
+    lines, problems = [], list[str]()
+    try:
+        for name in names:
+            one = system.System(name, pages)
+            line = one.publish()
+            lines += [line] if line else []
+            problems += one.problems
+    except BaseException:  # whatever ends it, what was made is kept
+        pages.keep()
+        raise
+    pages.show("index.html", "systems", {"title": "Plumbline", "heading": "Plumbline", "systems": lines})
+    pages.finish()
+    for problem in problems:
+        print(f"plumb: {problem}", file=sys.stderr)
+    total = sum(file.stat().st_size for file in args.folder.rglob("*") if file.is_file())
+    kept = len(pages.pages) - pages.rendered
+    print(f"{counted(len(lines), 'system')}, {counted(sum(line['campaigns'] for line in lines), 'campaign')}")
+    print(f"{counted(pages.rendered, 'page')} rendered, {kept} unchanged, {counted(pages.removed, 'file')} removed")
+    print(f"published: {args.folder / 'index.html'} ({total / 1e6:.1f} MB in all)")
+    return 1 if problems else 0

@@ -1,0 +1,112 @@
+"""The folder of published pages: which page was made of what, so that a page whose inputs are the same is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline import files, paths
+from plumbline.errors import PlumbError
+from plumbline.pages import page
+from plumbline.pages.page import Shared
+
+#: what the pages have in common, and what each was made of
+ASSETS, STATE = "assets", "pages.json"
+#: a page's data, and what other pages need of it
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+@dataclass
+class Folder:
+    """``known`` is what the folder held before, ``pages`` what it holds now: ``{path: {"inputs", "facts"}}``."""
+
+    root: Path
+    shared: Shared
+    generator: str
+    known: dict[str, dict[str, Any]]
+    pages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rendered: int = 0
+    removed: int = 0
+
+    def put(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any]:
+        """Have the page ``path``, made by ``make`` unless it is there and was made of the same ``inputs``; its facts.
+
+        ``inputs`` is anything that JSON can hold.
+        """
+        now = _sum(self.generator, json.dumps(inputs))
+        old = self.known.get(path)
+        if old is None or old["inputs"] != now or not (self.root / path).is_file():
+            document, facts = make()
+            way = "../" * path.count("/") + f"{ASSETS}/"
+            files.write("a page", self.root / path, self.shared.render(kind, document, way))
+            self.rendered += 1
+            old = {"inputs": now, "facts": facts}
+        self.pages[path] = old
+        facts = old["facts"]
+        return dict(facts)
+
+    def show(self, path: str, kind: str, document: dict[str, Any]) -> None:
+        """Have the page ``path`` of a ``document`` that is at hand."""
+        self.put(path, kind, document, lambda: (document, {}))
+
+    def finish(self) -> None:
+        """Remove pages and shared files of the past, and keep what the pages were made of."""
+        kept = {*self.pages, *(f"{ASSETS}/{name}" for name in self.shared.texts)}
+        old = {*self.known, *(f"{ASSETS}/{file.name}" for file in (self.root / ASSETS).iterdir())}
+        for path in sorted(old - kept):
+            (self.root / path).unlink(missing_ok=True)
+            self.removed += 1
+        self._keep(self.pages)
+
+    def keep(self) -> None:
+        """Keep what was made so far, where publishing ends before its time."""
+        self._keep({**self.known, **self.pages})
+
+    def _keep(self, pages: dict[str, dict[str, Any]]) -> None:
+        files.write("the state of the pages", self.root / STATE, json.dumps({"schema": 1, "pages": pages}) + "\n")
+
+
+def opened(root: Path, kinds: list[str]) -> Folder:
+    """The folder ``root`` for pages of ``kinds``: new, empty, or one that this function opened before."""
+    shared = page.shared(kinds)
+    with files.writing("the pages", root):
+        if not root.is_dir() or any(root.iterdir()):
+            files.refuse_foreign(root)
+        root.mkdir(parents=True, exist_ok=True)
+        (root / files.MARK).touch()
+        for name, text in shared.texts.items():
+            if not (root / ASSETS / name).is_file():
+                files.write("a page's script or style", root / ASSETS / name, text)
+    return Folder(root, shared, _generator(shared), _known(root / STATE))
+
+
+def _known(file: Path) -> dict[str, dict[str, Any]]:
+    """What was kept of the pages; nothing if there is none, an error if it is damaged."""
+    try:
+        pages = json.loads(file.read_text(encoding="utf-8"))["pages"]
+        return {
+            str(path): {"inputs": str(one["inputs"]), "facts": dict(one["facts"])}
+            for path, one in pages.items()
+            if ".." not in Path(path).parts and not Path(path).is_absolute()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        cure = "remove it: all pages are then made again"
+        raise PlumbError(f"damaged state of the pages: {error!r}", str(file), cure) from None
+
+
+def _generator(shared: Shared) -> str:
+    """What stands for the program that makes pages: the names of the shared files, and all code of this package."""
+    package = paths.root() / "plumbline"
+    code = (file.read_bytes() for file in sorted(package.rglob("*.py")))
+    forms = (file.read_bytes() for file in sorted(page.ASSETS.glob("*.html")))
+    return _sum(*sorted(shared.texts), *(hashlib.sha256(text).hexdigest() for text in (*code, *forms)))
+
+
+def _sum(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,137 @@
+"""All pages of one system: its campaigns, its tests over time, its machine, and the page that leads to them."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from plumbline.errors import PlumbError
+from plumbline.publish import documents
+from plumbline.publish.documents import slug
+from plumbline.publish.folder import Folder, Made
+from plumbline.records import notes, outcome, query
+from plumbline.records.model import Row
+from plumbline.records.notes import Note
+from plumbline.report.compose import compose
+
+#: a record's row and what its content is known by
+Known = tuple[Row, str]
+TOP = "All systems"
+
+
+@dataclass
+class System:
+    """A site whose pages are made. ``problems`` are what could not be read or made, in words."""
+
+    name: str
+    folder: Folder
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def path(self) -> str:
+        """The folder of its pages."""
+        return f"systems/{slug(self.name)}"
+
+    def publish(self) -> dict[str, Any] | None:
+        """Make all pages that are not there yet; its line on the page of all systems, None without records."""
+        known, damages = query.with_sums(query.Selection(site=self.name))
+        noted, spoilt = notes.read(self.name)
+        self.problems += [f"damaged record: {damage}" for damage in damages]
+        self.problems += [f"damaged note: {damage}" for damage in spoilt]
+        if not known:
+            return None
+        campaigns = self._campaigns(known)
+        tests = self._tests(known, noted)
+        rows = [row for row, _ in known]
+        self.folder.show(f"{self.path}/machine.html", "systems", documents.machine(self.name, rows, self._trail("")))
+        newest = campaigns[0] if campaigns else None
+        changes = sorted((change for test in tests for change in test.pop("changes")), key=_when, reverse=True)
+        facts = {
+            "records": len(rows),
+            "begin": rows[0].time,
+            "end": rows[-1].time,
+            "processors": sorted({str(row.host["cpu"]) for row in rows if row.host.get("cpu")}),
+            "nodes": sorted({node for row in rows for node in row.nodes}),
+            "worse": sum(test["worse"] for test in tests),
+            "better": sum(test["better"] for test in tests),
+        }
+        page = {
+            "title": f"{self.name}: Plumbline",
+            "heading": self.name,
+            "trail": [[TOP, "../../index.html"]],
+            "machine": "machine.html",
+            "summary": facts,
+            "tests": tests,
+            "changes": changes[: documents.MOST_CHANGES],
+            "campaigns": campaigns,
+            "notes": documents.told(noted),
+        }
+        self.folder.show(f"{self.path}/index.html", "systems", page)
+        line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
+        if newest:
+            line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
+        return line
+
+    def _campaigns(self, known: list[Known]) -> list[dict[str, Any]]:
+        """A page for each campaign; their lines, the newest first."""
+        members: dict[str, list[Known]] = defaultdict(list)
+        for row, total in known:
+            if row.campaign:
+                members[row.campaign].append((row, total))
+        lines = []
+        for name, own in members.items():
+            rows = [row for row, _ in own]
+            path = f"campaigns/{slug(name)}.html"
+            made = self._made(path, "report", *self._campaign(name, own))
+            lines.append(documents.campaign_line(name, rows, None if made is None else path))
+        return sorted(lines, key=_when, reverse=True)
+
+    def _campaign(self, name: str, own: list[Known]) -> tuple[Any, Callable[[], Made]]:
+        """What the page of a campaign is made of, and what makes it."""
+        try:
+            ended = outcome.read(self.name, name)
+        except PlumbError as error:
+            self.problems.append(str(error))
+            ended = None
+
+        def make() -> Made:
+            made = compose(self.name, name, [row for row, _ in own], ended)
+            return {**made.document, "history": None, "trail": self._trail("../")}, {}
+
+        return [sorted(total for _, total in own), ended], make
+
+    def _tests(self, known: list[Known], noted: list[Note]) -> list[dict[str, Any]]:
+        """A page for each test with a figure; their lines, by name."""
+        members: dict[str, list[Known]] = defaultdict(list)
+        for row, total in known:
+            members[row.variant.test].append((row, total))
+        lines = []
+        for name, own in sorted(members.items()):
+            path = f"tests/{slug(name)}.html"
+            inputs = [[total for _, total in own], documents.told(noted)]
+            rows = [row for row, _ in own]
+            make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
+            facts = self._made(path, "series", inputs, make)
+            line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
+            found = facts or {"series": 0, "worse": 0, "better": 0, "changes": []}
+            changes = [{**change, "href": path} for change in found["changes"]]
+            lines.append({**line, **found, "changes": changes})
+        return lines
+
+    def _made(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
+        """The facts of a page; None where it cannot be made, which is a problem and not the end."""
+        try:
+            return self.folder.put(f"{self.path}/{path}", kind, [self.name, inputs], make)
+        except PlumbError as error:
+            self.problems.append(f"no page {path}: {error}")
+            return None
+
+    def _trail(self, up: str) -> list[list[str]]:
+        return [[TOP, f"../../{up}index.html"], [self.name, f"{up}index.html"]]
+
+
+def _when(line: dict[str, Any]) -> str:
+    return str(line["time"])

@@ -1,0 +1,243 @@
+"""``plumb publish``: which pages are made, which are kept, and what is never touched."""
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+import reports
+from samples import record
+
+from plumbline import cli
+from plumbline.pages import page
+from plumbline.publish import documents
+from plumbline.records import notes, outcome
+
+CAMPAIGN = "20260105T000000Z-abcdef"
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "pages"
+
+
+def put(results, name, *records, site="local"):
+    (results / site).mkdir(parents=True, exist_ok=True)
+    (results / site / f"{name}.jsonl").write_text("".join(json.dumps(item) + "\n" for item in records))
+
+
+def numbered(number, campaign=None, **changes):
+    time = f"2026-01-{number:02d}T00:00:00.000Z"
+    return record(id=f"{number:012x}", session=f"s{number}", time=time, campaign=campaign or f"c{number}", **changes)
+
+
+def publish(root):
+    return cli.main(["publish", str(root)])
+
+
+def shown(file):
+    text = file.read_text(encoding="utf-8")
+    packed = text.partition('<script type="application/gzip" id="data">')[2].partition("</script>")[0]
+    return json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))
+
+
+def pages(root):
+    return {str(file.relative_to(root)): file.stat().st_mtime_ns for file in root.rglob("*.html")}
+
+
+def test_every_page_is_there_and_every_link_leads_to_one(results, root, capsys):
+    reports.write(results)
+    notes.add("local", reports.HOSTILE.replace("\u2028", " "), notes.moment("2025-12-13T06:00"))
+    assert publish(root) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "1 system, 41 campaigns"
+    for file in root.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        for target in re.findall(r'"(?:href|machine)": ?"([^"]+)"', json.dumps(shown(file))):
+            assert (file.parent / target).is_file(), f"{file}: {target}"
+        for target in [
+            *re.findall(r' (?:src|href)="([^"#][^"]*)"', text),
+            *(to for _, to in shown(file).get("trail", [])),
+        ]:
+            assert target == "data:," or (file.parent / target).is_file(), f"{file}: {target}"
+    series = shown(root / "systems/local/tests/stream_threads.html")
+    for target in series["campaigns"]:
+        assert (root / "systems/local/tests" / target).is_file()
+    assert {tuple(point[3:]) for one in series["history"]["series"] for point in one["points"]} == {
+        (number,) for number in range(len(series["campaigns"]))
+    }
+
+
+def test_pages_hold_what_the_records_say(results, root):
+    reports.write(results)
+    notes.add("local", "kernel update", notes.moment("2025-12-13T06:00"))
+    publish(root)
+    system = shown(root / "systems/local/index.html")
+    (change,) = system["changes"]
+    assert (change["direction"], change["notes"]) == ("worse", ["kernel update"])
+    assert change["href"] == "tests/stream_threads.html"
+    assert system["campaigns"][0] == {
+        "name": CAMPAIGN,
+        "href": f"campaigns/{CAMPAIGN}.html",
+        "time": min(item["time"] for item in reports.campaign()),
+        "stacks": list(reports.STACKS),
+        "variants": len(reports.campaign()),
+        "invalid": 3,
+        "launches": sum(len(item["launches"]) for item in reports.campaign()),
+        "disturbed": sum(one["disturbed"] for item in reports.campaign() for one in item["launches"]),
+    }
+    (line,) = shown(root / "index.html")["systems"]
+    assert (line["name"], line["campaigns"], line["worse"]) == ("local", 41, 1)
+    report = shown(root / f"systems/local/campaigns/{CAMPAIGN}.html")
+    assert len(report["entries"]) == len(reports.campaign())
+    assert report["history"] is None
+    assert report["outcome"]["profile"] == "full"
+
+
+def test_nothing_hostile_is_markup_in_any_page(results, root):
+    reports.write(results)
+    publish(root)
+    for file in root.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        assert "window.broken" not in text
+        assert f'http-equiv="Content-Security-Policy" content="{page.BESIDE}"' in text
+        assert re.findall("<script[^>]*>", text)[1:] == re.findall(
+            r'<script src="[^"]+/assets/[a-z]+-[0-9a-f]+\.js">', text
+        ) or (file == root / "index.html")
+
+
+def test_what_did_not_change_is_not_made_again(results, root, capsys):
+    for number in range(1, 4):
+        put(results, f"s{number}", numbered(number))
+    assert publish(root) == 0
+    before = pages(root)
+    assert publish(root) == 0
+    assert pages(root) == before
+    assert "0 pages rendered, 7 unchanged, 0 files removed" in capsys.readouterr().out
+    put(results, "s4", numbered(4))
+    assert publish(root) == 0
+    after = pages(root)
+    kept = {path for path in before if after[path] == before[path]}
+    assert kept == {*(f"systems/local/campaigns/c{number}.html" for number in (1, 2, 3)), "systems/local/machine.html"}
+    assert set(after) - set(before) == {"systems/local/campaigns/c4.html"}
+
+
+@pytest.mark.parametrize(
+    ("change", "made"),
+    [
+        (lambda results: notes.add("local", "x", notes.moment("2026-01-01")), {"tests/stream_threads", "index"}),
+        (lambda results: outcome.write("local", "c1", "quick", []), {"campaigns/c1"}),
+        (
+            lambda results: put(results, "s1", numbered(1, verdict="invalid", reasons=["why"], figures=[])),
+            {"campaigns/c1", "tests/stream_threads", "index"},
+        ),
+    ],
+)
+def test_a_page_is_made_again_when_one_of_its_inputs_changes(results, root, change, made):
+    for number in (1, 2):
+        put(results, f"s{number}", numbered(number))
+    publish(root)
+    before = pages(root)
+    change(results)
+    publish(root)
+    again = {path.removeprefix("systems/local/") for path, time in pages(root).items() if before[path] != time}
+    assert again - {"index.html"} == {f"{name}.html" for name in made} - {"index.html"}
+    assert ("index.html" in again) == ("index" in made)
+
+
+def test_a_page_that_was_removed_is_made_again_and_one_of_the_past_goes(results, root):
+    put(results, "s1", numbered(1))
+    put(results, "s2", numbered(2))
+    publish(root)
+    (root / "systems/local/campaigns/c1.html").unlink()
+    (results / "local" / "s2.jsonl").unlink()
+    (root / "assets" / "report-000000000000.js").write_text("old")
+    assert publish(root) == 0
+    assert sorted(file.name for file in (root / "systems/local/campaigns").iterdir()) == ["c1.html"]
+    assert not (root / "assets" / "report-000000000000.js").exists()
+
+
+def test_another_version_makes_all_pages_again(results, root, monkeypatch, capsys):
+    put(results, "s1", numbered(1))
+    publish(root)
+    monkeypatch.setattr("plumbline.publish.folder._generator", lambda shared: "another")
+    publish(root)
+    assert "5 pages rendered, 0 unchanged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["../../../escape", "a/b", ".hidden", "x" * 200, "<b>", "ü", "index.html\n"])
+def test_odd_names_stay_inside_the_folder(results, root, tmp_path, name):
+    odd = numbered(1, campaign=name)
+    odd["variant"] = {**odd["variant"], "test": name}
+    put(results, "s1", odd)
+    before = set(tmp_path.iterdir())
+    assert publish(root) == 0
+    assert set(tmp_path.iterdir()) - before == {root}
+    files = [file for file in root.rglob("*.html") if file.name not in ("index.html", "machine.html")]
+    assert sorted(file.parent.name for file in files) == ["campaigns", "tests"]
+    assert all(re.fullmatch(r"[0-9a-f]{20}\.html", file.name) for file in files)
+
+
+def test_plain_names_keep_theirs():
+    assert documents.slug("20260105T000000Z-abcdef") == "20260105T000000Z-abcdef"
+
+
+def test_a_folder_of_others_is_left_alone(results, root, capsys):
+    put(results, "s1", numbered(1))
+    root.mkdir()
+    (root / "mine.txt").write_text("mine")
+    assert publish(root) == 2
+    assert "was not made by Plumbline" in capsys.readouterr().err
+    assert [file.name for file in root.iterdir()] == ["mine.txt"]
+
+
+def test_damage_is_named_and_the_rest_is_published(results, root, capsys):
+    put(results, "s1", numbered(1))
+    put(results, "s2", numbered(2, plan={"ranks": ["none"]}))
+    (results / "local" / "s3.jsonl").write_text('{"half": \n')
+    outcome.file("local", "c1").write_text("{}")
+    assert publish(root) == 1
+    said = capsys.readouterr().err
+    assert "damaged record: " in said
+    assert "damaged outcome" in said
+    assert "no page campaigns/c2.html: " in said
+    lines = shown(root / "systems/local/index.html")["campaigns"]
+    assert [(line["name"], line["href"]) for line in lines] == [("c2", None), ("c1", "campaigns/c1.html")]
+
+
+def test_nothing_to_publish_and_a_damaged_state(results, root, capsys):
+    assert publish(root) == 2
+    assert "no records yet" in capsys.readouterr().err
+    put(results, "s1", numbered(1))
+    publish(root)
+    (root / "pages.json").write_text('{"pages": {"a": 1}}')
+    assert publish(root) == 2
+    assert "damaged state of the pages" in capsys.readouterr().err
+
+
+def test_a_state_cannot_name_files_of_others(results, root, tmp_path):
+    put(results, "s1", numbered(1))
+    publish(root)
+    (tmp_path / "mine.txt").write_text("mine")
+    known = json.loads((root / "pages.json").read_text())
+    for path in ("../mine.txt", str(tmp_path / "mine.txt")):
+        known["pages"][path] = {"inputs": "", "facts": {}}
+    (root / "pages.json").write_text(json.dumps(known))
+    assert publish(root) == 0
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_several_systems_are_side_by_side(results, root):
+    put(results, "s1", numbered(1))
+    put(results, "s2", numbered(2, site="other"), site="other")
+    assert publish(root) == 0
+    assert [line["name"] for line in shown(root / "index.html")["systems"]] == ["local", "other"]
+    why = shown(root / "systems/other/machine.html")["machines"]
+    assert why == [{"partition": "default", "why": "site 'other' does not exist"}]
