@@ -50,6 +50,8 @@ class collective_nodes(CollectiveTest):
     operation = parameter(["bcast", "allreduce", "allgather", "alltoall"])
     placement = parameter(["core", "node", "roundrobin"])
     node_count = parameter(node_counts())
+    #: over a slow network a call of the largest messages takes seconds, and a size has at least seven
+    launch_time_limit = 300.0
 
 
 @rfm.simple_test

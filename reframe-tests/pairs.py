@@ -61,6 +61,8 @@ class SaturationTest(KernelTest):
     figures = [(name, name, {"bytes": 1 << 20}) for name in ("best", "one", "needed")]
     #: between nodes only, and where they have an even number of ranks
     optional_figures = ("overlap",)
+    #: over a slow network a window of all ranks takes seconds
+    launch_time_limit = 300.0
 
 
 @rfm.simple_test

@@ -24,6 +24,12 @@ static double slope(const struct line *line) {
     return apart > 0.0 ? (line->last.value - line->first.value) / apart : 0.0;
 }
 
+struct line line_ahead(struct offset first, struct offset last) {
+    double change = last.value - first.value, unsure = first.error + last.error;
+    first.value = last.value - copysign(fmax(0.0, fabs(change) - unsure), change);
+    return (struct line){first, last};
+}
+
 double line_at(const struct line *line, double at) {
     return line->last.value + slope(line) * (at - line->last.at);
 }

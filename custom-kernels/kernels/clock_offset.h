@@ -31,6 +31,10 @@ struct line {
     struct offset first, last;
 };
 
+/* The line through `last` with the least drift that both errors allow: for predictions, whose error grows
+ * with that of the drift. */
+struct line line_ahead(struct offset first, struct offset last);
+
 double line_at(const struct line *line, double at);
 double line_error(const struct line *line);
 double line_drift_ppm(const struct line *line);

@@ -18,7 +18,7 @@ static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 static int operation = ALL_OPERATIONS, in_place;
 static struct sizes sizes = {7, {8, 64, 512, 4096, 32768, 131072, 1048576}};
 static long repetitions = 200;
-static double late_us = 0.5, most_invalid = 25.0;
+static double late_us = 0.5, most_invalid = 25.0, most_seconds = 3.0;
 
 static const char *const operations[] = {[BCAST] = "bcast",
                                          [REDUCE] = "reduce",
@@ -50,6 +50,8 @@ static const struct argument arguments[] = {
      "what one rank gives one other, or the vector of bcast, reduce, allreduce, scan; multiples of 4"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, LEAST_FOR_INTERVAL, 1e6, NULL,
      "timed calls of each size"},
+    {"--seconds", ARGUMENT_REAL, &most_seconds, 0, 1e6, NULL,
+     "of a size: a size that takes longer has fewer calls, at least 6"},
     {"--late", ARGUMENT_REAL, &late_us, 0, 1e9, NULL,
      "us that the last rank may start after the first, beside the clock error: more is an invalid window"},
     {"--most-invalid", ARGUMENT_REAL, &most_invalid, 0, 100, NULL,
@@ -78,7 +80,8 @@ static const struct program program = {
         "order.\n"
         "Several hosts (or time namespaces): offset to another clock = its reading - the middle of the round "
         "trip,\n"
-        "the shortest of 64 counts, half of it bounds the error; before and after the calls of a size, a "
+        "the shortest of up to 64 counts, half of it bounds the error; before and after the calls of a size, "
+        "a "
         "line\n"
         "between (drift); clocks in a tree, errors added up. After Hunold and Carpen-Amarie, Hierarchical "
         "clock\n"
@@ -89,47 +92,60 @@ static const struct program program = {
     .arguments = arguments,
 };
 
-/* The calls of one size: rank by rank, in this rank's clock, then in common time. */
+/* The calls of one size, `count` of them: rank by rank, in this rank's clock, then in common time. */
 struct windows {
     double *begin, *end;
+    long count;
 };
 
-/* What was found over all rows. */
+/* What was found over all rows; `fewest` calls had the one that --seconds cut most. */
 struct findings {
-    long wrong, too_few;
+    long wrong, too_few, rows, cut, fewest;
     double worst_invalid, clock_error;
 };
 
-/* One call from a common start. `lead` and `missed` are carried from window to window. */
-static void one_window(const struct call *call, long round, double *lead, bool *missed, double *begin,
+/* What is carried from window to window: times of the common clock, in ns. */
+struct agreed {
+    double start, lead;
+    bool missed;
+};
+
+/* One call from a common start. */
+static void one_window(const struct call *call, long round, struct agreed *agreed, double *begin,
                        double *end) {
     call_prepare(call, round);
-    double latest[2] = {clock_predicted(clock_now()), *missed};
+    double latest[2] = {clock_predicted(clock_now()), agreed->missed};
     MPI_Allreduce(MPI_IN_PLACE, latest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (latest[1] > 0.0)
-        *lead = fmin(2.0 * *lead, most_lead_ns);
-    double start = latest[0] + *lead, now = clock_now();
-    *missed = clock_predicted(now) > start;
-    while (clock_predicted(now) < start)
+        agreed->lead = fmin(2.0 * agreed->lead, most_lead_ns);
+    agreed->start = latest[0] + agreed->lead;
+    double now = clock_now();
+    agreed->missed = clock_predicted(now) > agreed->start;
+    while (clock_predicted(now) < agreed->start)
         now = clock_now();
     *begin = now;
     call_make(call);
     *end = clock_now();
 }
 
-/* All calls of a size; returns the number of wrong elements on this rank. */
-static long measure(const struct call *call, const struct windows *windows) {
-    double lead = least_lead_ns, begin, end;
-    bool missed = false;
+/* All calls of a size, or those that --seconds leaves: the starts are agreed on, so all ranks end after the
+ * same call. Returns the number of wrong elements on this rank. */
+static long measure(const struct call *call, struct windows *windows) {
+    struct agreed agreed = {.lead = least_lead_ns};
+    double begin, end, first = 0.0;
+    bool over = false;
     long wrong = 0;
+    windows->count = 0;
     clock_before();
-    for (long round = -WARM_UP; round < repetitions; round++) {
-        one_window(call, round + WARM_UP, &lead, &missed, &begin, &end);
-        wrong += call_faults(call, round + WARM_UP);
-        if (round >= 0) {
-            windows->begin[round] = begin;
-            windows->end[round] = end;
+    for (long round = 0; windows->count < (over ? LEAST_FOR_INTERVAL : repetitions); round++) {
+        one_window(call, round, &agreed, &begin, &end);
+        wrong += call_faults(call, round);
+        if (round >= WARM_UP || over) {
+            windows->begin[windows->count] = begin;
+            windows->end[windows->count++] = end;
         }
+        first = round ? first : agreed.start;
+        over = agreed.start - first > 1e9 * most_seconds;
     }
     clock_after();
     return wrong;
@@ -137,7 +153,7 @@ static long measure(const struct call *call, const struct windows *windows) {
 
 /* On rank 0: the times of the valid windows, in ns, in `times`; returns how many there are. */
 static long valid_times(const struct windows *windows, double error, double *times) {
-    size_t count = (size_t)repetitions;
+    size_t count = (size_t)windows->count;
     double *first = allocate(count, sizeof *first), *last = allocate(count, sizeof *last);
     for (size_t index = 0; index < count; index++) {
         windows->begin[index] = clock_common(windows->begin[index]);
@@ -157,9 +173,9 @@ static long valid_times(const struct windows *windows, double error, double *tim
 
 static void report(struct result *result, const struct call *call, const struct windows *windows,
                    struct findings *found) {
-    double error = clock_error(), *times = allocate((size_t)repetitions, sizeof *times);
+    double error = clock_error(), *times = allocate((size_t)windows->count, sizeof *times);
     long valid = valid_times(windows, error, times);
-    double invalid = 100.0 * (double)(repetitions - valid) / (double)repetitions;
+    double invalid = 100.0 * (double)(windows->count - valid) / (double)windows->count;
     struct row *row = result_row(result);
     row_text(row, "operation", operations[call->operation]);
     if (call->operation != BARRIER) {
@@ -175,7 +191,10 @@ static void report(struct result *result, const struct call *call, const struct 
         row_figure(row, "time_high", "us", LOWER_IS_BETTER, us * interval.high, valid);
     }
     found->too_few += valid < LEAST_FOR_INTERVAL;
-    row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, repetitions);
+    found->rows++;
+    found->cut += windows->count < repetitions;
+    found->fewest = windows->count < found->fewest ? windows->count : found->fewest;
+    row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, windows->count);
     row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * error, 1);
     found->worst_invalid = fmax(found->worst_invalid, invalid);
     found->clock_error = fmax(found->clock_error, error);
@@ -183,14 +202,14 @@ static void report(struct result *result, const struct call *call, const struct 
 }
 
 static void run(struct result *result, enum operation which, bool inside, size_t bytes,
-                const struct windows *windows, struct findings *found) {
+                struct windows *windows, struct findings *found) {
     struct call call = call_new(which, inside, bytes);
     found->wrong += measure(&call, windows);
     report(result, &call, windows, found);
     call_free(&call);
 }
 
-static void run_sizes(struct result *result, enum operation which, bool inside, const struct windows *windows,
+static void run_sizes(struct result *result, enum operation which, bool inside, struct windows *windows,
                       struct findings *found) {
     if (which == BARRIER)
         run(result, which, inside, 0, windows, found);
@@ -199,7 +218,7 @@ static void run_sizes(struct result *result, enum operation which, bool inside, 
             run(result, which, inside, sizes.values[index], windows, found);
 }
 
-static void run_operation(struct result *result, enum operation which, const struct windows *windows,
+static void run_operation(struct result *result, enum operation which, struct windows *windows,
                           struct findings *found) {
     if (in_place != IN_PLACE)
         run_sizes(result, which, false, windows, found);
@@ -223,11 +242,11 @@ static void tell_clock(struct result *result, const struct findings *found) {
                     "all ranks read one clock (CLOCK_MONOTONIC of their host); a reading costs %.3g ns",
                     found->clock_error);
     else
-        result_note(
-            result,
-            "%d clocks, synchronised before and after the calls of each size; drift up to %.3g ppm, error of "
-            "a difference at most %.3g us",
-            clock_count(), clock_drift_ppm(), 1e-3 * found->clock_error);
+        result_note(result,
+                    "%d clocks, synchronised before and after the calls of each size; drift of at least %.3g "
+                    "ppm, error of "
+                    "a difference at most %.3g us",
+                    clock_count(), clock_drift_ppm(), 1e-3 * found->clock_error);
 }
 
 int main(int argc, char **argv) {
@@ -235,15 +254,20 @@ int main(int argc, char **argv) {
     require_sense();
     clock_start();
     struct windows windows = {allocate((size_t)repetitions, sizeof(double)),
-                              allocate((size_t)repetitions, sizeof(double))};
+                              allocate((size_t)repetitions, sizeof(double)), 0};
     struct result *result = result_new();
-    struct findings found = {0};
+    struct findings found = {.fewest = repetitions};
     for (int which = 0; which < OPERATIONS; which++)
         if (operation == ALL_OPERATIONS || operation == which)
             run_operation(result, (enum operation)which, &windows, &found);
     MPI_Allreduce(MPI_IN_PLACE, &found.wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     result_model(result, "none: what a library could reach at best is not known here");
     tell_clock(result, &found);
+    if (found.cut)
+        result_remark(
+            result,
+            "%ld of %ld rows have fewer calls than %ld, the least %ld: %g s of a size were over (--seconds)",
+            found.cut, found.rows, repetitions, found.fewest, most_seconds);
     result_check(result, found.wrong == 0, "elements that are not the operation's", (double)found.wrong, 0);
     result_check(result, found.worst_invalid <= most_invalid,
                  "windows that missed the common start, % of those of a row", found.worst_invalid,

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 enum {
-    TRIPS = 64,     /* round trips of one offset: the shortest counts */
+    TRIPS = 64,    /* round trips of one offset: the shortest counts */
+    FEW_TRIPS = 8, /* so many are enough where they take longer than MOST_NS */
+    MOST_NS = 50000000,
     READINGS = 501, /* for the cost of a reading */
     MOST_KEY = 256,
     MOST_LEVELS = 32,    /* of the tree of clocks: each level doubles them */
@@ -70,20 +72,31 @@ static int first_with_this_clock(void) {
     return first;
 }
 
-static void ask(MPI_Comm comm, int other, struct round_trip *trips) {
-    for (int index = 0; index < TRIPS; index++) {
-        trips[index].sent = clock_now();
-        MPI_Send(NULL, 0, MPI_DOUBLE, other, 0, comm);
-        MPI_Recv(&trips[index].theirs, 1, MPI_DOUBLE, other, 0, comm, MPI_STATUS_IGNORE);
-        trips[index].back = clock_now();
+/* Tags of a question: whether another one follows. */
+enum { MORE, LAST };
+
+/* Round trips to rank `other`; returns how many, at most TRIPS. */
+static int ask(MPI_Comm comm, int other, struct round_trip *trips) {
+    double begin = clock_now();
+    int count = 0, tag = MORE;
+    while (tag == MORE) {
+        struct round_trip *trip = &trips[count++];
+        trip->sent = clock_now();
+        if (count == TRIPS || (count >= FEW_TRIPS && trip->sent - begin > MOST_NS))
+            tag = LAST;
+        MPI_Send(NULL, 0, MPI_DOUBLE, other, tag, comm);
+        MPI_Recv(&trip->theirs, 1, MPI_DOUBLE, other, tag, comm, MPI_STATUS_IGNORE);
+        trip->back = clock_now();
     }
+    return count;
 }
 
 static void answer(MPI_Comm comm, int other) {
-    for (int index = 0; index < TRIPS; index++) {
-        MPI_Recv(NULL, 0, MPI_DOUBLE, other, 0, comm, MPI_STATUS_IGNORE);
+    MPI_Status asked = {.MPI_TAG = MORE};
+    while (asked.MPI_TAG == MORE) {
+        MPI_Recv(NULL, 0, MPI_DOUBLE, other, MPI_ANY_TAG, comm, &asked);
         double now = clock_now();
-        MPI_Send(&now, 1, MPI_DOUBLE, other, 0, comm);
+        MPI_Send(&now, 1, MPI_DOUBLE, other, asked.MPI_TAG, comm);
     }
 }
 
@@ -97,10 +110,8 @@ static double disorder_of_same(void) {
     for (int other = 1; other < ranks; other++)
         if (rank == 0)
             answer(self.same, other);
-        else if (rank == other) {
-            ask(self.same, 0, trips);
-            most = out_of_order(trips, TRIPS);
-        }
+        else if (rank == other)
+            most = out_of_order(trips, ask(self.same, 0, trips));
     return most;
 }
 
@@ -117,10 +128,8 @@ static struct offset synchronise(void) {
     for (int distance = 1; distance < self.count; distance *= 2)
         if (rank < distance && rank + distance < self.count)
             answer(self.leaders, rank + distance);
-        else if (rank >= distance && rank < 2 * distance) {
-            ask(self.leaders, rank - distance, trips);
-            found = offset_of(trips, TRIPS);
-        }
+        else if (rank >= distance && rank < 2 * distance)
+            found = offset_of(trips, ask(self.leaders, rank - distance, trips));
     return found;
 }
 
@@ -201,7 +210,7 @@ void clock_before(void) {
     if (self.count == 1)
         return;
     self.newest = synchronise();
-    self.predicted = way_with((struct line){self.earliest, self.newest});
+    self.predicted = way_with(line_ahead(self.earliest, self.newest));
 }
 
 void clock_after(void) {

@@ -29,7 +29,8 @@ double clock_error(void);
 /* How many clocks the ranks have between them; 1: nothing had to be synchronised. */
 int clock_count(void);
 
-/* The largest drift of a clock against the one it was synchronised with, in parts per million. Collective. */
+/* The largest drift of a clock against the one it was synchronised with that the offsets show beyond their
+ * errors, in parts per million. Collective. */
 double clock_drift_ppm(void);
 
 #endif

@@ -19,11 +19,12 @@ static const char *const unit_names[] = {"ranks", "threads", NULL};
 static int unit = BY_RANKS;
 static bool both_ways;
 static struct sizes bytes = {3, {8, 65536, 1 << 20}};
-static long repetitions = 9, given_windows, ranks_per_node;
+static long repetitions = 8, given_windows, ranks_per_node;
+static double most_seconds = 1.0;
 /* Bytes of a timing, the most windows of one, and the share of the best bandwidth that counts as all of it.
  */
 static const double enough_bytes = 64 << 20, all_of_it = 0.95;
-enum { MOST_WINDOWS = 256 };
+enum { MOST_WINDOWS = 256, LEAST_REPETITIONS = 2 };
 
 static const struct argument arguments[] = {
     {"--by", ARGUMENT_CHOICE, &unit, 0, 0, unit_names, "what there is more and more of"},
@@ -31,7 +32,9 @@ static const struct argument arguments[] = {
     {"--both-ways", ARGUMENT_FLAG, &both_ways, 0, 0, NULL, "both nodes send"},
     {"--windows", ARGUMENT_INTEGER, &given_windows, 0, 1e6, NULL,
      "windows of a timing; 0: 64 MiB of messages, 256 at most"},
-    {"--repetitions", ARGUMENT_INTEGER, &repetitions, 2, 1e6, NULL, "timings; the first does not count"},
+    {"--repetitions", ARGUMENT_INTEGER, &repetitions, LEAST_REPETITIONS, 1e6, NULL, "timings of a figure"},
+    {"--seconds", ARGUMENT_REAL, &most_seconds, 0, 1e6, NULL,
+     "of a figure: one that takes longer has fewer windows, then fewer timings, at least 2 of 1"},
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
      "count the ranks' nodes as if so many ran on each; 0: as it is"},
     {.name = NULL},
@@ -49,7 +52,9 @@ static const struct program program = {
         "single\n"
         "node its first half of the ranks sends to the second. A window of 16 messages at a time, as in "
         "OSU's\n"
-        "osu_mbw_mr; the receiver answers each window.\n"
+        "osu_mbw_mr; the receiver answers each window. Timings of 1, 2, 4, ... windows before those that "
+        "count\n"
+        "warm up, and say how many windows --seconds has room for.\n"
         "active      ranks of a node (threads of each rank with --by threads) that send: 1, 2, 4, ..., all\n"
         "bandwidth   of a pair of nodes: bytes of all active ones over the time of the slowest rank, 10^6\n"
         "            bytes/s, both directions together; median\n"
@@ -98,39 +103,74 @@ static struct seat find_seat(const struct nodes *nodes) {
     return seat;
 }
 
-/* Seconds of the slowest rank for each repetition but the first: `teams` threads, each with `together` flows.
- */
-static double seconds(struct flow *flows, int teams, int together, bool active, size_t size, long windows) {
-    double *samples = allocate((size_t)repetitions, sizeof *samples);
-    for (int index = 0; index < teams * together; index++)
-        flow_fill(&flows[index], program_rank(), size);
-    for (long repetition = 0; repetition < repetitions; repetition++) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        uint64_t begin = ticks();
-        if (active && teams == 1)
-            flows_exchange(flows, together, size, windows);
-        else if (active)
+/* What is sent at the same time: by `teams` threads of this rank, each with `together` flows. */
+struct traffic {
+    struct flow *flows;
+    int teams, together;
+    bool active;
+    size_t size;
+};
+
+/* Collective: seconds of the slowest rank. */
+static double seconds(const struct traffic *traffic, long windows) {
+    int teams = traffic->teams, together = traffic->together;
+    MPI_Barrier(MPI_COMM_WORLD);
+    uint64_t begin = ticks();
+    if (traffic->active && teams == 1)
+        flows_exchange(traffic->flows, together, traffic->size, windows);
+    else if (traffic->active)
 #pragma omp parallel num_threads(teams)
-            flows_exchange(&flows[omp_get_thread_num() * together], together, size, windows);
-        samples[repetition] = ranks_max(ticks_s(ticks() - begin));
-        for (int index = 0; active && index < teams * together; index++)
-            flow_check(&flows[index], size);
-    }
-    double median = summarize(samples + 1, (size_t)repetitions - 1).median;
-    free(samples);
-    return median;
+        flows_exchange(&traffic->flows[omp_get_thread_num() * together], together, traffic->size, windows);
+    double slowest = ranks_max(ticks_s(ticks() - begin));
+    for (int index = 0; traffic->active && index < teams * together; index++)
+        flow_check(&traffic->flows[index], traffic->size);
+    return slowest;
 }
 
-static long windows_of(size_t size) {
+static long windows_wanted(size_t size) {
     if (given_windows > 0)
         return given_windows;
     return (long)fmax(1, fmin(MOST_WINDOWS, enough_bytes / (double)(WINDOW * size)));
+}
+
+/* Seconds of a window: the median of `timings`. */
+struct timing {
+    double window;
+    long timings;
+};
+
+/* All figures, and those that --seconds cut. */
+static struct {
+    long all, cut;
+} figures;
+
+/* Collective: as many windows, then as many timings as wanted, or as --seconds has room for. */
+static struct timing measure(const struct traffic *traffic) {
+    for (int index = 0; index < traffic->teams * traffic->together; index++)
+        flow_fill(&traffic->flows[index], program_rank(), traffic->size);
+    long wanted = windows_wanted(traffic->size), windows = 1;
+    seconds(traffic, windows);
+    double taken = seconds(traffic, windows), share = most_seconds / (double)repetitions;
+    while (windows < wanted && 2.0 * taken <= share) {
+        windows = 2 * windows < wanted ? 2 * windows : wanted;
+        taken = seconds(traffic, windows);
+    }
+    long timings = (long)fmin((double)repetitions, fmax(LEAST_REPETITIONS, most_seconds / taken));
+    double *samples = allocate((size_t)timings, sizeof *samples);
+    for (long timing = 0; timing < timings; timing++)
+        samples[timing] = seconds(traffic, windows);
+    double median = summarize(samples, (size_t)timings).median;
+    free(samples);
+    figures.all++;
+    figures.cut += windows < wanted || timings < repetitions;
+    return (struct timing){median / (double)windows, timings};
 }
 
 /* The bandwidth of each number of active ranks or threads, for one size. */
 struct curve {
     struct sizes counts;
     double bandwidths[MOST_SIZES], best;
+    long timings[MOST_SIZES];
 };
 
 static struct curve sweep(const struct seat *seat, struct flow *flows, size_t size) {
@@ -140,8 +180,10 @@ static struct curve sweep(const struct seat *seat, struct flow *flows, size_t si
         int count = (int)curve.counts.values[step], teams = unit == BY_RANKS ? 1 : count;
         double senders = unit == BY_RANKS ? count : (double)count * seat->seats;
         bool active = seat->other >= 0 && (unit == BY_THREADS || seat->place < count);
-        double moved = senders * (double)(WINDOW * size) * (double)windows_of(size) * (both_ways ? 2 : 1);
-        curve.bandwidths[step] = moved / seconds(flows, teams, 1, active, size, windows_of(size)) / 1e6;
+        double moved = senders * (double)(WINDOW * size) * (both_ways ? 2 : 1);
+        struct timing timing = measure(&(struct traffic){flows, teams, 1, active, size});
+        curve.bandwidths[step] = moved / timing.window / 1e6;
+        curve.timings[step] = timing.timings;
         curve.best = fmax(curve.best, curve.bandwidths[step]);
     }
     return curve;
@@ -158,21 +200,24 @@ static void report_curve(struct result *result, const struct curve *curve, size_
     for (int step = 0; step < curve->counts.count; step++) {
         struct row *row = new_row(result, unit_names[unit], size);
         row_integer(row, "active", (long long)curve->counts.values[step]);
-        row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[step], repetitions - 1);
+        row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[step], curve->timings[step]);
     }
 }
 
 static void report_needed(struct result *result, const struct curve *curve, size_t size) {
-    int needed = 0;
+    int needed = 0, best = 0;
+    while (curve->bandwidths[best] < curve->best)
+        best++;
     while (curve->bandwidths[needed] < all_of_it * curve->best)
         needed++;
     struct row *row = new_row(result, unit_names[unit], size);
-    row_figure(row, "one", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[0], repetitions - 1);
-    row_figure(row, "best", "MB/s", HIGHER_IS_BETTER, curve->best, repetitions - 1);
-    row_figure(row, "needed", "1", LOWER_IS_BETTER, (double)curve->counts.values[needed], repetitions - 1);
+    row_figure(row, "one", "MB/s", HIGHER_IS_BETTER, curve->bandwidths[0], curve->timings[0]);
+    row_figure(row, "best", "MB/s", HIGHER_IS_BETTER, curve->best, curve->timings[best]);
+    row_figure(row, "needed", "1", LOWER_IS_BETTER, (double)curve->counts.values[needed],
+               curve->timings[needed]);
 }
 
-static void measure(struct result *result, const struct seat *seat, struct flow *flows) {
+static void measure_curves(struct result *result, const struct seat *seat, struct flow *flows) {
     struct curve *curves = allocate((size_t)bytes.count, sizeof *curves);
     for (int index = 0; index < bytes.count; index++)
         curves[index] = sweep(seat, flows, bytes.values[index]);
@@ -185,18 +230,17 @@ static void measure(struct result *result, const struct seat *seat, struct flow 
 
 /* All ranks at once: with the other node, with a neighbour on their own node, with both at the same time. */
 static void overlap(struct result *result, struct flow *flows, bool active, size_t size) {
-    long windows = windows_of(size);
     for (int index = 0; index < 2; index++)
         flows[index].sends = flows[index].receives = true;
-    double between = seconds(&flows[0], 1, 1, active, size, windows);
-    double within = seconds(&flows[1], 1, 1, active, size, windows);
-    double both = seconds(flows, 1, 2, active, size, windows);
+    struct timing between = measure(&(struct traffic){&flows[0], 1, 1, active, size});
+    struct timing within = measure(&(struct traffic){&flows[1], 1, 1, active, size});
+    struct timing both = measure(&(struct traffic){flows, 1, 2, active, size});
     struct row *row = new_row(result, "all", size);
-    row_figure(row, "between", "us", LOWER_IS_BETTER, between * 1e6, repetitions - 1);
-    row_figure(row, "within", "us", LOWER_IS_BETTER, within * 1e6, repetitions - 1);
-    row_figure(row, "both", "us", LOWER_IS_BETTER, both * 1e6, repetitions - 1);
-    double share = (between + within - both) / fmin(between, within);
-    row_figure(row, "overlap", "%", HIGHER_IS_BETTER, 100.0 * fmin(1.0, fmax(0.0, share)), repetitions - 1);
+    row_figure(row, "between", "us", LOWER_IS_BETTER, between.window * 1e6, between.timings);
+    row_figure(row, "within", "us", LOWER_IS_BETTER, within.window * 1e6, within.timings);
+    row_figure(row, "both", "us", LOWER_IS_BETTER, both.window * 1e6, both.timings);
+    double share = (between.window + within.window - both.window) / fmin(between.window, within.window);
+    row_figure(row, "overlap", "%", HIGHER_IS_BETTER, 100.0 * fmin(1.0, fmax(0.0, share)), both.timings);
 }
 
 int main(int argc, char **argv) {
@@ -218,7 +262,7 @@ int main(int argc, char **argv) {
                                      .out = memory + (size_t)index * room,
                                      .in = memory + (size_t)index * room + sizes_largest(&bytes)};
     struct result *result = result_new();
-    measure(result, &seat, flows);
+    measure_curves(result, &seat, flows);
     flows[1].partner = seat.neighbour;
     bool neighbours = unit == BY_RANKS && nodes.count > 1 && seat.seats % 2 == 0;
     for (int index = 0; index < bytes.count && neighbours; index++)
@@ -235,6 +279,11 @@ int main(int argc, char **argv) {
     result_note(result, "%d node%s, %d pair%s of ranks on each pair of them%s", nodes.count,
                 nodes.count == 1 ? "" : "s", seat.seats, seat.seats == 1 ? "" : "s",
                 nodes.count == 1 ? " (its two halves)" : "");
+    if (figures.cut)
+        result_remark(result,
+                      "%ld of %ld figures have fewer windows or timings than wanted: %g s of each were over "
+                      "(--seconds)",
+                      figures.cut, figures.all, most_seconds);
     result_check(result, wrong == 0, "messages that did not arrive as sent", (double)wrong, 0);
     memory_give_back(memory, (size_t)slots * room);
     free(flows);

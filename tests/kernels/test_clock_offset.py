@@ -40,6 +40,7 @@ def clocks(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(file))
     library.offset_of.restype = Offset
+    library.line_ahead.restype = Line
     library.median_interval.restype = Interval
     for name in ("line_at", "line_error", "line_drift_ppm", "out_of_order"):
         getattr(library, name).restype = ctypes.c_double
@@ -85,6 +86,21 @@ def test_the_truth_lies_within_the_error_before_after_and_between(
         assert abs(found - clock.offset(own)) <= clocks.line_error(ctypes.byref(line)) + rounding
     steepest = 2e6 * (offsets[0].error + offsets[1].error) / apart
     assert abs(clocks.line_drift_ppm(ctypes.byref(line)) - ppm) <= steepest + 1e6 * 2 * rounding / apart
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(-500, 500), st.integers(0, 2**32), st.floats(1e9, 1e11))
+def test_what_lies_ahead_is_predicted_without_the_drift_of_errors(
+    clocks: ctypes.CDLL, ppm: float, seed: int, later: float
+) -> None:
+    """A drift of two uncertain offsets that is taken as it is leads away further and further: ranks wait for it."""
+    clock = FakeClock(1e6, ppm, seed)
+    first, last = (clocks.offset_of(clock.trips(when), 64) for when in (0.0, 2e8))
+    line = clocks.line_ahead(first, last)
+    found = clocks.line_at(ctypes.byref(line), ctypes.c_double(last.at + later))
+    allowed = last.error + abs(ppm) * 1e-6 * (later + 2e4) + 0.1
+    assert abs(found - clock.offset(last.at + later)) <= allowed
+    assert abs(clocks.line_drift_ppm(ctypes.byref(line))) <= abs(ppm) + 1e-6
 
 
 def test_the_shortest_round_trip_counts(clocks: ctypes.CDLL) -> None:

@@ -53,6 +53,19 @@ def test_every_operation_is_right_on_every_rank(
     assert "all ranks read one clock" in document["notes"][0]
 
 
+def test_sizes_without_time_for_all_calls_have_fewer(one_stack: KernelStack, json_of: JsonOf) -> None:
+    options = ["--operation", "bcast", "--bytes", "8,64", *PATIENT, "--json"]
+    document = json_of(one_stack.mpirun(2, "collective", *options, "--seconds", "0"))
+    assert document["passed"], document["checks"]
+    assert {item["samples"] for item in document["measurements"] if item["metric"] != "clock_error"} == {6}
+    assert document["remarks"] == [
+        "2 of 2 rows have fewer calls than 200, the least 6: 0 s of a size were over (--seconds)"
+    ]
+    whole = json_of(one_stack.mpirun(2, "collective", *options, "--seconds", "1e6", "--repetitions", "7"))
+    assert {item["samples"] for item in whole["measurements"] if item["metric"] == "time"} == {7}
+    assert whole["remarks"] == []
+
+
 ALLREDUCE = "MPI_Allreduce(give, get, count, type, MPI_SUM, all);"
 ALLTOALLV = "MPI_Alltoallv(give, counts, at, type, get, counts, at, type, all);"
 KEY = 'readlink("/proc/self/ns/time", names, sizeof names - 1)'

@@ -56,6 +56,19 @@ def test_threads_send_at_the_same_time(kernel_stack: KernelStack, json_of: JsonO
 
 
 @pytest.mark.parametrize(
+    ("seconds", "samples", "cut"), [("0", {2}, "5 of 5 figures"), ("1e6", {3}, "")], ids=["slow", "fast"]
+)
+def test_a_network_without_time_for_all_windows_is_measured_by_fewer(
+    one_stack: KernelStack, json_of: JsonOf, seconds: str, samples: set[int], cut: str
+) -> None:
+    options = ["--ranks-per-node", "2", "--bytes", "64", "--windows", "5", "--repetitions", "3", "--seconds", seconds]
+    document = json_of(one_stack.mpirun(4, "saturation", *options, "--json"))
+    assert document["passed"]
+    assert {item["samples"] for item in document["measurements"]} == samples
+    assert [remark[: len(cut)] for remark in document["remarks"]] == ([cut] if cut else [])
+
+
+@pytest.mark.parametrize(
     ("ranks", "options", "line"),
     [
         (1, [], "saturation: 1 rank has nobody to send to: start at least 2"),
