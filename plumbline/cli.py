@@ -26,7 +26,7 @@ COMMANDS = {
     "list": ("views.summary", "the records, oldest first"),
     "show": ("views.show", "one record: figures, launches, rank map, circumstances"),
     "hybrid": ("views.hybrid", "the best hybrid code against the best pure MPI code, with an interval"),
-    "diff": ("views.diff", "what differs between the circumstances of two records"),
+    "diff": ("diff_command", "what differs between two records, and between their profiles"),
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
     "profile": ("profiling", "what a test, or your own program, spends in MPI"),
     "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),

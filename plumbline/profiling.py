@@ -17,8 +17,8 @@ from plumbline.errors import PlumbError
 from plumbline.gate.variants import list_variants
 from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
-from plumbline.profiles import difference, text
-from plumbline.profiles.model import Profile
+from plumbline.profiles import difference, export, maps, text
+from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import query
 from plumbline.records.model import Record
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb profile``."""
     parser.usage = (
         "plumb profile TEST --stack STACK [--json]\n"
-        "       plumb profile --show ID [--against ID] [--json]\n"
+        "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
         "       plumb profile --stack STACK --placement P [--ranks N] [--threads T] [--memory M] -- PROGRAM ARG…"
     )
     parser.add_argument(
@@ -46,6 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
     parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
     parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
+    parser.add_argument(
+        "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
+    )
+    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="of that machine (default: 1)")
+    parser.add_argument(
+        "--export", choices=list(export.FORMS), help="as mpiP's report, or as Hatchet and Thicket read it"
+    )
     parser.add_argument("--json", action="store_true", help="print the profile as JSON")
 
 
@@ -53,8 +60,12 @@ def run(args: argparse.Namespace) -> int:
     """Run what is asked for under the profile and print it; 0 if every launch is verified."""
     old = _stored(args.against) if args.against else None
     if args.show:
-        _print(_stored(args.show), old, args.json)
+        _show_stored(args, _stored(args.show), old)
         return 0
+    if args.on or args.export:
+        raise PlumbError(
+            "--on and --export are of a profile that there is", "plumb profile", "name its record by --show"
+        )
     if not args.words or not args.stack:
         cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
@@ -87,11 +98,31 @@ def _stored(ident: str) -> Profile:
     return profiles.read.load(profiles.read.file_of(record.site, record.id))
 
 
+def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
+    """Print a profile that there is as ``args`` ask for it."""
+    if args.export:
+        if not profile.ranks:
+            raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
+        print(export.FORMS[args.export](profile))
+    elif args.on:
+        found = maps.elsewhere(profile, args.on, args.nodes, args.threads or 1)
+        if args.json:
+            _print_json(profile, found)
+        else:
+            print(text.map_table(found))
+    else:
+        _print(profile, old, args.json)
+
+
 def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(profile), indent=1).decode())
+        _print_json(profile, maps.here(profile))
     else:
         print(difference.text(old, profile) if old else text.text(profile))
+
+
+def _print_json(profile: Profile, found: list[RankMap]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, found)), indent=1).decode())
 
 
 def _show(record: Record, old: Profile | None, as_json: bool) -> bool:

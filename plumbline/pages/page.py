@@ -32,6 +32,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "collectives",
         "hybrids",
         "matrix",
+        "profiles",
         "launches",
         "history",
         "circumstances",

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from plumbline.profiles.model import Place, Profile
+from plumbline.profiles.model import Place, Profile, Traffic
 
 #: from near to far: (class, the member of a place that two ranks of it share)
 SHARED = (("core", "core"), ("L3", "l3"), ("NUMA node", "numa"), ("package", "package"))
 SELF, NODE, NODES = "itself", "node", "between nodes"
 CLASSES = (SELF, *(name for name, _ in SHARED), NODE, NODES)
-
-
-@dataclass
-class Traffic:
-    """Messages between ranks of one class."""
-
-    messages: int = 0
-    bytes: int = 0
 
 
 def class_of(one: Place, other: Place) -> str:
@@ -39,7 +29,7 @@ def class_of(one: Place, other: Place) -> str:
 def traffic(profile: Profile) -> dict[str, Traffic]:
     """What was sent, by class, in the order of :data:`CLASSES`; classes without a message are left out."""
     places = {place.rank: place for place in profile.places}
-    found = {name: Traffic() for name in CLASSES}
+    found = {name: Traffic(inside=name) for name in CLASSES}
     for rank in profile.ranks:
         for peer in rank.peers:
             if rank.rank in places and peer.rank in places:

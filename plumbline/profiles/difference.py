@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from plumbline import units
 from plumbline.profiles import crossed, sums
-from plumbline.profiles.model import Profile
+from plumbline.profiles.model import Profile, Traffic
 from plumbline.profiles.sums import Total
 from plumbline.views.table import table
 
 #: a row whose counts are equal is shown if its share of the wall time changed by so many percentage points
 SHARE_POINTS = 1.0
+#: pairs of ranks whose bytes changed that have a line
+PEERS_SHOWN = 8
 
 
 def text(old: Profile, new: Profile) -> str:
@@ -47,18 +49,30 @@ def _traffic(old: Profile, new: Profile) -> str:
     ]
     header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
     shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"
-    pairs = _pairs_that_differ(crossed.matrix(old), crossed.matrix(new))
-    return shown + (f"\nbytes differ between {units.counted(pairs, 'pair')} of ranks" if pairs else "")
+    peers = _peers(crossed.matrix(old), crossed.matrix(new))
+    return "\n\n".join(part for part in (shown, peers) if part)
 
 
-def _pairs_that_differ(before: list[list[int]], after: list[list[int]]) -> int:
-    """0 for profiles of other numbers of ranks, which have no pairs in common."""
+def _peers(before: list[list[int]], after: list[list[int]]) -> str:
+    """The pairs of ranks whose bytes changed most; none for profiles of other numbers of ranks."""
     if len(before) != len(after):
-        return 0
-    return sum(then != now for rows in zip(before, after, strict=True) for then, now in zip(*rows, strict=True))
+        return ""
+    changed = [
+        (first, second, then, now)
+        for first, rows in enumerate(zip(before, after, strict=True))
+        for second, (then, now) in enumerate(zip(*rows, strict=True))
+        if then != now
+    ]
+    if not changed:
+        return ""
+    changed.sort(key=lambda pair: -abs(pair[3] - pair[2]))
+    header = ("from rank", "to rank", "bytes", "bytes now")
+    rows = [tuple(map(str, pair)) for pair in changed[:PEERS_SHOWN]]
+    what = units.counted(len(changed), "pair")
+    return table(header, rows, right=header) + f"\nbytes differ between {what} of ranks"
 
 
-def _bytes(traffic: dict[str, crossed.Traffic], name: str) -> str:
+def _bytes(traffic: dict[str, Traffic], name: str) -> str:
     return str(traffic[name].bytes if name in traffic else 0)
 
 

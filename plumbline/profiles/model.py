@@ -1,7 +1,7 @@
 """What a profile is: types that decode the files of the ranks, and the file that is kept beside a record.
 
 Times are in nanoseconds, sizes in bytes, ranks those of MPI_COMM_WORLD.
-``plumbline/schemas/profile.json`` is made from :class:`Profile` (:mod:`plumbline.profiles.schema`).
+``plumbline/schemas/profile.json`` is made from :class:`Printed` (:mod:`plumbline.profiles.schema`).
 """
 
 from __future__ import annotations
@@ -143,6 +143,22 @@ class Place(Struct, frozen=True, gc=False, kw_only=True):
     package: int
 
 
+class Traffic(Struct, gc=False, kw_only=True):
+    """Messages between ranks whose smallest common object is ``inside``."""
+
+    inside: str
+    messages: int = 0
+    bytes: int = 0
+
+
+class RankMap(Struct, frozen=True, gc=False, kw_only=True):
+    """Which rank sits where: ``ranks`` has the rank in each place, in the order of places; and what it would send."""
+
+    name: str
+    ranks: list[int]
+    traffic: list[Traffic]
+
+
 class Profile(Struct, frozen=True, gc=False, kw_only=True):
     """The profile of one launch; ``missing`` names ranks that left none. ``record`` is the id of its record."""
 
@@ -156,3 +172,13 @@ class Profile(Struct, frozen=True, gc=False, kw_only=True):
     ranks: list[RankProfile]
     missing: list[int]
     places: list[Place]
+
+
+class Printed(Profile, frozen=True, gc=False, kw_only=True):
+    """What ``--json`` prints: the stored profile, what its messages crossed, and rank maps that would send less far.
+
+    The stored file has neither: they follow from peers and places.
+    """
+
+    traffic: list[Traffic] = []
+    maps: list[RankMap] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -65,7 +65,12 @@ def _named(numbers: Sequence[int]) -> str:
 
 def place_of(seen: RankSeen, host: Machine) -> Place:
     """Where a rank was by its witness, on nodes that are all like ``host``."""
-    cpus = sorted({cpu for thread in seen.threads for cpu in thread.affinity})
+    return place_on(host, seen.rank, seen.host, {cpu for thread in seen.threads for cpu in thread.affinity})
+
+
+def place_on(host: Machine, rank: int, name: str, members: Collection[int]) -> Place:
+    """The place of a rank whose CPUs are ``members``, on the node ``name``, which is like ``host``."""
+    cpus = sorted(members)
     objects = {
         "core": [core.cpus for core in host.cores],
         "l3": [cache.cpus for cache in host.l3s],
@@ -73,10 +78,10 @@ def place_of(seen: RankSeen, host: Machine) -> Place:
         "package": [package.cpus for package in host.packages],
     }
     inside = {
-        name: next((index for index, members in enumerate(each) if cpus and set(cpus) <= set(members)), -1)
+        name: next((index for index, known in enumerate(each) if cpus and set(cpus) <= set(known)), -1)
         for name, each in objects.items()
     }
-    return Place(rank=seen.rank, host=seen.host, cpus=cpus, **inside)
+    return Place(rank=rank, host=name, cpus=cpus, **inside)
 
 
 def profile_of(record: Record, seen: Sequence[RankSeen], found: Sequence[RankProfile], host: Machine) -> Profile:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.profiles.model import Profile
+from plumbline.profiles.model import Printed
 from plumbline.records import schema
 
 
 def text() -> str:
     """The JSON schema of a profile."""
-    return schema.text(Profile)
+    return schema.text(Printed)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import shlex
 import statistics
 from collections.abc import Sequence
 
-from plumbline.profiles import crossed, read, sums
-from plumbline.profiles.model import Profile, RankProfile
+from plumbline.profiles import crossed, maps, read, sums
+from plumbline.profiles.model import Profile, RankMap, RankProfile
 from plumbline.profiles.sums import Total, mpi_share
 from plumbline.views.table import table
 from plumbline.witness.text import cpu_list
@@ -24,7 +24,8 @@ def text(profile: Profile) -> str:
     lines = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     if not profile.ranks:
         return "\n".join(lines)
-    blocks = [_banner(profile), _calls(profile), _sizes(profile), _traffic(profile), _matrix(profile), _ranks(profile)]
+    blocks = [_banner(profile), _calls(profile), _sizes(profile), _traffic(profile), _matrix(profile)]
+    blocks += [_suggested(profile), _ranks(profile)]
     return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
 
 
@@ -116,6 +117,33 @@ def _matrix(profile: Profile) -> str:
     return "\n".join([f"bytes from rank (row) to rank (column); █ is {most} B", *body])
 
 
+def _suggested(profile: Profile) -> str:
+    found = maps.here(profile)
+    return map_table(found) if found else ""
+
+
+def map_table(found: Sequence[RankMap]) -> str:
+    """Bytes by what they cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
+    sizes = [{one.inside: one.bytes for one in each.traffic} for each in found]
+    kinds = [name for name in crossed.CLASSES if any(name in size for size in sizes)]
+    rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(found, sizes, strict=True)]
+    header = ("bytes sent inside", *kinds)
+    last = found[-1]
+    shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
+        " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
+    )
+    lines = [table(header, rows, right=kinds), f"{last.name}, the rank in each place: {shown}"]
+    return "\n".join([*lines, *(_saved(one, last) for one in found[:-1] if maps.distance(last) < maps.distance(one))])
+
+
+def _saved(one: RankMap, better: RankMap) -> str:
+    """What the better map saves of the farthest class in which the two differ."""
+    pairs = zip(reversed(crossed.CLASSES), maps.distance(one), maps.distance(better), strict=True)
+    name, before, after = next(found for found in pairs if found[1] != found[2])
+    where = name if name == crossed.NODES else f"between ranks that share the {name} only"
+    return f"{better.name} instead of {one.name}: {before - after} of {before} B fewer {where}"
+
+
 def _ranks(profile: Profile) -> str:
     places = {place.rank: place for place in profile.places}
     shown = profile.ranks
@@ -158,7 +186,10 @@ def _cost(profile: Profile) -> str:
 
 def _last(profile: Profile) -> str:
     mpi, wall = _times(profile)
-    first = sums.per_call(profile.ranks)[0]
+    calls = sums.per_call(profile.ranks)
+    if not calls:
+        return "MPI: no call between MPI_Init and MPI_Finalize"
+    first = calls[0]
     shares = [100 * mpi_share(rank) for rank in profile.ranks]
     far = crossed.traffic(profile)
     sent = sum(one.bytes for one in far.values())

@@ -9,7 +9,7 @@ from typing import Any
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
-from plumbline.report import choose, data
+from plumbline.report import choose, data, profiled
 
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
 MAX_RECORDS = 1000
@@ -34,7 +34,7 @@ def compose(
     damages: Sequence[Damage] = (),
     notes: Sequence[Note] = (),
 ) -> Composed:
-    """The page of the ``campaign`` whose rows are ``chosen``, with ``past`` as its history."""
+    """The page of the ``campaign`` whose rows are ``chosen``, with ``past`` as its history and the profiles of both."""
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
     records, more = choose.in_full(site, kept)
     found = list(dict.fromkeys([*damages, *more]))
@@ -47,7 +47,8 @@ def compose(
         left_out_invalid=sum(not row.is_valid for row in left_out),
         notes=notes,
     )
-    return Composed(data.document(scope, records, past), records, len(left_out), found)
+    document = data.document(scope, records, past, profiled.stored([*past, *chosen]))
+    return Composed(document, records, len(left_out), found)
 
 
 def _damage(item: Damage) -> str:

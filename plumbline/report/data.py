@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
@@ -18,6 +19,7 @@ from plumbline.report.findings import Campaign, findings
 from plumbline.report.history import history
 from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
+from plumbline.report.profiled import profiled
 from plumbline.report.side_by_side import compared, side_by_side
 from plumbline.topology import placements
 from plumbline.views import summary
@@ -41,8 +43,10 @@ class Scope:
     notes: Sequence[Note] = ()
 
 
-def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) -> dict[str, Any]:
-    """Everything a page shows: ``records`` in full, ``past`` (rows, oldest first) as history.
+def document(
+    scope: Scope, records: Sequence[Record], past: Sequence[Row] = (), profiles: Sequence[Profile] = ()
+) -> dict[str, Any]:
+    """Everything a page shows: ``records`` in full, ``past`` (rows, oldest first) as history, and ``profiles``.
 
     Numbers are those of the records; one that is not finite becomes a word.
     """
@@ -70,6 +74,7 @@ def document(scope: Scope, records: Sequence[Record], past: Sequence[Row] = ()) 
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
         "collectives": collectives(usable),
         "hybrids": hybrids(usable),
+        "profiles": profiled(profiles),
         "history": history(past, scope.notes),
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),

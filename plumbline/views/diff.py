@@ -1,14 +1,12 @@
-"""``plumb diff``: what differs between the circumstances of two records."""
+"""What differs between the circumstances and the figures of two records."""
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import msgspec
 
 from plumbline import units
-from plumbline.records import query
 from plumbline.records.model import FLEETING, LoadedFile, Record
 from plumbline.views.table import table
 
@@ -33,18 +31,6 @@ IGNORED = (
     "environment.PLUMB_WITNESS_SETTINGS",
     "variant.settings",
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb diff``."""
-    parser.add_argument("first")
-    parser.add_argument("second")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the differences; always 0."""
-    print(text(query.find(args.first), query.find(args.second)))
-    return 0
 
 
 def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:

@@ -20,8 +20,8 @@ from plumbline.report.collectives import collectives
 
 pytestmark = chromium.needed
 SECTIONS = (
-    "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "launches",
-    "history", "circumstances",
+    "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "profiles",
+    "launches", "history", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -39,9 +39,10 @@ INK = """drawing => {
 }"""
 
 
-def render(folder, records, past=(), outcome=None, damages=()):
+def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
     scope = data.Scope("local", reports.CAMPAIGN, outcome, damages, left_out=3, left_out_invalid=2)
-    document = data.document(scope, [convert(item) for item in records], [convert(item).row() for item in past])
+    rows = [convert(item).row() for item in past]
+    document = data.document(scope, [convert(item) for item in records], rows, profiles)
     file = folder / "report.html"
     file.write_text(page.render("report", document), encoding="utf-8")
     return file
@@ -56,7 +57,10 @@ def campaign():
 def report(tmp_path_factory, campaign):
     cases = [{"state": "SKIP", "case": reports.HOSTILE, "reason": "no two cores share a core"}]
     outcome = {"profile": "quick", "cases": cases}
-    return render(tmp_path_factory.mktemp("report"), campaign, reports.history(), outcome, ["a.jsonl:3: truncated"])
+    return render(
+        tmp_path_factory.mktemp("report"), campaign, reports.history(), outcome, ["a.jsonl:3: truncated"],
+        [reports.ring()],
+    )  # fmt: skip
 
 
 def shown(value, unit):
@@ -548,3 +552,22 @@ def test_data_is_what_the_page_holds(visit, report):
     parsed = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
     text = report.read_text(encoding="utf-8")
     assert parsed == json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+
+def test_a_profile_is_drawn_over_the_rank_map(visit, report):
+    """Every pair of ranks with its bytes and class, every call and size, and the map that would send less far."""
+    one = reports.ring()
+    tab = visit(report)
+    draw_all(tab)
+    pairs, sizes = tab.locator("#profiles .drawing").all()
+    (drawn,) = pairs.evaluate(f"element => {SERIES}")
+    assert {tuple(point["value"]) for point in drawn["data"]} == {
+        (peer.rank, rank.rank, peer.sent_bytes / 1e3) for rank in one.ranks for peer in rank.peers
+    }
+    (drawn,) = sizes.evaluate(f"element => {SERIES}")
+    assert sum(point["value"][2] for point in drawn["data"]) == pytest.approx(100)
+    assert all(picture.evaluate(INK)[1] > 3 for picture in (pairs, sizes))
+    tables = tab.locator("#profiles table").all_inner_texts()
+    assert any("between nodes\t16\t8388608\t100.0" in text for text in tables)
+    assert any("as it ran\t0\t8388608" in text and "suggested\t8388608\t0" in text for text in tables)
+    assert any("MPI_Sendrecv" in text for text in tables)

@@ -9,8 +9,10 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import profiled
 from samples import launch, plan, record, variant
 
+from plumbline.profiles.model import Profile
 from plumbline.records import outcome
 
 CAMPAIGN = "20260105T000000Z-abcdef"
@@ -257,3 +259,20 @@ def solver(operation: str, placement: str, threads: int, values: list[float]) ->
     figure = {"name": "rate", "unit": "MLUP/s", "samples": values, "value": sorted(values)[len(values) // 2]}
     item["figures"] = [{**item["figures"][0], **figure, "launches": len(values)}]
     return item
+
+
+def ring() -> Profile:
+    """A ring of Sendrecv on 16 ranks whose messages all go to a rank of the other node, as placed in blocks."""
+    documents = [
+        profiled.rank_document(
+            rank, 16,
+            [
+                profiled.call("Sendrecv", "exchange", profiled.sizes(5, 524288, 400_000 + 9000 * rank)),
+                profiled.call("Allreduce", "collective", profiled.sizes(20, 8, 90_000), profiled.sizes(2, 64, 60_000)),
+            ],
+            {rank ^ 8: 524288}, host=f"node{rank // 8}",
+        )
+        for rank in range(16)
+    ]  # fmt: skip
+    places = [profiled.place(rank, core=rank % 8, host=f"node{rank // 8}") for rank in range(16)]
+    return profiled.profile(*documents, places=places)

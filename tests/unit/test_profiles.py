@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,21 @@ from typing import Any
 import jsonschema
 import msgspec
 import pytest
+import samples
+from hypothesis import given
+from hypothesis import strategies as st
 from profiled import call, place, profile, rank_document, sizes
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.profiles import crossed, difference, read, sums, text
+from plumbline.profiles import crossed, difference, export, maps, read, sums, text
 from plumbline.profiles import schema as written
-from plumbline.profiles.model import Place, RankProfile
+from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen
 from plumbline.topology import machine
 
+GPC = Path(__file__).parents[1] / "data" / "topologies" / "gpc-2x4.xml"
+HOSTS = st.sampled_from(["n1", "n2"])
 BARRIER = call("Barrier", "collective", sizes(1, 0, 6000))
 TWO = (
     rank_document(0, 2, [call("Send", "send", sizes(4, 8, 4000)), BARRIER], {1: 32}),
@@ -154,10 +160,45 @@ def test_a_difference_says_what_changed() -> None:
     rows = [line.split() for line in lines if line.startswith("MPI_")]
     assert [row[:4] for row in rows] == [["MPI_Send", "4096", "1", "3"]]
     assert ["L3", "2", "2", "4160", "12352"] in [line.split() for line in lines]
+    assert ["1", "0", "4128", "12320"] in [line.split() for line in lines]
     assert "bytes differ between 1 pair of ranks" in lines
     assert lines[-1] == (
         "other calls or sizes; MPI 1.5 % of the wall time, now 5.6 %; most of the change in MPI_Send (+0.000082 s)"
     )
+
+
+def test_ranks_without_a_call() -> None:
+    """MPI_Init and MPI_Finalize alone: said, in each form."""
+    bare = profile(rank_document(0, 1, [], {}))
+    assert text.text(bare).splitlines()[-1] == "MPI: no call between MPI_Init and MPI_Finalize"
+    assert "no call differs" in difference.text(bare, bare)
+    assert all(form(bare) for form in export.FORMS.values())
+
+
+def test_export_for_mpip() -> None:
+    """Each table that mpiP prints, with the sums of the profile."""
+    lines = [line.split() for line in export.mpip(profile(*TWO)).splitlines()]
+    assert lines[0] == ["@", "mpiP"]
+    assert ["*", "0.002", "3e-05", "1.50"] in lines
+    assert ["1", "0", "comm-of-2", "8", "[unknown]", "Send"] in lines
+    assert ["Send", "1", "0.016", "0.80", "53.33", "8", "0.50"] in lines
+    assert ["Send", "2", "1", "4.1e+03", "4.1e+03", "98.46"] in lines
+    assert ["Send", "1", "0", "4", "0.001", "0.001", "0.001", "0.40", "40.00"] in lines
+    assert ["Send", "1", "1", "4", "8", "8", "8", "32"] in lines
+
+
+def test_export_for_hatchet_and_thicket() -> None:
+    """A row for each rank and node, in their order; the root's own time is what was spent outside MPI."""
+    document = json.loads(export.caliper(profile(*TWO)))
+    names = [node["label"] for node in document["nodes"]]
+    assert names == ["p", "MPI_Send", "MPI_Barrier"]
+    assert {len(row) for row in document["data"]} == {len(document["columns"])} == {len(document["column_metadata"])}
+    assert [row[:3] for row in document["data"][:3]] == [[number, 0, number] for number in range(3)]
+    rows = {(row[1], names[row[2]]): row[3:] for row in document["data"]}
+    assert rows[0, "p"] == [0.00099, 0.001, 1, 0]
+    assert rows[0, "MPI_Send"] == [4e-06, 4e-06, 4, 32]
+    assert rows[1, "MPI_Send"] == [2e-05, 2e-05, 5, 4128]
+    assert rows[1, "MPI_Barrier"] == [0, 0, 0, 0]
 
 
 def test_equal_profiles_differ_in_nothing() -> None:
@@ -167,10 +208,118 @@ def test_equal_profiles_differ_in_nothing() -> None:
     assert "the same calls and sizes: only times differ" in shown
 
 
+def ring(ranks: int, stride: int, places: list[Place] | None = None) -> Profile:
+    """SciNet's ring along the columns of a grid: rank r sends 524288 B to r + stride."""
+    documents = [rank_document(rank, ranks, [], {(rank + stride) % ranks: 524288}) for rank in range(ranks)]
+    return profile(*documents, places=places)
+
+
+def test_placement_before_tuning() -> None:
+    """SciNet's case on 4 nodes of 2 x 4 cores: in blocks every byte leaves its node, dealt in turn none."""
+    found = {one.name: one for one in maps.elsewhere(ring(32, 8), str(GPC), 4, 1)}
+    whole = 32 * 524288
+    sent = {name: {one.inside: one.bytes for one in each.traffic} for name, each in found.items()}
+    assert sent["compact"] == {"between nodes": whole}
+    assert "between nodes" not in sent["roundrobin"]
+    assert sent["suggested"] == {"L3": whole}
+    assert all(sum(size.values()) == whole for size in sent.values())
+    assert sorted(found["suggested"].ranks) == list(range(32))
+    shown = text.map_table(list(found.values())).splitlines()
+    assert f"suggested instead of compact: {whole} of {whole} B fewer between nodes" in shown
+
+
+@given(st.integers(2, 12), st.data())
+def test_a_suggestion_is_a_map_that_sends_less_far(ranks: int, data: st.DataObject) -> None:
+    """Every rank has one place, no byte is lost, and what goes farthest is less; or nothing is suggested."""
+    peers = st.dictionaries(st.integers(0, ranks - 1), st.integers(1, 10**9), max_size=ranks)
+    documents = [rank_document(rank, ranks, [], data.draw(peers)) for rank in range(ranks)]
+    kinds = st.integers(-1, 2)
+    places = [
+        place(
+            rank, core=rank, l3=data.draw(kinds), numa=data.draw(kinds), package=data.draw(kinds), host=data.draw(HOSTS)
+        )
+        for rank in range(ranks)
+    ]
+    whole = profile(*documents, places=places)
+    found = maps.here(whole)
+    if found:
+        now, better = found
+        assert {one.inside: one for one in now.traffic} == crossed.traffic(whole)
+        assert sorted(better.ranks) == list(range(ranks))
+        assert sum(one.bytes for one in better.traffic) == sum(one.bytes for one in now.traffic)
+        assert maps.distance(better) < maps.distance(now)
+
+
+def test_the_best_map_of_small_cases_is_found() -> None:
+    """Two ranks that exchange most, on different nodes of two ranks each: no order of the ranks sends less far."""
+    sent = {(0, 2): 900, (1, 3): 700, (0, 1): 50, (2, 3): 40}
+    documents = [
+        rank_document(rank, 4, [], {to: size for (by, to), size in sent.items() if by == rank}) for rank in range(4)
+    ]
+    places = [place(rank, core=rank, host=f"n{rank // 2}") for rank in range(4)]
+    whole = profile(*documents, places=places)
+    better = maps.here(whole)[-1]
+    every = [maps.rank_map("x", maps.messages(whole), places, order) for order in itertools.permutations(range(4))]
+    assert maps.distance(better) == min(map(maps.distance, every)) == (90, 0, 0, 0, 1600, 0, 0)
+    assert "1510 of 1600 B fewer between nodes" in text.text(whole)
+    seated = [msgspec.structs.replace(places[better.ranks.index(rank)], rank=rank) for rank in range(4)]
+    assert maps.here(profile(*documents, places=seated)) == []
+
+
+@pytest.mark.parametrize(("ranks", "nodes", "line"), [(32, 3, "do not fill 3 nodes"), (1, 1, "2 to 512 ranks, not 1")])
+def test_maps_that_cannot_be(ranks: int, nodes: int, line: str) -> None:
+    """One line."""
+    with pytest.raises(PlumbError, match=line):
+        maps.elsewhere(ring(ranks, 1), str(GPC), nodes, 1)
+
+
+def test_what_json_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stored profile, what its messages crossed, and the maps of another machine; valid by the schema."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    whole = ring(32, 8, [place(rank, core=rank) for rank in range(32)])
+    stored_record(tmp_path, "0123456789ab")
+    read.save("local", whole)
+    assert cli.main(["profile", "--show", "0123", "--json", "--on", str(GPC), "--nodes", "4"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    jsonschema.validate(shown, json.loads(written.text()))
+    assert shown["traffic"] == [{"inside": "L3", "messages": 32, "bytes": 32 * 524288}]
+    assert [one["name"] for one in shown["maps"]] == ["compact", "scatter", "roundrobin", "suggested"]
+
+
+def test_diff_of_two_records_compares_their_profiles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Circumstances first, then calls and peers; without a profile's file it is one error."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    slower = rank_document(1, 2, [call("Send", "send", sizes(4, 8, 12000), sizes(3, 4096, 90000))], {0: 12320})
+    for ident, ranks in (("0123456789ab", TWO), ("ba9876543210", (TWO[0], slower))):
+        stored_record(tmp_path, ident)
+        read.save("local", msgspec.structs.replace(profile(*ranks), record=ident))
+    assert cli.main(["diff", "0123", "ba98"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "the circumstances are equal"
+    assert lines[-1].startswith("other calls or sizes; MPI 1.5 % of the wall time, now 5.6 %")
+    read.file_of("local", "ba9876543210").unlink()
+    assert cli.main(["diff", "0123", "ba98"]) == 2
+    assert "there is no profile" in capsys.readouterr().err
+
+
+def stored_record(results: Path, ident: str) -> None:
+    """A profiled record in the results of the site ``local``."""
+    launches = [{**samples.launch(0, 1.0), "measurements": []}]
+    document = samples.record(
+        id=ident, site="local", figures=[], launches=launches, variant=samples.variant(profiled=True), verdict="invalid"
+    )
+    file = results / "local" / f"{ident}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(document) + "\n")
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         ([], "nothing to run"),
+        (["--on", "pack:2 core:2 pu:1"], "--on and --export are of a profile that there is"),
         (["heat1d"], "no stack to run it on"),
         (["--stack", "mpich"], "nothing to run"),
         (["--show", "ffff"], "no record"),

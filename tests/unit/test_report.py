@@ -9,13 +9,15 @@ import random
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 import reports
-from samples import launch, record
+from samples import launch, record, variant
 
 from plumbline.pages import page
+from plumbline.profiles import read
 from plumbline.records.model import convert
-from plumbline.report import data, history
+from plumbline.report import data, history, profiled
 from plumbline.report.curves import curves
 from plumbline.report.matrices import matrices
 from plumbline.views.ranks import rank_map
@@ -362,3 +364,40 @@ def test_skipped_cases_are_grouped_by_reason():
         {"state": "FAIL", "reason": "no reason given", "cases": ["b"]},
         {"state": "SKIP", "reason": "no two cores", "cases": ["a 0", "a 1", "a 2"]},
     ]
+
+
+def test_a_profile_on_the_page_is_the_stored_one():
+    """Every pair with its class, every call; nothing is added or lost."""
+    whole = reports.ring()
+    (one,) = profiled.profiled([whole])
+    assert {tuple(cell[:4]) for cell in one["pairs"]} == {
+        (rank.rank, peer.rank, 1, peer.sent_bytes) for rank in whole.ranks for peer in rank.peers
+    }
+    assert {one["classes"][cell[4]] for cell in one["pairs"]} == {"between nodes"}
+    assert one["traffic"] == [["between nodes", 16, 16 * 524288]]
+    assert sum(cell[2] for cell in one["sizes"]) == sum(row[1] for row in one["calls"]) == 16 * 27
+    assert [row["traffic"] for row in one["maps"]] == [one["traffic"], [["L3", 16, 16 * 524288]]]
+
+
+def test_a_page_has_the_pairs_with_most_bytes(monkeypatch):
+    """And says how many it leaves out."""
+    monkeypatch.setattr(profiled, "MAX_PAIRS", 10)
+    (one,) = profiled.profiled([reports.ring()])
+    assert (len(one["pairs"]), one["morePairs"]) == (10, 6)
+
+
+def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):
+    """Of records that were profiled, where the file is there."""
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path))
+    rows = []
+    for number, (stack, taken) in enumerate([("a", True), ("a", True), ("b", True), ("c", False), ("d", True)]):
+        ident = f"{number:012x}"
+        change = {"site": "local", "figures": [], "verdict": "invalid", "variant": variant(profiled=True, stack=stack)}
+        bare = [{**launch(0, 1.0), "measurements": []}]
+        item = record(id=ident, time=f"2026-01-0{number + 1}T00:00:00.000Z", launches=bare, **change)
+        item["stack"]["name"] = stack
+        rows.append(convert(item).row())
+        if taken:
+            empty = msgspec.structs.replace(reports.ring(), ranks=[]) if stack == "d" else reports.ring()
+            read.save("local", msgspec.structs.replace(empty, record=ident))
+    assert [one.record for one in profiled.stored(rows)] == [f"{2:012x}", f"{1:012x}"]

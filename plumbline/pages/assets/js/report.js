@@ -62,6 +62,7 @@ function fillPage() {
     collectiveSection,
     hybridSection,
     matrixSection,
+    profileSection,
     launchSection,
     data.history && historySection,
     circumstanceSection,

@@ -1,0 +1,156 @@
+"""A profile as other tools read it: mpiP's report, and Caliper's JSON, which Hatchet and Thicket load."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from plumbline.profiles import sums
+from plumbline.profiles.model import Profile, RankProfile
+from plumbline.profiles.sums import Total
+
+#: lines of mpiP's aggregate tables
+_TOP = 20
+_LINE = "-" * 75
+
+Site = tuple[str, str, int]
+
+
+def mpip(profile: Profile) -> str:
+    """mpiP's report. A callsite is a call with its communicator and size, which stand as file and line.
+
+    The parent function is not known, as in mpiP's reports of programs without symbols.
+    """
+    rows = {_site(on, total): total for on, total in sums.per_size(profile)}
+    numbers = {site: number for number, site in enumerate(rows, start=1)}
+    sent = {site: total for site, total in rows.items() if total.bytes}
+    mpi = sum(rank.mpi_ns for rank in profile.ranks) or 1
+    wall = sum(rank.wall_ns for rank in profile.ranks) or 1
+    volume = sum(total.bytes for total in sent.values())
+    by_rank = [(rank, _of_rank(profile, rank)) for rank in profile.ranks]
+    counted = sum(len(found) for _, found in by_rank)
+    lines = [
+        *_head(profile),
+        *_part("MPI Time (seconds)", "Task    AppTime    MPITime     MPI%", _tasks(profile, wall, mpi)),
+        *_part(f"Callsites: {len(rows)}", " ID Lev File/Address        Line Parent_Funct             MPI_Call", (
+            f"{numbers[site]:>3} {0:>3} {on.replace(' ', '-'):<17} {rows[site].most_bytes:>6} {'[unknown]':<24} {call}"
+            for site in rows for on, call, _ in [site]
+        )),
+        *_part("Aggregate Time (top twenty, descending, milliseconds)",
+               "Call                 Site       Time    App%    MPI%     Count    COV", (
+            f"{total.call:<20} {numbers[site]:>4} {total.time_ns / 1e6:>10.3g} {100 * total.time_ns / wall:>7.2f} "
+            f"{100 * total.time_ns / mpi:>7.2f} {total.count:>9} {total.variation:>6.2f}"
+            for site, total in list(rows.items())[:_TOP]
+        )),
+        *_part("Aggregate Sent Message Size (top twenty, descending, bytes)",
+               "Call                 Site      Count      Total       Avrg  Sent%", (
+            f"{total.call:<20} {numbers[site]:>4} {total.count:>10} {total.bytes:>10.3g} "
+            f"{total.bytes / total.count:>10.3g} {100 * total.bytes / volume:>6.2f}"
+            for site, total in sorted(sent.items(), key=lambda row: -row[1].bytes)[:_TOP]
+        )),
+        *_part(f"Callsite Time statistics (all, milliseconds): {counted}",
+               "Name              Site Rank  Count      Max     Mean      Min   App%   MPI%", _each(
+            numbers, by_rank, lambda rank, one: (
+                f"{one.most_ns / 1e6:>8.3g} {one.mean_ns / 1e6:>8.3g} {(one.least_ns or 0) / 1e6:>8.3g} "
+                f"{100 * one.time_ns / (rank.wall_ns or 1):>6.2f} {100 * one.time_ns / (rank.mpi_ns or 1):>6.2f}"
+            ),
+        )),
+        *_part("Callsite Message Sent statistics (all, sent bytes)",
+               "Name              Site Rank   Count       Max      Mean       Min       Sum", _each(
+            numbers, [(rank, {site: one for site, one in found.items() if one.bytes}) for rank, found in by_rank],
+            lambda rank, one: (
+                f"{one.most_bytes:>9} {one.bytes / one.count:>9.4g} {one.least_bytes or 0:>9} {one.bytes:>9.4g}"
+            ),
+        )),
+        _LINE, "@--- End of Report " + "-" * 56, _LINE,
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _head(profile: Profile) -> list[str]:
+    rows = [
+        ("Command", shlex.join(profile.command)),
+        ("Version", "Plumbline's libplumbprofile, in the form of mpiP 3"),
+        ("Start time", profile.time),
+        ("Timer Used", profile.ranks[0].clock),
+        ("Collector Rank", "0"),
+        *(("MPI Task Assignment", f"{rank.rank} {rank.host}") for rank in profile.ranks),
+    ]
+    return ["@ mpiP", *(f"@ {name:<24} : {value}" for name, value in rows), ""]
+
+
+def _part(title: str, header: str, rows: Iterable[str]) -> list[str]:
+    return [_LINE, f"@--- {title} ".ljust(75, "-"), _LINE, header, *rows]
+
+
+def _tasks(profile: Profile, wall: int, mpi: int) -> list[str]:
+    rows = [(str(rank.rank), rank.wall_ns, rank.mpi_ns) for rank in profile.ranks]
+    return [
+        f"{name:>4} {app / 1e9:>10.4g} {inside / 1e9:>10.4g} {100 * inside / (app or 1):>8.2f}"
+        for name, app, inside in [*rows, ("*", wall, mpi)]
+    ]
+
+
+def _each(
+    numbers: dict[Site, int],
+    by_rank: list[tuple[RankProfile, dict[Site, Total]]],
+    figures: Callable[[RankProfile, Total], str],
+) -> list[str]:
+    """A line for each site and rank."""
+    return [
+        f"{found[site].call:<17} {number:>4} {rank.rank:>4} {found[site].count:>6} {figures(rank, found[site])}"
+        for site, number in numbers.items()
+        for rank, found in by_rank
+        if site in found
+    ]
+
+
+def _of_rank(profile: Profile, rank: RankProfile) -> dict[Site, Total]:
+    alone = msgspec.structs.replace(profile, ranks=[rank])
+    return {_site(on, total): total for on, total in sums.per_size(alone)}
+
+
+def _site(on: str, total: Total) -> Site:
+    return on, total.call, total.most_bytes.bit_length()
+
+
+def caliper(profile: Profile) -> str:
+    """Caliper's JSON (json-split): ``hatchet.GraphFrame.from_caliper(FILE)`` and Thicket read it.
+
+    The program is the root; its own time is what it spent outside MPI. Every rank has a row for every node, in their
+    order: Hatchet takes it from the first rows. Times are in seconds. What describes the launch stands
+    beside the rows, as Caliper's globals do; Thicket makes metadata of it.
+    """
+    calls = [total.call for total in sums.per_call(profile.ranks)]
+    nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]
+    nodes += [{"label": f"MPI_{call}", "column": "path", "parent": 0} for call in calls]
+    columns = ["Node order", "mpi.rank", "path", "sum#time.duration", "inclusive#sum#time.duration", "calls", "bytes"]
+    rows: list[list[Any]] = []
+    for rank in profile.ranks:
+        made = {total.call: total for total in sums.per_call([rank])}
+        rows.append([0, rank.rank, 0, max(rank.wall_ns - rank.mpi_ns, 0) / 1e9, rank.wall_ns / 1e9, 1, 0])
+        for number, call in enumerate(calls, start=1):
+            one = made.get(call, Total(call))
+            rows.append([number, rank.rank, number, one.time_ns / 1e9, one.time_ns / 1e9, one.count, one.bytes])
+    document = {
+        "data": rows,
+        "columns": columns,
+        "column_metadata": [{"is_value": name != "path"} for name in columns],
+        "nodes": nodes,
+        "cali.caliper.version": "2.0.0",
+        "cmdline": shlex.join(profile.command),
+        "launchdate": profile.time,
+        "record": profile.record,
+        "stack": profile.stack,
+        "placement": profile.placement,
+        "mpi.world.size": profile.ranks[0].size,
+    }
+    return json.dumps(document)
+
+
+#: the forms of ``plumb profile --export``
+FORMS = {"mpip": mpip, "caliper": caliper}

@@ -1,0 +1,200 @@
+"""Rank maps: what the messages of a profile would cross if its ranks sat in other places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.errors import PlumbError
+from plumbline.profiles import crossed
+from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
+from plumbline.profiles.read import place_on
+from plumbline.topology import machine, plan
+
+#: more ranks take too long: the search looks at every pair of them for each exchange
+MOST_RANKS = 512
+SUGGESTED = "suggested"
+#: objects that the search deals ranks over, from far to near
+_OBJECTS = ("host", "package", "numa", "l3", "core")
+
+Matrix = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Messages:
+    """What rank i sent to rank j."""
+
+    count: Matrix
+    bytes: Matrix
+
+
+def messages(profile: Profile) -> Messages:
+    """The messages of all ranks that left a profile."""
+    size = max((rank.size for rank in profile.ranks), default=0)
+    found = Messages(np.zeros((size, size), np.int64), np.zeros((size, size), np.int64))
+    for rank in profile.ranks:
+        for peer in rank.peers:
+            found.count[rank.rank, peer.rank] = peer.sent_messages
+            found.bytes[rank.rank, peer.rank] = peer.sent_bytes
+    return found
+
+
+def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence[int]) -> RankMap:
+    """The map that has rank ``ranks[i]`` in ``places[i]``, with what it sends by class."""
+    order = np.array(ranks)
+    kinds = _classes(places)
+    traffic = []
+    for number, inside in enumerate(crossed.CLASSES):
+        chosen = kinds == number
+        count, size = (int(one[np.ix_(order, order)][chosen].sum()) for one in (sent.count, sent.bytes))
+        if count:
+            traffic.append(Traffic(inside=inside, messages=count, bytes=size))
+    return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
+
+
+def _classes(places: Sequence[Place]) -> Matrix:
+    """The number of the class of every two places."""
+    named = {name: number for number, name in enumerate(crossed.CLASSES)}
+    return np.array([[named[crossed.class_of(one, other)] for other in places] for one in places], np.int64)
+
+
+def distance(one: RankMap) -> tuple[int, ...]:
+    """The bytes of each class, the farthest first: of two maps the one with less is better."""
+    size = {traffic.inside: traffic.bytes for traffic in one.traffic}
+    return tuple(size.get(name, 0) for name in reversed(crossed.CLASSES))
+
+
+def here(profile: Profile) -> list[RankMap]:
+    """The map that the ranks had and one over the same places that sends less far; empty: none was found.
+
+    It is the best that the search found, not proven to be the best there is. Of more than :data:`MOST_RANKS` ranks,
+    or where a place is not known, none is looked for.
+    """
+    sent = messages(profile)
+    places = sorted(profile.places, key=lambda place: place.rank)
+    if [place.rank for place in places] != list(range(len(sent.bytes))) or not 1 < len(places) <= MOST_RANKS:
+        return []
+    now = rank_map("as it ran", sent, places, range(len(places)))
+    better = rank_map(SUGGESTED, sent, places, search(sent.bytes, places))
+    return [now, better] if distance(better) < distance(now) else []
+
+
+def search(sent: Matrix, places: Sequence[Place]) -> list[int]:
+    """The rank for each of ``places`` (``sent``: bytes from rank to rank) that keeps bytes inside near objects.
+
+    From the farthest object to the nearest, ranks are dealt over nodes, then over the packages of each node, and so on.
+    Each time ranks that exchange most are put together, then two ranks change places as long as that helps.
+    """
+    both = sent + sent.T
+    np.fill_diagonal(both, 0)
+    ranks = np.empty(len(places), np.int64)
+    _deal(both, places, list(range(len(places))), list(range(len(places))), 0, ranks)
+    return [int(rank) for rank in ranks]
+
+
+def _deal(
+    both: Matrix, places: Sequence[Place], slots: list[int], members: list[int], depth: int, into: Matrix
+) -> None:
+    """Put the ranks ``members`` into ``slots`` (numbers of places); rank i of them stands in slot i so far."""
+    if depth == len(_OBJECTS) or len(slots) == 1:
+        into[slots] = members
+        return
+    key = _object(places, _OBJECTS[depth])
+    pairs = sorted(zip(slots, members, strict=True), key=lambda pair: key(pair[0]))
+    groups = [[slot for slot, _ in group] for _, group in groupby(pairs, key=lambda pair: key(pair[0]))]
+    own = [member for _, member in pairs]
+    dealt = own if len(groups) == 1 else _split(both[np.ix_(own, own)], own, [len(group) for group in groups])
+    begin = 0
+    for group in groups:
+        _deal(both, places, group, dealt[begin : begin + len(group)], depth + 1, into)
+        begin += len(group)
+
+
+def _object(places: Sequence[Place], kind: str) -> Callable[[int], tuple[Any, ...]]:
+    """What object of a kind a slot is in. One that is in none alone is no one's neighbour there."""
+
+    def key(slot: int) -> tuple[Any, ...]:
+        value = getattr(places[slot], kind)
+        return (1, slot, "") if value == -1 else (0, 0, value)
+
+    return key
+
+
+def _split(both: Matrix, members: list[int], sizes: list[int]) -> list[int]:
+    """``members`` in the order of groups of ``sizes``: so that few bytes go between the groups."""
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    starts = [groups, _grown(both, sizes)]
+    ended = [_exchanged(both, start.copy()) for start in starts]
+    best = min(ended, key=lambda found: int(both[found[:, None] != found[None, :]].sum()))
+    return [members[place] for place in np.argsort(best, kind="stable")]
+
+
+def _grown(both: Matrix, sizes: list[int]) -> Matrix:
+    """The group of each rank: a group takes the rank that exchanges most with it, until it is full."""
+    group = np.full(len(both), -1)
+    for number, size in enumerate(sizes):
+        drawn = np.zeros(len(both), np.int64)
+        for _ in range(size):
+            free = np.flatnonzero(group < 0)
+            chosen = free[np.argmax(drawn[free])]
+            group[chosen] = number
+            drawn += both[chosen]
+    return group
+
+
+def _exchanged(both: Matrix, group: Matrix) -> Matrix:
+    """Two ranks of different groups change places, the pair that saves most first, until none saves anything."""
+    everyone = np.arange(len(group))
+    to = np.stack([both[:, group == one].sum(axis=1) for one in range(int(group.max()) + 1)], axis=1)
+    while True:
+        gained = to[:, group] - to[everyone, group][:, None]  # by rank i in the group of rank j
+        saved = gained + gained.T - 2 * both
+        saved[group[:, None] == group[None, :]] = 0
+        one, other = divmod(int(saved.argmax()), len(group))
+        if saved[one, other] <= 0:
+            return group
+        moved = both[:, other] - both[:, one]
+        to[:, group[one]] += moved
+        to[:, group[other]] -= moved
+        group[[one, other]] = group[[other, one]]
+
+
+def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list[RankMap]:
+    """The maps of the usual placements on ``nodes`` nodes of another machine, and what the search finds there.
+
+    ``topology``: an hwloc XML file or synthetic description. Raises :class:`PlumbError` where the ranks do not fit.
+    """
+    sent = messages(profile)
+    count = len(sent.bytes)
+    if not 1 < count <= MOST_RANKS:
+        raise PlumbError(f"rank maps are compared for 2 to {MOST_RANKS} ranks, not {count}", "plumb profile --on")
+    if nodes < 1 or count % nodes:
+        raise PlumbError(f"{count} ranks do not fill {nodes} nodes alike", "plumb profile --nodes", "divide the ranks")
+    host = machine.load(topology)
+    placements = ["compact", "scatter", *(["roundrobin"] if nodes > 1 else [])]
+    plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in placements]
+    dealt = [_places(one, host, nodes) for one in plans]
+    found = [rank_map(name, sent, places, range(count)) for name, places in zip(placements, dealt, strict=True)]
+    return [*found, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
+
+
+def _places(planned: dict[str, Any], host: machine.Machine, nodes: int) -> list[Place]:
+    """Where each rank would be: dealt to the nodes in blocks, or in turn."""
+    per_node = len(planned["ranks"])
+    cyclic = planned["map"] == "cyclic"
+    places = []
+    for rank in range(nodes * per_node):
+        node, local = (rank % nodes, rank // nodes) if cyclic else divmod(rank, per_node)
+        places.append(place_on(host, rank, f"node {node}", planned["ranks"][local]["cpus"]))
+    return places
+
+
+def printed(profile: Profile, found: list[RankMap]) -> Printed:
+    """``profile`` with what its messages crossed and the maps ``found``."""
+    stored = {name: getattr(profile, name) for name in profile.__struct_fields__}
+    return Printed(**stored, traffic=list(crossed.traffic(profile).values()), maps=found)
