@@ -5,6 +5,7 @@ from pathlib import Path
 
 import parallel
 import pytest
+from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
 
 # A script that starts the tests in its background makes them ignore SIGINT, and so all programs that they start.

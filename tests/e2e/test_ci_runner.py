@@ -1,0 +1,165 @@
+"""The pipeline of ``plumb ci gitlab`` run by a runner that others wrote, from the merge request to comment and JUnit.
+
+The runner is gitlab-ci-local (tests/data/npm has its lock), with this machine's shell. plumb is the real one, but its
+gate judges stored pairs in place of measuring some.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths
+from plumbline.ci import command, render
+
+NPM = paths.root() / "tests/data/npm"
+#: hands on what the gate is to write, and judges the pairs beside it
+PLUMB = """#!/bin/bash
+[ "$1" = gate ] || { echo "$@" >>calls; exec true; }
+echo "$@" >>calls
+while [ $# -gt 0 ]; do
+    case $1 in --json | --junit | --markdown | --html) files+=("$1" "$2"); shift ;; esac
+    shift
+done
+exec REAL gate --pairs pairs.csv --better lower "${files[@]}"
+"""
+
+
+@pytest.fixture(scope="session")
+def runner():
+    """The program, installed once for each lock."""
+    for program in ("npm", "node", "rsync", "gawk"):
+        if shutil.which(program) is None and not (program == "gawk" and shutil.which("awk")):
+            pytest.skip(f"{program} is not installed")
+    lock = (NPM / "package-lock.json").read_bytes()
+    place = paths.build() / "gitlab-ci-local" / hashlib.sha256(lock).hexdigest()[:16]
+    program = place / "node_modules/.bin/gitlab-ci-local"
+    if not program.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(NPM, place)
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress"]
+        done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            shutil.rmtree(place)
+            pytest.skip(f"gitlab-ci-local cannot be installed: {done.stderr.strip().splitlines()[0]}")
+    return program
+
+
+def git(folder, *arguments):
+    names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with the rendered pipeline, a commit ahead of main, whose set-up does nothing."""
+    top = tmp_path / "clone"
+    shutil.copytree(paths.root() / "plumbline", top / "plumbline", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(paths.root() / "activate", top)
+    (top / "Makefile").write_text("setup:\n\t@echo set up\n")
+    (top / ".gitlab-ci.yml").write_text(f"include: [{{local: {command.FILES['gitlab']}}}]\n")
+    values = render.Values(tags=("hpc",), site="here:cpu", stack="openmpi", tests="stream|$HOME", comment=True)
+    file = top / command.FILES["gitlab"]
+    file.parent.mkdir()
+    file.write_text(render.gitlab(values))
+    git(top, "init", "--quiet", "--initial-branch=main")
+    git(top, "add", ".")
+    git(top, "commit", "--quiet", "-m", "one")
+    git(top, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
+    git(top, "checkout", "--quiet", "-b", "change")
+    git(top, "commit", "--quiet", "--allow-empty", "-m", "two")
+    (top / ".venv/bin").mkdir(parents=True)
+    (top / ".venv/bin/python").symlink_to(sys.executable)
+    plumb = top / ".venv/bin/plumb"
+    plumb.write_text(PLUMB.replace("REAL", str(Path(sys.executable).parent / "plumb")))
+    plumb.chmod(0o755)
+    return top
+
+
+def pairs(top, *series):
+    """Let the gate judge these series of the stored pairs."""
+    with (paths.root() / "tests/rates/example.csv").open() as stream:
+        rows = [row for row in csv.reader(stream) if row[0] in ("series", *series)]
+    (top / "pairs.csv").write_text("".join(f"{','.join(row)}\n" for row in rows))
+
+
+def run(runner, top, source, host, *more):
+    """Exit status and output of the pipeline of that kind."""
+    variables = {
+        "CI_PIPELINE_SOURCE": source,
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": git(top, "rev-parse", "main"),
+        "CI_MERGE_REQUEST_IID": "12",
+        "CI_PROJECT_ID": "7",
+        "CI_API_V4_URL": f"http://127.0.0.1:{host.server_port}/api/v4",
+        "PLUMB_COMMENT_TOKEN": "not-for-eyes",
+    }
+    given = [word for name, value in variables.items() for word in ("--variable", f"{name}={value}")]
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    answer = subprocess.run(
+        [runner, "--no-color", "--home", str(top.parent / "home"), *given, *more],
+        cwd=top,
+        env={**kept, "HOME": str(top.parent), "GIT_CONFIG_GLOBAL": os.devnull},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("series", "verdict", "job"),
+    [
+        ("latency 8 B", "PASS", ""),
+        ("latency 1 MiB", "FAIL", "FAIL 1"),
+        ("alltoall 64 KiB", "INCONCLUSIVE", "WARN 2"),  # tolerated
+    ],
+)
+def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, host, series, verdict, job):
+    pairs(checkout, series)
+    _, said = run(runner, checkout, "merge_request_event", host)  # the status of the runner is no job's
+    assert f"gate: {verdict}" in said
+    assert re.search(r"^plumb-gate +finished in [0-9.]+ m?s *(.*?) *$", said, re.MULTILINE)[1] == job
+    (call,) = (checkout / "calls").read_text().splitlines()
+    base, head = git(checkout, "rev-parse", "main"), git(checkout, "rev-parse", "change")
+    assert call.startswith(
+        f"gate --baseline={base} --candidate={head} --stack=openmpi --tests=stream|$HOME --site=here:cpu"
+    )
+    kept = checkout / ".gitlab-ci-local/artifacts/plumb-gate/plumb-ci"
+    assert {file.name for file in kept.iterdir()} == {"gate.json", "gate.xml", "gate.md", "gate.html"}
+    suite = ElementTree.parse(kept / "gate.xml").getroot()  # noqa: S314 - our own
+    assert [case.get("name") for case in suite.iter("testcase")] == [series]
+    assert len(list(suite.iter("failure"))) == (verdict == "FAIL")
+    (posted,) = [body["body"] for method, _, _, body in host.asked if method == "POST"]
+    assert posted.endswith((kept / "gate.md").read_text())
+    assert verdict in posted
+    assert "not-for-eyes" not in said
+
+
+@pytest.mark.parametrize(
+    ("source", "jobs"), [("merge_request_event", ["plumb-gate"]), ("schedule", ["plumb-nightly"]), ("push", [])]
+)
+def test_each_kind_of_pipeline_has_its_job(runner, checkout, host, source, jobs):
+    code, said = run(runner, checkout, source, host, "--list-csv")
+    assert code == 0, said
+    assert [line.split(";")[0] for line in said.splitlines() if line.startswith("plumb-")] == jobs
+
+
+def test_the_lock_of_the_runner_names_every_sum_and_no_place():
+    packages = json.loads((NPM / "package-lock.json").read_text())["packages"]
+    assert all("integrity" in one and "resolved" not in one for name, one in packages.items() if name)
