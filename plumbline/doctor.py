@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from plumbline.nodes import compare, read
 from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
+from plumbline.topology import links
+from plumbline.topology.links import Link
 from plumbline.tune import yields
 from plumbline.views.table import table
 
@@ -60,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if args.nodes is not None:
         return run_nodes(args.nodes)
     libraries = [examine_library(document) for document in manifest.load_all()] if args.mpi else []
-    findings = by_badness([*examine(provenance.collect()), *own_checkout(), *libraries])
+    found = examine(provenance.collect()) + examine_links(links.read().values())
+    findings = by_badness([*found, *own_checkout(), *libraries])
     print(report(findings))
     return 1 if any(finding.bad for finding in findings) else 0
 
@@ -84,6 +87,17 @@ def own_checkout() -> list[Finding]:
     if "unknown" in found:
         return [Finding("commit", "unknown", True, "records do not name what made them", found["unknown"])]
     return [Finding("commit", found["commit"][:12], False)] if found["commit"] else []
+
+
+def examine_links(found: Iterable[Link]) -> list[Finding]:
+    """Whether GPUs, network cards and NVMe drives have the PCIe link that both its ends are made for."""
+    return [
+        Finding(
+            f"link of {link.address}", str(link), link.fault, "copies to and from the device have less bandwidth",
+            "seat the card again, or another slot; look at dmesg and the firmware's settings of the slot",
+        )
+        for link in found
+    ]  # fmt: skip
 
 
 def examine_library(document: dict[str, Any]) -> Finding:

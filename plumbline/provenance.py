@@ -16,6 +16,7 @@ from typing import Any
 
 from plumbline import files, mpi
 from plumbline.nodes.collector import Reader
+from plumbline.topology import links
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
 SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
@@ -25,6 +26,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
     """Facts of this host: hardware, kernel, firmware, the knobs that change figures, cgroup limits, load."""
     reader = Reader(root)
     settings = _settings(root)
+    found = {address: str(link) for address, link in links.read(root).items()}
     return {
         "hostname": socket.gethostname(),
         "machine": platform.machine(),
@@ -56,6 +58,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
         "stack_bytes": _limit(resource.RLIMIT_STACK),
         "memory_bytes": reader.memory(),
+        **({"pci_links": found} if found else {}),
         **({"mpi_settings": settings} if settings else {}),
     }
 

@@ -1,6 +1,7 @@
 #include "environment.h"
 
 #include "fail.h"
+#include "numbers.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -55,7 +56,37 @@ static void remove_competitors(void) {
         unsetenv(names[i]);
 }
 
+/* Is the list 0,1,2, … up to the last of `count` devices? */
+static bool has_all(const char *list, unsigned count) {
+    for (unsigned i = 0, number; i < count; i++)
+        if ((i && !take_character(&list, ',')) || !take_number(&list, &number) || number != i)
+            return false;
+    return !*list;
+}
+
+/* The numbers of GPUs count all of the host's. A job that was given some of them counts those. */
+static void must_have_all(const struct plan *plan, const struct device *device) {
+    for (int i = 0; i < DEVICE_LISTS; i++) {
+        const char *given = getenv(device_variables[i]);
+        if (given && !has_all(given, device->alike))
+            fail("placement %s: %s is '%s' already, not all of this host's %u GPUs: ask for whole nodes",
+                 plan->placement->name, device_variables[i], given, device->alike);
+    }
+}
+
+static void export_device(const struct plan *plan, const struct device *device) {
+    must_have_all(plan, device);
+    for (const char *const *name = device_variables; *name; name++)
+        unsetenv(*name);
+    if (device->maker->order)
+        export(device->maker->order, device->maker->by_address);
+    export_number(device->maker->visible, device->number);
+}
+
 void export_plan(const struct plan *plan, unsigned rank) {
+    const struct device *device = plan->rank[rank].device;
+    if (device && device->maker)
+        export_device(plan, device);
     export_number("OMP_NUM_THREADS", plan->layout.threads);
     export_json(plan, rank);
     if (!plan->rank[rank].place)

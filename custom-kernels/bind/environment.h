@@ -4,8 +4,9 @@
 
 #include "plan.h"
 
-/* Export OMP_NUM_THREADS and PLUMB_PLAN and, unless the placement is none, OMP_PLACES and OMP_PROC_BIND;
- * remove the variables that would bind threads otherwise. */
+/* Export OMP_NUM_THREADS and PLUMB_PLAN, unless the placement is none OMP_PLACES and OMP_PROC_BIND, and what
+ * chooses the rank's GPU if it has one; remove the variables that would bind threads otherwise. Fails if the
+ * job was given only some of the GPUs. */
 void export_plan(const struct plan *plan, unsigned rank);
 
 /* Export PLUMB_WITNESS_DIR and PLUMB_WITNESS_PID and preload the witness library. Fails if the folder or the

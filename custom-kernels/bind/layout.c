@@ -15,6 +15,7 @@ struct layout new_layout(unsigned ranks, unsigned threads) {
 
 void free_layout(struct layout *layout) {
     free(layout->cpu);
+    free(layout->device);
 }
 
 void place_rank(struct layout *layout, unsigned rank, const unsigned *os) {

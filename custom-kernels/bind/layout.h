@@ -19,6 +19,7 @@ struct layout {
     unsigned ranks;
     unsigned threads;
     unsigned *cpu; /* OS index of thread t of rank r at [r * threads + t]; NULL for the placement none */
+    struct device *device; /* of rank r at [r]; NULL: the placement chooses none */
 };
 
 /* An empty layout of `ranks` ranks with `threads` threads each. Free with free_layout. */

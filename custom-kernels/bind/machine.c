@@ -36,20 +36,19 @@ static void set_source(hwloc_topology_t topology, const char *description) {
 
 /* Placements need packages, NUMA nodes, L3 and L2 caches, cores and hardware threads: the rest only costs
  * time. */
-static void leave_out_what_nobody_needs(hwloc_topology_t topology, bool distances) {
+static void leave_out_what_nobody_needs(hwloc_topology_t topology, unsigned parts) {
     static const hwloc_obj_type_t unused[] = {HWLOC_OBJ_L1CACHE,  HWLOC_OBJ_L4CACHE,  HWLOC_OBJ_L5CACHE,
                                               HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2ICACHE, HWLOC_OBJ_L3ICACHE,
                                               HWLOC_OBJ_MEMCACHE, HWLOC_OBJ_MISC};
     for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
         hwloc_topology_set_type_filter(topology, unused[i], HWLOC_TYPE_FILTER_KEEP_NONE);
-    hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+    hwloc_topology_set_io_types_filter(topology, parts & WITH_DEVICES ? HWLOC_TYPE_FILTER_KEEP_IMPORTANT
+                                                                      : HWLOC_TYPE_FILTER_KEEP_NONE);
     unsigned long flags = 0;
 #if HWLOC_API_VERSION >= 0x00020800
     flags |= HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
-    if (!distances)
+    if (!(parts & WITH_DISTANCES))
         flags |= HWLOC_TOPOLOGY_FLAG_NO_DISTANCES;
-#else
-    (void)distances;
 #endif
     hwloc_topology_set_flags(topology, flags);
     /* The x86 component would visit every CPU in turn only to learn its model name. */
@@ -125,9 +124,9 @@ static char *describe(const struct machine *machine, bool narrowed) {
     return where;
 }
 
-struct machine load_whole_machine(const char *description, bool distances) {
+struct machine load_whole_machine(const char *description, unsigned parts) {
     struct machine machine = {.topology = new_topology(false)};
-    leave_out_what_nobody_needs(machine.topology, distances);
+    leave_out_what_nobody_needs(machine.topology, parts);
     if (description)
         set_source(machine.topology, description);
     load(machine.topology, description);
@@ -139,8 +138,8 @@ struct machine load_whole_machine(const char *description, bool distances) {
     return machine;
 }
 
-struct machine load_machine(const char *description, const char *name, const char *allowed, bool distances) {
-    struct machine machine = load_whole_machine(description, distances);
+struct machine load_machine(const char *description, const char *name, const char *allowed, unsigned parts) {
+    struct machine machine = load_whole_machine(description, parts);
     if (name) {
         free(machine.name);
         machine.name = text("%s", name);

@@ -13,15 +13,17 @@ struct machine {
     bool is_this_host;
 };
 
-/* Load this host (`description` NULL), an hwloc XML file or a synthetic description. Objects that no
- * placement needs are left out, as loading time counts at every start; distances are read only if
- * `distances`. `name` is what messages call it (NULL: the description). `allowed` narrows to a CPU list
- * (NULL: no narrowing); on this host the affinity on entry narrows too. Fails if the topology cannot be
- * loaded or the list has a CPU that the machine has not. */
-struct machine load_machine(const char *description, const char *name, const char *allowed, bool distances);
+/* What is left out unless it is asked for, as loading time counts at every start. */
+enum machine_parts { WITH_DISTANCES = 1, WITH_DEVICES = 2 };
+
+/* Load this host (`description` NULL), an hwloc XML file or a synthetic description, with `parts`. Other
+ * objects that no placement needs are left out. `name` is what messages call it (NULL: the description).
+ * `allowed` narrows to a CPU list (NULL: no narrowing); on this host the affinity on entry narrows too. Fails
+ * if the topology cannot be loaded or the list has a CPU that the machine has not. */
+struct machine load_machine(const char *description, const char *name, const char *allowed, unsigned parts);
 
 /* The same without narrowing: every CPU that the control group leaves, whatever this process is bound to. */
-struct machine load_whole_machine(const char *description, bool distances);
+struct machine load_whole_machine(const char *description, unsigned parts);
 
 void free_machine(struct machine *machine);
 

@@ -1,5 +1,6 @@
 /* plumb-bind: the only place where a placement becomes CPU numbers. */
 #include "apply.h"
+#include "devices.h"
 #include "environment.h"
 #include "fail.h"
 #include "local_rank.h"
@@ -50,8 +51,8 @@ static void resolve(const struct options *options) {
     struct local_rank local = {0};
     struct request request = {.placement = &placement, .threads = options->threads};
     count_ranks(options, &local, &request);
-    struct machine machine =
-        load_machine(options->topology, options->machine, options->allowed, memory.kind == MEMORY_REMOTE);
+    unsigned parts = parts_needed(&placement) | (memory.kind == MEMORY_REMOTE ? WITH_DISTANCES : 0);
+    struct machine machine = load_machine(options->topology, options->machine, options->allowed, parts);
     struct cpu_table table = read_cpu_table(&machine);
     request.machine = &machine;
     request.table = &table;
@@ -67,6 +68,15 @@ static void resolve(const struct options *options) {
     free_machine(&machine);
 }
 
+static void list_devices(const struct options *options) {
+    struct machine machine = load_whole_machine(options->topology, WITH_DEVICES);
+    struct json out;
+    json_start(&out, STDOUT_FILENO);
+    write_devices(&out, &machine);
+    finish(&out);
+    free_machine(&machine);
+}
+
 int main(int count, char **words) {
     struct options options = read_options(count, words);
     if (options.list) {
@@ -74,7 +84,9 @@ int main(int count, char **words) {
         json_start(&out, STDOUT_FILENO);
         write_list(&out);
         finish(&out);
-    } else if (options.export_file)
+    } else if (options.devices)
+        list_devices(&options);
+    else if (options.export_file)
         export_topology(options.topology, options.export_file);
     else
         resolve(&options);

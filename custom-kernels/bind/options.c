@@ -14,6 +14,7 @@ static const char help[] =
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
+    "plumb-bind --devices [--topology FILE.xml|SYNTHETIC]\n"
     "plumb-bind --list\n"
     "\n"
     "Turns a placement into CPUs and memory nodes. Started by an MPI launcher it binds one rank and "
@@ -33,6 +34,7 @@ static const char help[] =
     "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, not through the launcher\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
+    "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
     "Exit status: 2 for anything that cannot be satisfied, 126 or 127 if PROGRAM cannot be executed.\n";
 
@@ -88,6 +90,8 @@ static bool take_flag(struct options *options, const char *word) {
     }
     if (!strcmp(word, "--list"))
         return options->list = true;
+    if (!strcmp(word, "--devices"))
+        return options->devices = true;
     if (!strcmp(word, "--print"))
         return options->print = true;
     return false;
@@ -118,8 +122,15 @@ static void check_run(const struct options *options) {
 
 static void check(const struct options *options) {
     if (options->list) {
-        if (options->placement || options->print || options->program || options->export_file)
+        if (options->placement || options->print || options->program || options->export_file ||
+            options->devices)
             fail("--list goes alone");
+        return;
+    }
+    if (options->devices) {
+        if (options->placement || options->print || options->program || options->allowed ||
+            options->export_file)
+            fail("--devices goes with --topology only");
         return;
     }
     if (options->export_file) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 struct options {
-    const char *placement;   /* --placement, required unless a topology is exported or --list */
+    const char *placement;   /* --placement, required unless a topology is exported, --devices or --list */
     const char *memory;      /* --memory, NULL: the placement's default */
     const char *topology;    /* --topology, NULL: this host */
     const char *machine;     /* --machine, what messages call it; NULL: the topology */
@@ -13,6 +13,7 @@ struct options {
     const char *witness;     /* --witness, NULL: none */
     const char *profile;     /* --profile, NULL: none */
     const char *output;      /* --output, NULL: the launcher's */
+    bool devices;            /* --devices: those of the machine, and nothing else */
     const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
     unsigned threads;        /* --threads, 0: what fills the rank's object */
     unsigned ranks;          /* --ranks, 0: as many as fit */

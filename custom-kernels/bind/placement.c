@@ -20,6 +20,9 @@ static const struct placement known[] = {
     {.name = "node", .kind = PLACE_OBJECT, .level = LEVEL_MACHINE},
     {.name = "smt", .kind = PLACE_SMT, .level = LEVEL_CORE},
     {.name = "roundrobin", .kind = PLACE_ROUND_ROBIN, .level = LEVEL_CORE},
+    {.name = "gpu", .kind = PLACE_DEVICE, .level = LEVEL_CORE, .device = DEVICE_GPU},
+    {.name = "gpu:far", .kind = PLACE_DEVICE_FAR, .level = LEVEL_CORE, .device = DEVICE_GPU},
+    {.name = "nic", .kind = PLACE_DEVICE, .level = LEVEL_CORE, .device = DEVICE_NIC},
     {.name = "numa:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_NUMA},
     {.name = "socket:", .argument = "N", .kind = PLACE_ONE_OBJECT, .level = LEVEL_PACKAGE},
     {.name = "ways:", .argument = "N", .kind = PLACE_WAYS, .level = LEVEL_PACKAGE},
@@ -54,6 +57,10 @@ const char *map_of(const struct placement *placement) {
 
 const char *default_memory(const struct placement *placement) {
     return is_bound(placement) ? "local" : "firsttouch";
+}
+
+unsigned parts_needed(const struct placement *placement) {
+    return placement->kind == PLACE_DEVICE || placement->kind == PLACE_DEVICE_FAR ? WITH_DEVICES : 0;
 }
 
 void write_names(const char *separator, FILE *file) {
@@ -276,6 +283,9 @@ struct layout lay_out(const struct request *request) {
         return lay_out_one_object(request);
     case PLACE_SMT:
         return lay_out_smt(request);
+    case PLACE_DEVICE:
+    case PLACE_DEVICE_FAR:
+        return lay_out_devices(request);
     case PLACE_WAYS:
         return lay_out_ways(request);
     case PLACE_PAIR_CLASS:

@@ -3,6 +3,7 @@
 #define PLUMB_PLACEMENT_H
 
 #include "cputable.h"
+#include "devices.h"
 #include "json.h"
 
 #include <stdio.h>
@@ -17,6 +18,8 @@ enum placement_kind {
     PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
     PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
     PLACE_SMT,
+    PLACE_DEVICE,     /* a rank for each device of kind `device`, on CPUs near to it */
+    PLACE_DEVICE_FAR, /* the same on CPUs of another package */
     PLACE_WAYS,       /* `first` ranks a node */
     PLACE_PAIR_CLASS, /* two ranks whose smallest common object is of `level` */
     PLACE_PAIR_NODE,
@@ -28,6 +31,7 @@ struct placement {
     const char *argument; /* numbers that follow the name: "N" or "I,J", NULL: none */
     enum placement_kind kind;
     enum level level;
+    enum device_kind device;
     unsigned first, second;
 };
 
@@ -46,6 +50,9 @@ const char *map_of(const struct placement *placement);
 /* The memory policy where none is asked for. */
 const char *default_memory(const struct placement *placement);
 
+/* What the machine must be loaded with: machine_parts. */
+unsigned parts_needed(const struct placement *placement);
+
 /* Write the names of all placements. */
 void write_names(const char *separator, FILE *file);
 
@@ -62,6 +69,7 @@ struct layout lay_out(const struct request *request);
 struct layout lay_out_scatter(const struct request *request);
 struct layout lay_out_spread(const struct request *request);
 struct layout lay_out_ways(const struct request *request);
+struct layout lay_out_devices(const struct request *request);
 struct layout lay_out_pair_class(const struct request *request);
 struct layout lay_out_pair_cpus(const struct request *request);
 struct layout lay_out_pair_node(const struct request *request);

@@ -2,6 +2,7 @@
 
 #include "fail.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static hwloc_bitmap_t cpus_of(const struct request *request, const struct layout *layout, unsigned rank) {
@@ -23,6 +24,7 @@ struct plan make_plan(const struct request *request, const struct memory *memory
         struct rank_plan *rank = &plan.rank[i];
         rank->cpus = cpus_of(request, &plan.layout, i);
         rank->place = plan.layout.cpu ? plan.layout.cpu + (size_t)i * plan.layout.threads : NULL;
+        rank->device = plan.layout.device ? plan.layout.device + i : NULL;
         rank->nodes = hwloc_bitmap_alloc();
         rank->policy = place_memory(memory, request->machine, request->table, rank->cpus, rank->nodes);
     }
@@ -45,6 +47,25 @@ static void write_set(struct json *out, const char *key, hwloc_const_bitmap_t se
     json_close(out, ']');
 }
 
+/* The GPU alone, by its number among those of its maker. */
+static void write_device_variables(struct json *out, const struct device *device) {
+    char number[16];
+    snprintf(number, sizeof number, "%u", device->number);
+    json_open(out, "environment", '{');
+    if (device->maker->order)
+        json_text(out, device->maker->order, device->maker->by_address);
+    json_text(out, device->maker->visible, number);
+    json_close(out, '}');
+}
+
+static void write_device_of(struct json *out, const struct device *device) {
+    json_open(out, "devices", '[');
+    json_text(out, NULL, device->address);
+    json_close(out, ']');
+    if (device->maker)
+        write_device_variables(out, device);
+}
+
 void write_rank(struct json *out, const struct plan *plan, unsigned index) {
     static const char *const policies[] = {"none", "bind", "interleave"};
     const struct rank_plan *rank = &plan->rank[index];
@@ -62,6 +83,8 @@ void write_rank(struct json *out, const struct plan *plan, unsigned index) {
     json_text(out, "policy", policies[rank->policy]);
     write_set(out, "nodes", rank->nodes);
     json_close(out, '}');
+    if (rank->device)
+        write_device_of(out, rank->device);
     json_close(out, '}');
 }
 

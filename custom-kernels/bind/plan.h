@@ -9,7 +9,8 @@
 
 struct rank_plan {
     hwloc_bitmap_t cpus;
-    const unsigned *place; /* one CPU per thread, NULL for the placement none */
+    const unsigned *place;       /* one CPU per thread, NULL for the placement none */
+    const struct device *device; /* NULL: the placement chooses none */
     enum policy policy;
     hwloc_bitmap_t nodes;
 };

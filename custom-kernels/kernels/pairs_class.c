@@ -29,7 +29,7 @@ struct place *places_collect(void) {
     struct place own = {.node = program_rank()};
     gethostname(own.host, sizeof own.host - 1);
     MPI_Allreduce(MPI_IN_PLACE, &own.node, 1, MPI_INT, MPI_MIN, program_node());
-    struct machine machine = load_whole_machine(NULL, false);
+    struct machine machine = load_whole_machine(NULL, 0);
     struct cpu_table table = read_cpu_table(&machine);
     own.bound = own_cpu(&table.threads, &own.cpu);
     free_cpu_table(&table);

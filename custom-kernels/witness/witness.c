@@ -116,6 +116,7 @@ static __attribute__((constructor)) void start(void) {
         remember_program();
         uname(&host);
         rank_start();
+        devices_start();
         threads_start();
         usage_start();
         window_begin();
@@ -140,6 +141,7 @@ static int write_document(int fd) {
     rank_write(&document);
     json_text(&document, "program", program);
     json_raw(&document, "plan", plan);
+    devices_write(&document);
     window_end();
     usage_write(&document); /* first: what follows would count as the program's */
     window_write(&document);

@@ -108,6 +108,12 @@ typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */
 void threads_visit(thread_visitor visit, void *context);
 
+/* devices.c: one key of the document */
+
+/* Reads the variables that choose GPUs. */
+void devices_start(void);
+void devices_write(struct json *out);
+
 /* settings.c */
 
 /* Asks the MPI library for the settings that PLUMB_WITNESS_SETTINGS names; MPI is initialised. */

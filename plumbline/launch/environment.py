@@ -11,14 +11,16 @@ from pathlib import Path
 
 from plumbline import mpi, schedulers
 
+#: by which a scheduler tells a job its GPUs: plumb-bind refuses to choose one where they are not all of a node's
+DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 #: Inherited variables that every launch gets; a name that ends in ``_`` is all that begin so. There is no HOME: each
 #: launch has its own (:func:`at_home`).
 KEPT = (
     "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_", "TZ", "XDG_RUNTIME_DIR",
-    "PLUMB_WITNESS_LIB", *schedulers.JOB_VARIABLES,
+    "PLUMB_WITNESS_LIB", *DEVICES, *schedulers.JOB_VARIABLES,
 )  # fmt: skip
 #: those of them that say how a launch runs: records name them
-STATED = ("PLUMB_WITNESS_LIB", *schedulers.STEP_SETTINGS)
+STATED = ("PLUMB_WITNESS_LIB", *DEVICES, *schedulers.STEP_SETTINGS)
 #: Variables that change figures: of the dynamic linker, memory, threads, mathematical libraries, Python and MPI.
 #: Records say which of these were inherited and not handed on.
 CHANGING = (

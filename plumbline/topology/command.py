@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from plumbline.errors import PlumbError
+from plumbline.topology import devices
 from plumbline.topology.draw import draw
 from plumbline.topology.plan import resolve
 
@@ -16,11 +18,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="T", type=int, help="threads a rank")
     parser.add_argument("--memory", metavar="M", help="memory policy: local, interleave, node:N, remote, firsttouch")
     parser.add_argument("--ranks", metavar="N", type=int, help="ranks on the node")
+    parser.add_argument("--json", action="store_true", help="instead: its devices, their links and ways, as JSON")
     parser.add_argument("--allowed", metavar="LIST", help="use these CPUs only, such as 0-6,8")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the drawing; returns the exit status."""
+    """Print the drawing, or the devices as JSON; returns the exit status."""
+    if args.json:
+        if args.placement:
+            raise PlumbError("--json shows no placement", None, "plumb-bind --print writes a plan as JSON")
+        print(json.dumps(devices.document(args.file), indent=1))
+        return 0
     plan = None
     if args.placement:
         plan = resolve(

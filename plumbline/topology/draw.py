@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+from plumbline.topology import devices, links
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
 from plumbline.units import human_bytes
@@ -25,8 +26,9 @@ def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: 
     """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
 
     One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
-    threads stand below the first. With a plan, ``RANK.THREAD`` stands below each CPU that is used, and the last
-    lines say where the memory is. ``name`` is what the machine is called in place of where its description lies.
+    threads stand below the first. GPUs, network cards and NVMe drives follow, if there are any. With a plan,
+    ``RANK.THREAD`` stands below each CPU that is used, and the last lines say where the memory is. ``name`` is what the
+    machine is called in place of where its description lies.
     """
     machine = machines.load(topology)
     machine = replace(machine, name=name or machine.name)
@@ -41,6 +43,10 @@ def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: 
     if away:
         lines += ["", "no socket ".ljust(WIDTH, "=")]
         lines += [f"  {_node(node)}, no CPU of its own" for node in away]
+    found = devices.load(topology)
+    if found.devices:
+        here = links.read() if topology is None else {}
+        lines += ["", "devices ".ljust(WIDTH, "="), *(line.rstrip() for line in devices.draw(found, here, WIDTH))]
     if plan:
         lines += ["", *_legend(plan)]
     return "\n".join(lines) + "\n"
@@ -139,7 +145,9 @@ def _legend(plan: dict[str, Any]) -> list[str]:
     for rank in ranks:
         ranks_by_memory.setdefault(_where(rank["mem"]), []).append(rank["local_rank"])
     policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
-    return lines + _wrap(f"memory {plan['memory']}: " + ", ".join(policies))
+    lines += _wrap(f"memory {plan['memory']}: " + ", ".join(policies))
+    chosen = [f"{device} (rank {rank['local_rank']})" for rank in ranks for device in rank.get("devices", [])]
+    return lines + (_wrap("devices: " + ", ".join(chosen)) if chosen else [])
 
 
 def _where(mem: dict[str, Any]) -> str:

@@ -99,6 +99,7 @@ def _compare_rank(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
     if rank["places"]:
         reasons += _compare_places(rank, witness, name)
         reasons += _compare_threads(rank, witness, name)
+    reasons += _compare_devices(rank, witness, name)
     reasons += processes.faults(rank, witness, name)
     for process in processes.everyone(witness):
         reasons += _compare_memory(rank["mem"], process["memory"], name)
@@ -122,6 +123,18 @@ def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
     free = set() if rank["places"] else {"cpus"}
     return [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
+
+
+def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+    """Whether the rank was left the GPU that the plan gives it alone."""
+    wanted, seen = rank.get("environment"), witness.get("device_variables", {})
+    if wanted is None or seen == wanted:
+        return []
+    return [f"{name} had {_assigned(seen)}, planned for {', '.join(rank['devices'])}: {_assigned(wanted)}"]
+
+
+def _assigned(variables: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(variables.items())) or "no variable that chooses a GPU"
 
 
 def _shown(value: Any) -> str:

@@ -84,8 +84,9 @@ def test_topologies_are_those_of_their_descriptions(key: str) -> None:
 
 
 def without_versions(xml: str) -> str:
-    """Objects only: another release of hwloc describes itself differently."""
-    return "\n".join(line for line in xml.splitlines() if "<object" in line or "</object" in line)
+    """Objects only: another release of hwloc describes itself differently. PCI objects are put in by hand."""
+    kept = re.sub(r'(?ms)^      <object type="Bridge".*?^      </object>\n', "", xml)
+    return "\n".join(line for line in kept.splitlines() if "<object" in line or "</object" in line)
 
 
 def test_hardware_threads_are_numbered_as_likwid_topology_printed_them() -> None:

@@ -37,8 +37,8 @@ def on(topology: str, placement: str, *more: str) -> str:
 
 
 KNOWN = (
-    "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, numa:N, socket:N, "
-    "ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
+    "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, gpu, gpu:far, nic, "
+    "numa:N, socket:N, ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plumbline import paths
+from plumbline import paths, witness
 from plumbline.topology.plan import resolve
 
 REPORT = """
@@ -77,6 +78,95 @@ def test_a_pair_of_threads_is_one_rank_on_both_cpus() -> None:
     assert found["affinity"] == [first, last]
     assert found["env"]["OMP_NUM_THREADS"] == "2"
     assert found["env"]["OMP_PLACES"] == f"{{{last}}},{{{first}}}"
+
+
+GPU = """\
+<object type="Bridge" gp_index="9{n}0" bridge_type="0-1" depth="0" bridge_pci="0000:[{n}0-{n}1]">
+ <object type="PCIDev" gp_index="9{n}1" pci_busid="0000:{n}0:01.0"
+         pci_type="0302 [{maker}:20b0] [0000:0000] 00" pci_link_speed="0"/>
+</object>
+"""
+
+
+def with_gpus(folder: Path, *makers: str) -> dict[str, str]:
+    """The environment in which hwloc finds GPUs on this host, each on a bus of its own."""
+    xml = folder / "host.xml"
+    subprocess.run([paths.binder(), "--export-topology", xml], check=True, timeout=60)
+    gpus = "".join(GPU.format(n=number, maker=maker) for number, maker in enumerate(makers, 1))
+    before, end, after = xml.read_text(encoding="utf-8").rpartition("</object>")
+    xml.write_text(before + gpus + end + after, encoding="utf-8")
+    return {"HWLOC_XMLFILE": str(xml), "HWLOC_THISSYSTEM": "1"}
+
+
+def rank_of(number: int, size: int) -> dict[str, str]:
+    return {"OMPI_COMM_WORLD_LOCAL_RANK": str(number), "OMPI_COMM_WORLD_LOCAL_SIZE": str(size)}
+
+
+@needs_two
+def test_a_rank_sees_its_gpu_alone(tmp_path: Path) -> None:
+    env = {
+        **with_gpus(tmp_path, "10de", "10de"),
+        **rank_of(1, 2),
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "CUDA_DEVICE_ORDER": "FASTEST_FIRST",
+    }
+    found = start("--placement", "gpu", env=env)
+    assert {name: value for name, value in found["env"].items() if name.startswith("CUDA")} == {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": "1",
+    }
+    plan = json.loads(found["env"]["PLUMB_PLAN"])
+    assert plan["devices"] == ["0000:20:01.0"]
+    assert found["affinity"] == plan["cpus"] == [CPUS[len(CPUS) // 2]]
+
+
+def test_variables_of_another_maker_do_not_hide_a_gpu(tmp_path: Path) -> None:
+    env = {**with_gpus(tmp_path, "1002"), **rank_of(0, 1), "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}
+    found = start("--placement", "gpu", env=env)["env"]
+    assert {name for name in found if "VISIBLE" in name} == {"ROCR_VISIBLE_DEVICES"}
+    assert found["ROCR_VISIBLE_DEVICES"] == "0"
+
+
+@pytest.mark.parametrize("given", ["1", "0", "1,0", "0,1,2", "0,1,", "", "GPU-8932f937"])
+def test_a_part_of_the_gpus_is_refused(tmp_path: Path, given: str) -> None:
+    env = {**with_gpus(tmp_path, "10de", "10de"), **rank_of(0, 1), "CUDA_VISIBLE_DEVICES": given}
+    assert refusal("--placement", "gpu", env=env) == (
+        f"plumb-bind: placement gpu: CUDA_VISIBLE_DEVICES is '{given}' already, not all of this host's 2 GPUs: "
+        "ask for whole nodes"
+    )
+    start("--placement", "core", env=env)  # no other placement minds
+
+
+OTHER_GPU = "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=7, planned for 0000:10:01.0: "
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (("true",), ""),
+        (("env", "CUDA_VISIBLE_DEVICES=7", "true"), OTHER_GPU),
+        (("env", "HIP_VISIBLE_DEVICES=0", "true"), "rank 0 on {host} had CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE"),
+        ((sys.executable, "-c", "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '7'"), OTHER_GPU),
+        ((sys.executable, "-c", "import os; os.environ.clear()"), ""),
+    ],
+)
+def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tuple[str, ...], reason: str) -> None:
+    env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1)
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    command = [paths.binder(), "--placement", "gpu", "--threads", "1", "--witness", folder, "--", *program]
+    subprocess.run(command, check=True, env=env, timeout=60)
+    plan = json.loads(next(folder.iterdir()).read_text(encoding="utf-8"))["plan"]
+    found, faults = witness.read(folder)
+    reasons = witness.compare({"ranks": [plan]}, found, 1)
+    assert not faults
+    assert [line.startswith(reason.format(host=socket.gethostname())) for line in reasons] == [True] * bool(reason)
+
+
+def test_the_number_of_ranks_must_be_known(tmp_path: Path) -> None:
+    env = {**with_gpus(tmp_path, "10de"), "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+    wanted = "the launcher tells the local rank but not the number of ranks, which decides the cores of each rank"
+    assert refusal("--placement", "gpu", env=env) == f"plumb-bind: placement gpu: {wanted} on this host"
 
 
 def test_memory_policy_is_inherited_by_the_program() -> None:

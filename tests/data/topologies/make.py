@@ -5,12 +5,16 @@
 Each machine below is a tree of packages, L3 or L2 caches, cores and hardware threads with NUMA nodes attached.
 Written by hand and not with hwloc's synthetic descriptions, which know no distances, no CPUs that are offline, no
 memory without CPUs and no free choice of operating system indices.
+
+Those in ``devices/``, and the PCI objects of the GPU nodes of ``site-configs/comet``, are made by hand too: from what a
+document says of the node, or to have a case in the tests. None was recorded on a machine.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +22,25 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 @dataclass
+class Pci:
+    """A PCI device, or with ``children`` a bridge; the outermost bridge is the host's.
+
+    ``ids`` are class, vendor and device as hwloc writes them, ``names`` what the operating system calls it with hwloc's
+    number for the kind of name (1: GPU, 2: network, 3: verbs, 0: block), ``rate`` the GB/s of its link.
+    """
+
+    children: list[Pci] = field(default_factory=list)
+    ids: str = "0604 [8086:2f04]"
+    names: tuple[tuple[str, int], ...] = ()
+    rate: float = 15.75
+
+
+@dataclass
 class Item:
-    """One hwloc object; ``memory`` holds the NUMA nodes attached to it, ``size`` is bytes of cache or memory."""
+    """One hwloc object; ``memory`` holds the NUMA nodes attached to it, ``size`` is bytes of cache or memory.
+
+    ``pci`` are the PCI buses whose local CPUs are those of the object, with the number of each bus.
+    """
 
     kind: str
     os: int | None = None
@@ -29,6 +50,7 @@ class Item:
     cpus: frozenset[int] = frozenset()
     offline: frozenset[int] = frozenset()
     nodes: frozenset[int] = frozenset()
+    pci: dict[int, Pci] = field(default_factory=dict)
 
 
 def numa(os: int, gib: float, *, alone: bool = False) -> Item:
@@ -115,11 +137,89 @@ def lines(item: Item, counter: Iterable[int], depth: int = 1) -> Iterable[str]:
     indent = "  " * depth
     words = " ".join(f'{key}="{value}"' for key, value in attributes(item, next(iter(counter))).items())
     inside = item.memory + item.children
-    yield f"{indent}<object {words}" + (">" if inside else "/>")
+    yield f"{indent}<object {words}" + (">" if inside or item.pci else "/>")
     for child in inside:
         yield from lines(child, counter, depth + 1)
-    if inside:
+    yield from bus_lines(item.pci, counter, depth + 1)
+    if inside or item.pci:
         yield f"{indent}</object>"
+
+
+def bus_lines(buses: dict[int, Pci], counter: Iterable[int], depth: int) -> Iterator[str]:
+    """Host bridges; buses behind bridges are numbered on from that of the host, slots from 1."""
+    for number, host in buses.items():
+        free = itertools.count(number + 1)
+        inside = [
+            line
+            for slot, child in enumerate(host.children, 1)
+            for line in pci_lines(child, f"0000:{number:02x}:{slot:02x}.0", free, counter, depth + 1, 1)
+        ]
+        attributes = f'bridge_type="0-1" depth="0" bridge_pci="0000:[{number:02x}-{next(free) - 1:02x}]"'
+        yield f'{"  " * depth}<object type="Bridge" gp_index="{next(iter(counter))}" {attributes}>'
+        yield from inside
+        yield f"{'  ' * depth}</object>"
+
+
+def pci_lines(
+    item: Pci, address: str, free: Iterator[int], counter: Iterable[int], depth: int, bridges: int
+) -> Iterator[str]:
+    indent, number = "  " * depth, next(iter(counter))
+    kind = f'pci_busid="{address}" pci_type="{item.ids} [0000:0000] 00" pci_link_speed="{item.rate:f}"'
+    if not item.children:
+        yield f'{indent}<object type="PCIDev" gp_index="{number}" {kind}>'
+        for name, code in item.names:
+            words = f'gp_index="{next(iter(counter))}" name="{name}" osdev_type="{code}"'
+            yield f'{indent}  <object type="OSDev" {words}/>'
+        yield f"{indent}</object>"
+        return
+    bus = next(free)
+    inside = [
+        line
+        for slot, child in enumerate(item.children)
+        for line in pci_lines(child, f"0000:{bus:02x}:{slot:02x}.0", free, counter, depth + 1, bridges + 1)
+    ]
+    last = max([bus, *(int(found, 16) for line in inside for found in re.findall(r"-([0-9a-f]{2})\]", line))])
+    yield (
+        f'{indent}<object type="Bridge" gp_index="{number}" bridge_type="1-1" depth="{bridges}" '
+        f'bridge_pci="0000:[{bus:02x}-{last:02x}]" {kind}>'
+    )
+    yield from inside
+    yield f"{indent}</object>"
+
+
+def port(*children: Pci) -> Pci:
+    """A port of the processor, or of a switch."""
+    return Pci(list(children))
+
+
+def switch(*children: Pci) -> Pci:
+    """A PCIe switch below a port of its own, a port for each child."""
+    return port(Pci([port(child) for child in children], "0604 [10b5:8747]"))
+
+
+def nvidia(number: int, device: str = "20b0") -> Pci:
+    return Pci(ids=f"0302 [10de:{device}]", names=((f"card{number}", 1),))
+
+
+def amd(number: int) -> Pci:
+    return Pci(ids="0380 [1002:740c]", names=((f"card{number}", 1),), rate=31.5)
+
+
+def verbs(name: str) -> Pci:
+    return Pci(ids="0207 [15b3:1007]", names=((f"ib{name[-1]}", 2), (name, 3)), rate=7.88)
+
+
+def ethernet(name: str) -> Pci:
+    return Pci(ids="0200 [8086:1521]", names=((name, 2),), rate=2.0)
+
+
+def nvme(name: str) -> Pci:
+    return Pci(ids="0108 [144d:a808]", names=((name, 0),), rate=3.94)
+
+
+def display() -> Pci:
+    """A server's own display adapter, which is no GPU to compute on."""
+    return Pci(ids="0300 [1a03:2000]", rate=0.5)
 
 
 def distance_lines(matrix: dict[int, list[int]]) -> Iterable[str]:
@@ -138,7 +238,22 @@ def write(name: str, root: Item, distances: dict[int, list[int]] | None = None, 
     text += ['<topology version="2.0">', *lines(root, itertools.count(1))]
     text += distance_lines(distances) if distances else []
     text.append("</topology>")
-    Path(__file__).with_name(f"{name}.xml").write_text("\n".join(text) + "\n", encoding="utf-8")
+    (Path(__file__).parent / f"{name}.xml").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def write_comet() -> None:
+    """Put the PCI objects into the topologies of comet's GPU nodes: its document prints the ways between them."""
+    for name, device, with_adapter in (("gpu-k80", "102d", 1), ("gpu-p100", "15f8", 0)):
+        cards = [switch(nvidia(first, device), nvidia(first + 1, device)) for first in (0, 2)]
+        path = Path(__file__).parents[3] / f"site-configs/comet/topology/{name}.xml"
+        kept = re.sub(r'(?ms)^      <object type="Bridge".*?^      </object>\n', "", path.read_text(encoding="utf-8"))
+        packages = kept.split("\n    </object>\n")
+        numbers = itertools.count(max(int(found) for found in re.findall(r'gp_index="(\d+)"', kept)) + 1)
+        for socket, card in enumerate(cards):
+            children = [card, port(verbs("mlx4_0"))] if socket == with_adapter else [card]
+            found = "\n".join(["", *bus_lines({socket * 0x80: Pci(children)}, numbers, 3)])
+            packages[socket] += re.sub(r"(?<=link_speed=.)[0-9.]+", "0.000000", found)  # the document does not say
+        path.write_text("\n    </object>\n".join(packages), encoding="utf-8")
 
 
 def two_level(nodes: int, inside: int, near: int, far: int) -> dict[int, list[int]]:
@@ -165,7 +280,72 @@ def one_cache_sockets(
     return machine(packages)
 
 
+def sockets(count: int, per_socket: int, nodes: int = 1) -> Item:
+    """Small sockets to hang devices on: ``nodes`` NUMA nodes each."""
+    packages = []
+    for socket in range(count):
+        size, first = per_socket // nodes, socket * per_socket
+        groups = [
+            group([l3(16 * MIB, cores(numbered(first + node * size, size)))], [numa(socket * nodes + node, 32)])
+            for node in range(nodes)
+        ]
+        packages.append(package(socket, groups))
+    return machine(packages)
+
+
+def write_device_machines() -> None:
+    """Nodes with GPUs: each has a case that the others have not."""
+    eight = sockets(2, 16)
+    for socket, item in enumerate(eight.children):
+        first = socket * 4
+        for half in range(2):
+            gpus = [nvidia(first + half * 2 + i) for i in range(2)]
+            tree = switch(*gpus, verbs(f"mlx5_{socket * 2 + half}"), nvme(f"nvme{socket * 2 + half}n1"))
+            item.pci[socket * 0x80 + half * 0x20] = Pci([tree])
+    write("devices/gpu8-switches", eight)
+
+    # GPUs of a processor with four NUMA nodes, not in their order; a bus for each node, a network card at each GPU.
+    frontier = sockets(1, 16, nodes=4)
+    for number, node in enumerate((3, 3, 1, 1, 0, 0, 2, 2)):
+        at = frontier.children[0].children[node]
+        at.pci[0x10 + number * 0x10] = Pci(
+            [switch(amd(number), verbs(f"mlx5_{number}")) if number % 2 else port(amd(number))]
+        )
+    write("devices/gpu8-amd-nodes", frontier)
+
+    uneven = sockets(2, 8)
+    uneven.children[0].pci[0] = Pci([port(nvidia(0)), port(nvidia(1)), switch(nvidia(2), ethernet("eth0"))])
+    uneven.children[1].pci[0x80] = Pci([port(nvidia(3)), port(verbs("mlx5_0")), port(display())])
+    write("devices/gpu4-uneven", uneven)
+
+    # The firmware does not say where GPU1 is: hwloc has it at the machine. Its memory node has no CPUs.
+    nowhere = sockets(2, 8)
+    nowhere.memory.append(numa(2, 96, alone=True))
+    nowhere.children[0].pci[0] = Pci([port(nvidia(0))])
+    nowhere.pci[0xC0] = Pci([port(nvidia(1))])
+    write("devices/gpu2-no-local-cores", nowhere)
+
+    one = sockets(1, 8)
+    one.children[0].pci[0] = Pci([port(nvidia(0)), port(ethernet("eth0")), port(ethernet("eth1")), port(display())])
+    write("devices/gpu1-one-socket", one)
+
+    both = sockets(2, 8)
+    both.children[0].pci[0] = Pci([port(amd(0)), port(nvme("nvme0n1"))])
+    both.children[1].pci[0x80] = Pci([port(nvidia(1)), port(ethernet("eth0"))])
+    write("devices/gpu2-two-makers", both)
+
+    # Two switches below another, and two buses at one NUMA node.
+    stacked = sockets(2, 8, nodes=2)
+    pairs = [switch(nvidia(first), nvidia(first + 1)) for first in (0, 2)]
+    stacked.children[0].children[0].pci |= {0: Pci([switch(*pairs)]), 0x30: Pci([port(verbs("mlx5_0"))])}
+    stacked.children[1].children[1].pci[0x80] = Pci([port(verbs("mlx5_1"))])
+    write("devices/gpu4-stacked-switches", stacked)
+
+
 def main() -> None:
+    write_comet()
+    write_device_machines()
+
     one = package(0, [l3(32 * MIB, cores(numbered(0, 2), l2=MIB))])
     write("one-socket-2", machine([one], [numa(0, 4)]))
 

@@ -1,0 +1,39 @@
+/* GPUs, network cards and NVMe drives: where the PCI bus has them, and how far they are from one another. */
+#ifndef PLUMB_DEVICES_H
+#define PLUMB_DEVICES_H
+
+#include "device_variables.h"
+#include "json.h"
+#include "machine.h"
+
+enum device_kind { DEVICE_GPU, DEVICE_NIC, DEVICE_NVME, DEVICE_KINDS };
+
+struct device {
+    enum device_kind kind;
+    hwloc_obj_t object;
+    hwloc_obj_t near;              /* the object whose CPUs are local to it: the machine if nobody knows */
+    char address[20];              /* PCI address, such as 0000:04:00.0 */
+    bool fabric;                   /* a network card for MPI: InfiniBand, RoCE, Omni-Path */
+    const struct gpu_maker *maker; /* NULL for other devices than GPUs */
+    unsigned number;               /* of a GPU among `alike`, those of its maker, by PCI address */
+    unsigned alike;
+};
+
+struct device_list {
+    struct device *device; /* by kind, then by PCI address */
+    size_t count;
+};
+
+/* The devices of a machine that was loaded with them. GPUs are those of the makers in device_variables.c: a
+ * server's own display adapter is none. Free with free_devices. */
+struct device_list find_devices(const struct machine *machine);
+
+void free_devices(struct device_list *devices);
+
+/* "GPU", "NIC" or "NVMe". */
+const char *device_name(enum device_kind kind);
+
+/* Write all devices and the way between each two, in the words of `nvidia-smi topo -m`. */
+void write_devices(struct json *out, const struct machine *machine);
+
+#endif

@@ -1,0 +1,110 @@
+"""GPUs, network cards and NVMe drives of a machine, and the ways between them. The binder finds them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plumbline.topology import binder, links
+from plumbline.topology.links import Link
+
+#: what the words mean that stand between two devices; they are those of ``nvidia-smi topo -m``
+WORDS = {
+    "X": "itself",
+    "PIX": "one PCIe switch at most",
+    "PXB": "several PCIe switches",
+    "PHB": "the host bridge",
+    "NODE": "host bridges of one NUMA node",
+    "SYS": "between NUMA nodes",
+}
+
+
+class Device(Struct, frozen=True):
+    """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's, ``link_gbytes_s`` is hwloc's.
+
+    ``sockets`` (logical indices), ``nodes`` and ``cpus`` (OS indices) are local to it: all of the machine's if nobody
+    knows where it is.
+    """
+
+    label: str
+    address: str
+    ids: str
+    names: tuple[str, ...]
+    link_gbytes_s: float | None
+    sockets: tuple[int, ...]
+    nodes: tuple[int, ...]
+    cpus: tuple[int, ...]
+
+
+class Devices(Struct, frozen=True):
+    """The devices of a machine, by kind and PCI address; ``ways[i][j]`` is the word of :data:`WORDS` for i and j."""
+
+    topology: str
+    devices: tuple[Device, ...]
+    ways: tuple[tuple[str, ...], ...]
+
+
+def load(topology: str | Path | None = None) -> Devices:
+    """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
+    arguments = [] if topology is None else ["--topology", str(topology)]
+    return msgspec.json.decode(binder.ask(["--devices", *arguments]), type=Devices)
+
+
+def document(topology: str | Path | None = None) -> dict[str, Any]:
+    """The devices as JSON has them. Each of this host whose PCIe link sysfs knows has it as ``link``."""
+    found = msgspec.to_builtins(load(topology))
+    here = links.read() if topology is None else {}
+    for device in found["devices"]:
+        if device["address"] in here:
+            device["link"] = msgspec.to_builtins(here[device["address"]])
+    return found
+
+
+def draw(found: Devices, known: Mapping[str, Link], width: int) -> Iterator[str]:
+    """What each device is, the ways between them as a table, and what its words mean; ``width`` is columns.
+
+    ``known`` are links by PCI address.
+    """
+    facts = [_facts(device, known.get(device.address)) for device in found.devices]
+    widths = [max(map(len, column)) + 2 for column in zip(*facts, strict=True)]
+    yield from ("  " + "".join(text.ljust(size) for text, size in zip(row, widths, strict=True)) for row in facts)
+    if len(found.devices) > 1:
+        yield from _table(found, width)
+
+
+def _table(found: Devices, width: int) -> Iterator[str]:
+    labels = [device.label for device in found.devices]
+    cell = 2 + max(map(len, labels))
+    per_table = max(1, (width - cell) // cell)
+    for start in range(0, len(labels), per_table):
+        part = slice(start, start + per_table)
+        rows = [("", labels[part]), *((label, row[part]) for label, row in zip(labels, found.ways, strict=True))]
+        yield ""
+        yield from ("  " + label.ljust(cell) + "".join(word.ljust(cell) for word in words) for label, words in rows)
+    yield ""
+    used = {word for row in found.ways for word in row}
+    legend = "; ".join(f"{word} {meaning}" for word, meaning in WORDS.items() if word in used)
+    yield from textwrap.wrap(legend, width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _facts(device: Device, link: Link | None) -> tuple[str, ...]:
+    near = (
+        f"socket {_span(device.sockets)}, NUMA node {_span(device.nodes)}" if device.cpus else "near to no usable CPU"
+    )
+    rate = "" if device.link_gbytes_s is None else f"{device.link_gbytes_s:g} GB/s"
+    known = str(link) if link else rate
+    return device.label, device.address, device.ids, " ".join(device.names), near, known
+
+
+def _span(numbers: Iterable[int]) -> str:
+    """``0-3,8``."""
+    found = sorted(numbers)
+    breaks = [0, *(place for place, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
+    runs = [found[start:end] for start, end in pairwise(breaks)]
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if run)

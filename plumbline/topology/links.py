@@ -1,0 +1,88 @@
+"""PCIe links as the kernel tells them in sysfs: of what width and speed they are, and could be at best."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+#: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
+CLASSES = ("0x0108", "0x02", "0x03", "0x12")
+#: those that lower the speed of their link while they have nothing to do
+SAVING = ("0x03", "0x12")
+#: widths that mean that the device does not know
+NO_WIDTH = (0, 255)
+
+
+class Link(Struct, frozen=True):
+    """The slowest link between a device and the processor. ``gts`` is GT/s of a lane, ``width`` lanes.
+
+    The best is what both ends of the link can do. ``saves_power``: the speed may be low because the device is idle.
+    """
+
+    address: str
+    gts: float
+    width: int
+    best_gts: float
+    best_width: int
+    saves_power: bool
+
+    @property
+    def fault(self) -> bool:
+        """Whether it has fewer lanes than at best, or lower speed for no good reason."""
+        return self.width < self.best_width or (self.gts < self.best_gts and not self.saves_power)
+
+    def __str__(self) -> str:
+        now = f"PCIe {self.gts:g} GT/s x{self.width}"
+        if (self.gts, self.width) == (self.best_gts, self.best_width):
+            return now
+        idle = " (low at idle)" if self.saves_power and not self.fault else ""
+        return f"{now} of {self.best_gts:g} GT/s x{self.best_width}{idle}"
+
+
+def read(root: Path = Path("/")) -> dict[str, Link]:
+    """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
+    found = (_slowest(folder) for folder in sorted((root / "sys/bus/pci/devices").glob("*")))
+    return {link.address: link for link in found if link}
+
+
+def _slowest(device: Path) -> Link | None:
+    kind = _text(device / "class")
+    if not kind.startswith(CLASSES):
+        return None
+    saves_power = kind.startswith(SAVING)
+    # Device, port, device, port, …: each pair is the two ends of one link; a switch has its own bus between them.
+    chain = [device.resolve()]
+    while (chain[-1].parent / "class").exists():
+        chain.append(chain[-1].parent)
+    links = [
+        link
+        for lower, upper in zip(chain[::2], [*chain[1::2], None], strict=False)
+        if (link := _link(device.name, lower, upper, saves_power))
+    ]
+    return min(links, key=lambda link: (not link.fault, link.gts * link.width), default=None)
+
+
+def _link(address: str, lower: Path, upper: Path | None, saves_power: bool) -> Link | None:
+    now = _ability(lower, "current")
+    best = [ability for end in (lower, upper) if end is not None and (ability := _ability(end, "max"))]
+    if now is None or not best:
+        return None
+    gts, width = (min(values) for values in zip(*best, strict=True))
+    return Link(address, *now, gts, width, saves_power)
+
+
+def _ability(device: Path, which: str) -> tuple[float, int] | None:
+    speed = re.match(r"([0-9.]+) GT/s", _text(device / f"{which}_link_speed"))
+    width = _text(device / f"{which}_link_width")
+    if not speed or not width.isdecimal() or int(width) in NO_WIDTH:
+        return None
+    return float(speed[1]), int(width)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:  # not every device has every file
+        return ""

@@ -1,0 +1,216 @@
+"""Nodes with GPUs: the ways between their devices, and the placements that follow devices.
+
+The topologies are made by hand (tests/data/topologies/make.py). A wanted change is written with
+``PLUMB_GOLDEN=write pytest tests/golden/test_devices.py`` and then read as a diff.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_plans import describe, title
+from test_seed_sites import as_json, golden, topology
+
+from plumbline import cli, paths
+from plumbline.errors import PlumbError
+from plumbline.topology import devices
+from plumbline.topology.plan import resolve
+
+FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
+NODES = {**FILES, **{f"comet-{part}": topology("comet", part) for part in ("gpu-k80", "gpu-p100")}}
+CASES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("gpu", {}),
+    ("gpu", {"ranks": 2}),
+    ("gpu", {"threads": 1}),
+    ("gpu:far", {}),
+    ("nic", {}),
+    ("nic", {"ranks": 4, "threads": 1}),
+)
+#: CPUs, and `nvidia-smi topo -m` as comet's document prints it: its SOC is called SYS now
+SEEDS = {
+    "gpu-k80": (
+        24,
+        {
+            "GPU0": "X   PIX SOC SOC SOC",
+            "GPU1": "PIX X   SOC SOC SOC",
+            "GPU2": "SOC SOC X   PIX PHB",
+            "GPU3": "SOC SOC PIX X   PHB",
+            "mlx4_0": "SOC SOC PHB PHB X",
+        },
+    ),
+    "gpu-p100": (
+        28,
+        {
+            "GPU0": "X   PIX SOC SOC PHB",
+            "GPU1": "PIX X   SOC SOC PHB",
+            "GPU2": "SOC SOC X   PIX SOC",
+            "GPU3": "SOC SOC PIX X   SOC",
+            "mlx4_0": "PHB PHB SOC SOC X",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("part", SEEDS)
+def test_comets_matrices_are_those_of_its_document(part: str) -> None:
+    """D8."""
+    cpus, rows = SEEDS[part]
+    found = devices.load(topology("comet", part))
+    names = [device.names[-1] if device.label.startswith("NIC") else device.label for device in found.devices]
+    seen = {name: " ".join(words).replace("SYS", "SOC") for name, words in zip(names, found.ways, strict=True)}
+    assert seen == {name: " ".join(row.split()) for name, row in rows.items()}
+    affinity = [sorted(device.cpus) for device in found.devices if device.label.startswith("GPU")]
+    assert affinity == [list(range(first, cpus, 2)) for first in (0, 0, 1, 1)]
+
+
+def plan_lines(path: Path, placement: str, options: dict[str, Any]) -> list[str]:
+    try:
+        plan = resolve(placement, topology=path, machine="it", **options)
+    except PlumbError as error:
+        return [f"error: {error.what}"]
+    head, *ranks = describe(plan)
+    for rank, planned in enumerate(plan["ranks"]):
+        variables = " ".join(f"{name}={value}" for name, value in planned.get("environment", {}).items())
+        ranks[rank] += f" | {planned['devices'][0]} {variables}".rstrip()
+    return [head, *ranks]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_ways_and_plans_are_as_written_down(name: str) -> None:
+    found = devices.load(NODES[name])
+    table = {
+        device.label: f"{device.address} near {list(device.nodes)}: {' '.join(words)}"
+        for device, words in zip(found.devices, found.ways, strict=True)
+    }
+    plans = {title(case, options): plan_lines(NODES[name], case, options) for case, options in CASES}
+    golden(f"devices/{name}.json", as_json({"ways": table, "plans": plans}))
+
+
+class Pci(NamedTuple):
+    vendor: str
+    cpus: set[int]
+    socket: set[int]
+
+
+@functools.cache
+def in_file(path: Path) -> dict[str, Pci]:
+    """PCI address -> what the file itself says: vendor, local CPUs, CPUs of the package around it."""
+    found: dict[str, Pci] = {}
+
+    def walk(item: ElementTree.Element, cpus: set[int], socket: set[int]) -> None:
+        for child in item.findall("object"):
+            own = cpus
+            if "cpuset" in child.attrib and child.attrib["type"] != "NUMANode":
+                words = child.attrib["cpuset"].split(",")
+                mask = sum(int(word, 16) << 32 * place for place, word in enumerate(reversed(words)))
+                own = {bit for bit in range(mask.bit_length()) if mask >> bit & 1}
+            if child.attrib["type"] == "PCIDev":
+                vendor = child.attrib["pci_type"].partition("[")[2][:4]
+                found[child.attrib["pci_busid"]] = Pci(vendor, own, socket)
+            walk(child, own, own if child.attrib["type"] == "Package" else socket)
+
+    walk(ElementTree.parse(path).getroot(), set(), set())  # noqa: S314 - a file of this repository
+    return found
+
+
+def check(plan: dict[str, Any], path: Path, allowed: set[int] | None = None) -> None:
+    """Each rank has its own cores, where the placement says, and its device alone, by the number among its maker's."""
+    known, used = in_file(path), set()
+    gpus = [address for address, pci in sorted(known.items()) if pci.vendor in ("10de", "1002")]
+    for rank in plan["ranks"]:
+        (address,) = rank["devices"]
+        cpus = set(rank["cpus"])
+        assert len(cpus) == plan["threads"]
+        assert not cpus & used
+        assert allowed is None or cpus <= allowed
+        used |= cpus
+        pci = known[address]
+        assert not cpus & pci.socket if plan["placement"] == "gpu:far" else cpus <= pci.cpus
+        if plan["placement"] == "nic":
+            assert "environment" not in rank
+            continue
+        number = str([gpu for gpu in gpus if known[gpu].vendor == pci.vendor].index(address))
+        wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": number}
+        assert rank["environment"] == (wanted if pci.vendor == "10de" else {"ROCR_VISIBLE_DEVICES": number})
+    if plan["placement"] != "nic":
+        assert [rank["devices"][0] for rank in plan["ranks"]] == gpus[: len(plan["ranks"])]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_every_plan_keeps_the_rules(name: str) -> None:
+    plans = [try_resolve(case, NODES[name], **options) for case, options in CASES]
+    assert plans[0] is not None
+    for plan in plans:
+        if plan is not None:
+            check(plan, NODES[name])
+
+
+def try_resolve(placement: str, path: Path, **options: Any) -> dict[str, Any] | None:
+    try:
+        return resolve(placement, topology=path, **options)
+    except PlumbError as error:
+        if not error.what.startswith(f"placement {placement}: "):
+            raise
+        return None
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_any_part_of_a_node_keeps_the_rules(data: st.DataObject) -> None:
+    """A cgroup may leave any CPUs of a node to a job; GPUs whose CPUs it takes are an error that names one."""
+    path = NODES[data.draw(st.sampled_from(sorted(NODES)))]
+    every = set().union(*(pci.cpus for pci in in_file(path).values()))
+    allowed = data.draw(st.sets(st.sampled_from(sorted(every)), min_size=4))
+    options = {
+        "threads": data.draw(st.sampled_from((None, 1, 2))),
+        "ranks": data.draw(st.sampled_from((None, 1, 2, 3))),
+    }
+    placement = data.draw(st.sampled_from(("gpu", "gpu:far", "nic")))
+    plan = try_resolve(placement, path, allowed=sorted(allowed), **options)
+    if plan:
+        check(plan, path, allowed)
+
+
+def test_the_rules_can_fail() -> None:
+    path = NODES["gpu2-two-makers"]
+    for spoil in (
+        lambda plan: plan["ranks"][0].update(cpus=[8, 9, 10, 11, 12, 13, 14, 15]),
+        lambda plan: plan["ranks"][1]["environment"].update(CUDA_VISIBLE_DEVICES="1"),
+        lambda plan: plan["ranks"].reverse(),
+        lambda plan: plan["ranks"][0].update(devices=["0000:02:00.0"]),
+    ):
+        plan = resolve("gpu", topology=path)
+        check(plan, path)
+        spoil(plan)
+        with pytest.raises((AssertionError, ValueError)):
+            check(plan, path)
+
+
+def test_words_that_nobody_explains_do_not_occur() -> None:
+    seen = {word for path in NODES.values() for row in devices.load(path).ways for word in row}
+    assert seen == set(devices.WORDS)
+
+
+def test_ways_are_the_same_in_both_directions() -> None:
+    for path in NODES.values():
+        ways = devices.load(path).ways
+        assert ways == tuple(zip(*ways, strict=True))
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_devices_as_json_are_those_of_the_drawing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["topology", str(NODES[name]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert cli.main(["topology", str(NODES[name])]) == 0
+    drawn = capsys.readouterr().out
+    assert max(map(len, drawn.splitlines())) <= 100
+    for device in found["devices"]:
+        (line,) = [line for line in drawn.splitlines() if device["address"] in line]
+        assert line.split()[:3] == [device["label"], device["address"], device["ids"]]

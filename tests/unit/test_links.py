@@ -1,0 +1,102 @@
+"""PCIe links from a sysfs that is made up here: what they are, what they could be, what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plumbline import doctor, provenance
+from plumbline.topology import links
+
+GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
+#: (speed now, width now, speed at best, width at best), as the kernel writes them
+FULL = ("16.0 GT/s PCIe", "16", "16.0 GT/s PCIe", "16")
+
+
+def put(folder: Path, kind: str, link: tuple[str, str, str, str] | None) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "class").write_text(f"{kind}\n")
+    names = ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width")
+    for name, text in zip(names, link or (), strict=bool(link)):
+        (folder / name).write_text(f"{text}\n")
+    return folder
+
+
+def host(root: Path, chain: list[tuple[str, str, tuple[str, str, str, str] | None]]) -> Path:
+    """A host bridge and below it each of ``chain`` below the one before: (address, class, link)."""
+    folder = root / "sys/devices/pci0000:00"
+    listed = root / "sys/bus/pci/devices"
+    listed.mkdir(parents=True, exist_ok=True)
+    for address, kind, link in chain:
+        folder = put(folder / address, kind, link)
+        (listed / address).symlink_to(folder)
+    return root
+
+
+def test_a_link_at_its_best(tmp_path: Path) -> None:
+    root = host(tmp_path, [("0000:00:01.0", BRIDGE, FULL), ("0000:01:00.0", GPU, FULL)])
+    (link,) = links.read(root).values()
+    assert (link.address, str(link), link.fault) == ("0000:01:00.0", "PCIe 16 GT/s x16", False)
+    assert provenance.collect(root)["pci_links"] == {"0000:01:00.0": "PCIe 16 GT/s x16"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "now", "shown", "fault"),
+    [
+        (GPU, ("16.0 GT/s PCIe", "8"), "PCIe 16 GT/s x8 of 16 GT/s x16", True),
+        (GPU, ("2.5 GT/s PCIe", "16"), "PCIe 2.5 GT/s x16 of 16 GT/s x16 (low at idle)", False),
+        (GPU, ("2.5 GT/s PCIe", "8"), "PCIe 2.5 GT/s x8 of 16 GT/s x16", True),
+        (NIC, ("8.0 GT/s PCIe", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
+        (NVME, ("8 GT/s", "16"), "PCIe 8 GT/s x16 of 16 GT/s x16", True),
+    ],
+)
+def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str], shown: str, fault: bool) -> None:
+    link = (*now, *FULL[2:])
+    root = host(tmp_path, [("0000:00:01.0", BRIDGE, link), ("0000:01:00.0", kind, link)])
+    (found,) = links.read(root).values()
+    assert (str(found), found.fault) == (shown, fault)
+    (finding,) = doctor.examine_links([found])
+    assert (finding.name, finding.seen, finding.bad) == ("link of 0000:01:00.0", shown, fault)
+
+
+def test_a_wide_card_in_a_narrow_slot_is_at_its_best(tmp_path: Path) -> None:
+    slot = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "8")
+    card = ("16.0 GT/s PCIe", "8", "32.0 GT/s PCIe", "16")
+    (found,) = links.read(host(tmp_path, [("0000:00:01.0", BRIDGE, slot), ("0000:01:00.0", NIC, card)])).values()
+    assert (str(found), found.fault) == ("PCIe 16 GT/s x8", False)
+
+
+def test_the_link_above_a_switch_counts(tmp_path: Path) -> None:
+    """The switch trained to x4; its own ports and the card are at their best."""
+    up = ("16.0 GT/s PCIe", "4", "16.0 GT/s PCIe", "16")
+    chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
+    chain += [("0000:02:00.0", BRIDGE, FULL), ("0000:03:00.0", GPU, FULL)]
+    (found,) = links.read(host(tmp_path, chain)).values()
+    assert (found.address, str(found), found.fault) == ("0000:03:00.0", "PCIe 16 GT/s x4 of 16 GT/s x16", True)
+
+
+def test_a_fault_counts_before_a_slow_link(tmp_path: Path) -> None:
+    """A card of one lane below a switch that lost some of its own: x1 is slower, and no fault."""
+    up, card = ("16.0 GT/s PCIe", "8", "16.0 GT/s PCIe", "16"), ("2.5 GT/s PCIe", "1", "2.5 GT/s PCIe", "1")
+    chain = [("0000:00:01.0", BRIDGE, up), ("0000:01:00.0", BRIDGE, up)]
+    chain += [("0000:02:00.0", BRIDGE, FULL), ("0000:03:00.0", NIC, card)]
+    (found,) = links.read(host(tmp_path, chain)).values()
+    assert str(found) == "PCIe 16 GT/s x8 of 16 GT/s x16"
+
+
+@pytest.mark.parametrize(
+    ("kind", "link"),
+    [
+        (SOUND, FULL),
+        (NIC, None),
+        (NIC, ("Unknown", "255", "Unknown", "255")),
+        (NIC, ("Unknown speed", "0", "16.0 GT/s PCIe", "16")),
+        (NIC, ("16.0 GT/s PCIe", "", "16.0 GT/s PCIe", "16")),
+    ],
+)
+def test_what_is_not_told_is_absent(tmp_path: Path, kind: str, link: tuple[str, str, str, str] | None) -> None:
+    root = host(tmp_path, [("0000:00:03.0", kind, link)])
+    assert links.read(root) == {}
+    assert "pci_links" not in provenance.collect(root)
+    assert links.read(tmp_path / "nothing") == {}
