@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline import paths
+from plumbline.launch import environment
 
 ROOT = paths.root()
 PAGE = ROOT / "docs" / "environment.md"
@@ -61,3 +62,10 @@ def test_each_variable_is_read_where_the_table_says() -> None:
         assert readers, f"{name} is read nowhere"
         for reader in readers:
             assert name in (ROOT / reader).read_text(encoding="utf-8"), f"{reader} does not read {name}"
+
+
+def test_what_a_job_may_say_of_its_gpus_is_what_the_binder_looks_at() -> None:
+    text = (ROOT / "custom-kernels/common/device_variables.c").read_text(encoding="utf-8")
+    table = re.findall(r'"(\w+)"', text.partition("device_variables[DEVICE_VARIABLES")[2])
+    assert tuple(table[: len(environment.DEVICES)]) == environment.DEVICES
+    assert table[len(environment.DEVICES) :] == ["CUDA_DEVICE_ORDER"]
