@@ -20,6 +20,9 @@ RANGER = TOPOLOGIES / "ranger-4x4.xml"
 WORDS = {"N": "1", "I,J": "0,4", "": ""}
 #: those that Ranger's nodes, without hardware threads, NUMA nodes inside of a package or shared caches, cannot hold
 ABSENT = {"pair:smt", "pair:l2", "pair:numa", "pair:socket"}
+#: nor are there any devices in them
+BESIDE_DEVICES = {"gpu", "gpu:far", "nic"}
+WITH_DEVICES = TOPOLOGIES / "devices" / "gpu4-uneven.xml"
 
 
 @pytest.mark.parametrize("placement", placements.listed(), ids=lambda placement: placement.name + placement.argument)
@@ -29,7 +32,7 @@ def test_a_plan_says_what_the_list_says(placement: placements.Placement) -> None
         with pytest.raises(PlumbError, match=f"placement {name}: "):
             resolve(name, topology=RANGER)
         return
-    plan = resolve(name, topology=RANGER)
+    plan = resolve(name, topology=WITH_DEVICES if name in BESIDE_DEVICES else RANGER)
     said = {key: plan[key] for key in ("bound", "map", "nodes", "memory")}
     assert said == {key: getattr(placement, key) for key in said}
     assert plan["bound"] == all(rank["places"] for rank in plan["ranks"])

@@ -538,13 +538,16 @@ def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
 # --- another machine's memory, shown to a library built for the test ----------------------------------------
 
 
+SHARED = ("device_variables", "json", "next_function", "procfile", "rank_variables")
+
+
 def variant(tmp_path, *definitions):
     """The library with other files in place of /proc."""
     home = paths.root() / "custom-kernels"
     shared = home / "common"
     sources = [
         *(home / "witness").glob("*.c"),
-        *(shared / f"{name}.c" for name in ("json", "next_function", "procfile", "rank_variables")),
+        *(shared / f"{name}.c" for name in SHARED),
     ]
     output = tmp_path / "libvariant.so"
     flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"
