@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import files, mpi
+from plumbline.nodes import energy
 from plumbline.nodes.collector import Reader
 from plumbline.topology import links
 
@@ -58,6 +59,7 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
         "stack_bytes": _limit(resource.RLIMIT_STACK),
         "memory_bytes": reader.memory(),
+        "energy": str(energy.find(root)),
         **({"pci_links": found} if found else {}),
         **({"mpi_settings": settings} if settings else {}),
     }

@@ -14,6 +14,7 @@ from plumbline import files, mpi, parsers, profiles, schedulers, witness
 from plumbline.errors import PlumbError
 from plumbline.launch import cause, environment, figures, hosts, loaded, process, settings, shared_memory, work
 from plumbline.launch.prepare import Prepared
+from plumbline.nodes import energy
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen
 from plumbline.witness import disturbance, processes, transports
@@ -58,9 +59,12 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     changed = job.files.changes()
     room = shared_memory.free()
     start = store.now()
+    spent = energy.find()
+    first = energy.Reading.now(spent)
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
+    joules = first.until(energy.Reading.now(spent)) if job.layout.nodes == 1 else None
     if _worth_another_start(job, ended, folder, errors):
         errors += _ending(job, ended, folder)
         return None
@@ -104,6 +108,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         reasons=reasons,
         disturbed=disturbed.disturbed,
         shm_free_bytes=room,
+        energy_j=joules,
         transports=transports.between(seen),
         disturbance=disturbed,
         measurements=measurements,

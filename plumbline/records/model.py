@@ -159,7 +159,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     had to be started again, when nothing had been measured yet. ``shm_free_bytes`` were free in
     /dev/shm of the driver's node before it. ``transports`` are those that the ranks had open
     (:func:`plumbline.witness.transports.between`). ``remarks`` are what the program says of this launch beside its
-    figures.
+    figures. ``energy_j``: joules of the node's processors meanwhile, by counter (:mod:`plumbline.nodes.energy`);
+    None on several nodes, and where no counter could be read: ``host`` says why.
     """
 
     index: Position
@@ -173,6 +174,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     disturbed: bool
     superseded: bool = False
     shm_free_bytes: int | None = None
+    energy_j: dict[str, Number] | None = None
     transports: list[str] = []
     disturbance: Disturbance
     measurements: list[Measurement]

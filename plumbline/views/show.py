@@ -94,16 +94,19 @@ def _bound(figure: Figure) -> str:
 
 def _launches(record: Record) -> str:
     rows = []
+    counted = any(launch.energy_j for launch in record.launches)
     for launch in record.launches:
         marks = ["superseded: measured again"] if launch.superseded else []
         marks += [f"started again: {error}" for error in launch.start_errors]
         marks += [f"disturbed: {launch.disturbance.text()}"] if launch.disturbance.causes else []
         note = "; ".join([*launch.reasons, *marks])
+        joules = f"{sum(launch.energy_j.values()):.0f}" if launch.energy_j else "–"
         rows.append(
-            (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", launch.status,
+            (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", *[joules] * counted, launch.status,
              "yes" if launch.verified else "NO", note)
         )  # fmt: skip
-    return table(("launch", "start", "wall s", "status", "verified", "notes"), rows, right=("launch", "wall s"))
+    header = ("launch", "start", "wall s", *["J"] * counted, "status", "verified", "notes")
+    return table(header, rows, right=("launch", "wall s", "J"))
 
 
 def _ranks(record: Record) -> str:

@@ -18,7 +18,7 @@ def tree(root: Path, files: dict[str, str]) -> Path:
 
 def test_an_empty_machine_has_no_facts(tmp_path):
     host = provenance.collect(tmp_path)
-    known = {"hostname", "machine", "kernel", "cgroup", "memlock_bytes", "stack_bytes"}
+    known = {"hostname", "machine", "kernel", "cgroup", "memlock_bytes", "stack_bytes", "energy"}
     assert {key for key, value in host.items() if value is not None} - known == set()
 
 

@@ -1,0 +1,52 @@
+"""A real launch beside counters of energy that are made up: what its record and ``plumb show`` say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+
+from plumbline.launch import driver
+from plumbline.nodes import energy
+from plumbline.views import show
+
+FIND = energy.find
+#: adds 42 J to the counter, as long as it is there
+SPEND = """
+import pathlib
+counter = pathlib.Path({counter!r})
+if counter.exists(): counter.write_text(str(int(counter.read_text()) + 42_000_000))
+"""
+
+
+@pytest.mark.e2e
+def test_joules_of_each_launch_are_in_its_record(
+    bench: Bench,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    package = tmp_path / "host/sys/class/powercap/intel-rapl:0"
+    package.mkdir(parents=True)
+    for name, text in (("name", "package-0"), ("energy_uj", "5"), ("max_energy_range_uj", "262143328850")):
+        (package / name).write_text(text)
+    monkeypatch.setattr(energy, "find", lambda root=None: FIND(root or tmp_path / "host"))
+    bench.stack(SPEND.format(counter=str(package / "energy_uj")) + STREAM_OUTPUT)
+    _, (record,) = driver.run([bench.variant(launches=2)], bench.folder / "work")
+    assert [launch.energy_j for launch in record.launches] == [{"package-0": 42.0}] * 2
+    lines = show.text(record).splitlines()
+    assert any(line.split()[:5] == ["launch", "start", "wall", "s", "J"] for line in lines)
+    rows = [line.split() for line in lines if re.match(r" +\d  \d\d:", line)]
+    assert [row[3] for row in rows] == ["42", "42"]
+
+
+@pytest.mark.e2e
+def test_a_node_without_counters_has_no_column(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(energy, "find", lambda root=None: FIND(tmp_path / "nothing"))
+    bench.stack(STREAM_OUTPUT)
+    _, (record,) = driver.run([bench.variant()], bench.folder / "work")
+    assert [launch.energy_j for launch in record.launches] == [None] * len(record.launches)
+    shown = show.text(record)
+    assert " J " not in shown
+    assert shown.count("not read: no counter of energy") == 1

@@ -1,0 +1,130 @@
+"""Joules of a launch, by counters in a sysfs that is made up here after the kernel's documents."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plumbline import provenance
+from plumbline.nodes import energy
+
+RANGE = 262143328850
+
+
+def zone(root: Path, path: str, name: str, microjoules: int, wraps: int = RANGE) -> Path:
+    """A zone of powercap, listed where the kernel lists it: all zones side by side, a package's below it too."""
+    folder = root / "sys/devices/virtual/powercap/intel-rapl" / path
+    folder.mkdir(parents=True)
+    for file, text in (("name", name), ("energy_uj", microjoules), ("max_energy_range_uj", wraps)):
+        (folder / file).write_text(f"{text}\n")
+    listed = root / "sys/class/powercap"
+    listed.mkdir(parents=True, exist_ok=True)
+    (listed / folder.name).symlink_to(folder)
+    return folder
+
+
+def two_packages(root: Path) -> dict[str, Path]:
+    return {
+        "package-0": zone(root, "intel-rapl:0", "package-0", 1_000_000),
+        "core": zone(root, "intel-rapl:0/intel-rapl:0:0", "core", 10),
+        "dram of package-0": zone(root, "intel-rapl:0/intel-rapl:0:1", "dram", 5_000_000),
+        "package-1": zone(root, "intel-rapl:1", "package-1", RANGE - 500_000),
+        "psys": zone(root, "intel-rapl:2", "psys", 77),
+        "mmio": zone(root, "intel-rapl-mmio:0", "package-0", 1_000_000),
+    }
+
+
+def add(folder: Path, joules: float, wraps: int = RANGE) -> None:
+    file = folder / "energy_uj"
+    file.write_text(f"{(int(file.read_text()) + int(joules * 1e6)) % wraps}\n")
+
+
+def spent(root: Path, wall_s: float, **joules: float) -> dict[str, float] | None:
+    zones = two_packages(root)
+    meter = energy.find(root)
+    first = energy.Reading(meter, meter.read(), 100.0)
+    for name, value in joules.items():
+        add(zones[name.replace("_", "-").replace("dram", "dram of package-0")], value)
+    return first.until(energy.Reading(meter, meter.read(), 100.0 + wall_s))
+
+
+def test_packages_and_their_memory_are_counted_once(tmp_path: Path) -> None:
+    found = spent(tmp_path, 1.0, package_0=120, dram=8.5, core=70, psys=200, mmio=120)
+    assert found == {"package-0": 120, "dram of package-0": 8.5, "package-1": 0}
+
+
+def test_a_counter_that_wrapped_once(tmp_path: Path) -> None:
+    found = spent(tmp_path, 1.0, package_1=120)
+    assert found is not None
+    assert found["package-1"] == pytest.approx(120)
+
+
+def test_one_that_may_have_wrapped_twice_tells_nothing(tmp_path: Path) -> None:
+    """262 kJ at 2 kW: 131 s."""
+    assert spent(tmp_path / "short", 130.0, package_0=1) is not None
+    assert spent(tmp_path / "long", 132.0, package_0=1) is None
+
+
+def test_sockets_of_amd_energy(tmp_path: Path) -> None:
+    folder = tmp_path / "sys/class/hwmon/hwmon3"
+    folder.mkdir(parents=True)
+    (folder / "name").write_text("amd_energy\n")
+    for number, (label, microjoules) in enumerate([("Ecore000", 5), ("Esocket0", 9_000_000), ("Esocket1", 0)], 1):
+        (folder / f"energy{number}_label").write_text(f"{label}\n")
+        (folder / f"energy{number}_input").write_text(f"{microjoules}\n")
+    other = tmp_path / "sys/class/hwmon/hwmon1"
+    other.mkdir()
+    (other / "name").write_text("k10temp\n")
+    meter = energy.find(tmp_path)
+    assert str(meter) == "amd_energy: socket 0, socket 1"
+    assert provenance.collect(tmp_path)["energy"] == "amd_energy: socket 0, socket 1"
+    first = energy.Reading(meter, meter.read(), 0.0)
+    (folder / "energy2_input").write_text("39000000\n")
+    assert first.until(energy.Reading(meter, meter.read(), 1e6)) == {"socket 0": 30.0, "socket 1": 0.0}
+    (folder / "energy2_input").write_text("8\n")  # the driver was loaded again
+    assert first.until(energy.Reading(meter, meter.read(), 1e6)) is None
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [("energy_uj", "powercap: invalid literal"), ("max_energy_range_uj", "powercap: invalid literal")],
+)
+def test_a_counter_that_is_no_number_is_named(tmp_path: Path, broken: str, said: str) -> None:
+    (two_packages(tmp_path)["package-1"] / broken).write_text("\n")
+    assert (energy.find(tmp_path).missing or "").startswith(said)
+
+
+def test_a_counter_that_vanishes_leaves_the_launch_without_energy(tmp_path: Path) -> None:
+    zones = two_packages(tmp_path)
+    meter = energy.find(tmp_path)
+    first = energy.Reading.now(meter)
+    assert first.until(energy.Reading.now(meter)) == {"package-0": 0, "dram of package-0": 0, "package-1": 0}
+    (zones["package-0"] / "energy_uj").unlink()
+    assert first.until(energy.Reading.now(meter)) is None
+    assert energy.Reading.now(meter).until(first) is None
+
+
+def test_counters_for_root_alone_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As since Linux 5.10: anyone may see that they are there."""
+    (two_packages(tmp_path)["package-0"] / "energy_uj").chmod(0o400)
+
+    def refuse(file: Path, **_: str) -> str:
+        if file.name == "energy_uj":
+            raise PermissionError(13, os.strerror(13), str(file))
+        return "".join(open(file))  # noqa: PTH123
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    meter = energy.find(tmp_path)
+    assert str(meter).startswith("not read: only root may read /")
+    assert str(meter).endswith("intel-rapl:0/energy_uj")
+    assert meter.counters == ()
+
+
+def test_a_host_without_counters_says_so_once(tmp_path: Path) -> None:
+    meter = energy.find(tmp_path)
+    assert str(meter) == f"not read: {meter.missing}"
+    first = energy.Reading.now(meter)
+    assert first.until(energy.Reading.now(meter)) is None
+    assert provenance.collect(tmp_path)["energy"] == str(meter)
