@@ -26,26 +26,28 @@ def short_names(contests: Sequence[Contest]) -> list[str]:
 
 
 class Progress:
-    """Makes the lines; columns are as wide as the widest of this gate."""
+    """Makes the lines; columns are as wide as the widest of this gate. ``minutes``: after which it stops measuring."""
 
-    def __init__(self, contests: Sequence[Contest]) -> None:
+    def __init__(self, contests: Sequence[Contest], minutes: float | None = None) -> None:
         self.contests = contests
+        self.most_s = math.inf if minutes is None else 60 * minutes
         self.names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
         self.width = min(WIDTH, max(map(len, self.names.values()), default=0))
         names = [figure.name for item in contests for figure in item.records[0].variant.figures]
         self.figure_width = max(map(len, names), default=0)
-        self.decided = {item.position for item in contests if not item.open()}
-        self.seconds = 0.0
+        self.figures = len(names)
+        self.decided = {item.position: _decided(item.figure_states()) for item in contests}
+        self.pairs, self.seconds = 0, 0.0
 
     def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
         """One pair: how many there are, the variant, each figure's state, what is left; ``seconds`` is what it took."""
-        if all(figure.decided for figure in figures):
-            self.decided.add(contest.position)
+        self.decided[contest.position] = _decided(figures)
+        self.pairs += 1
         self.seconds += seconds
         cells = "  ".join(self._figure(figure) for figure in figures)
         name = summary.shorten(self.names[contest.position], self.width)
-        decided = f"{len(self.decided)}/{len(self.contests)} decided"
-        line = f"pair {done:>4}  {decided}  {self._left(done):<15}  {name:<{self.width}}  {cells}"
+        decided = f"{sum(self.decided.values()):>{len(str(self.figures))}}/{self.figures} decided"
+        line = f"pair {done:>4}  {decided}  {self._left():<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
 
     def show(self, done: int) -> None:
@@ -57,14 +59,22 @@ class Progress:
         low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
         return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {figure.state:<12}"
 
-    def _left(self, done: int) -> str:
-        pairs = sum(CAP - item.kept for item in self.contests if item.position not in self.decided)
-        return f"≤ {human_seconds(pairs * self.seconds / done)}" if pairs else ""
+    def _left(self) -> str:
+        pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))
+        left = min(pairs * self.seconds / self.pairs, max(self.most_s - self.seconds, 0.0))
+        return f"≤ {human_seconds(left)}" if pairs else ""
+
+    def _is_open(self, contest: Contest) -> bool:
+        return self.decided[contest.position] < len(contest.records[0].variant.figures)
 
     def _again(self, contest: Contest) -> str:
         """That the last pair is measured again, and whose launch was disturbed; the record tells by what."""
         sides = zip(("baseline", "candidate"), contest.launches[-1], strict=True)
         return f"; again: {' and '.join(side for side, launch in sides if launch.disturbed)} disturbed"
+
+
+def _decided(figures: Sequence[FigureState]) -> int:
+    return sum(figure.decided for figure in figures)
 
 
 def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:

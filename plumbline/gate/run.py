@@ -88,7 +88,7 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
         f"{counted(len(contests), 'variant')}, {counted(total, 'figure')}, "
         f"seed {begun.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
-    progress = Progress(contests)
+    progress = Progress(contests, stop.minutes)
     last = time.monotonic()
 
     def after_pair(contest: measure.Contest, figures: list[measure.FigureState], done: int, repeated: bool) -> None:

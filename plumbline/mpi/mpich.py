@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
@@ -61,13 +64,76 @@ def _knob(name: str, *values: str, operations: tuple[str, ...] = (), note: str =
 
 
 def _algorithm(collective: str, *values: str) -> Knob:
-    return _knob(
-        f"{collective.upper()}_INTRA_ALGORITHM", *values, operations=(collective,), when="running", scope="both"
-    )
+    name = f"{collective.upper()}_INTRA_ALGORITHM"
+    return _knob(name, *values, operations=(collective,), when="running", scope="both", by_size=False)
 
 
 def _on_node(collective: str, *values: str) -> Knob:
-    return _knob(f"{collective.upper()}_POSIX_INTRA_ALGORITHM", *values, operations=(collective,), when="running")
+    name = f"{collective.upper()}_POSIX_INTRA_ALGORITHM"
+    return _knob(name, *values, operations=(collective,), when="running", by_size=collective in ON_NODE)
+
+
+#: Collectives whose algorithm on a node stands in a tree of choices (``posix_generic.json``), and what must hold there
+#: for the library's own choice, ``release_gather``; without it, and where nothing is chosen, it is ``mpir``
+ON_NODE = {
+    "barrier": ("is_multi_threaded=no",),
+    "bcast": ("is_multi_threaded=no",),
+    "reduce": ("is_multi_threaded=no", "is_commutative=yes"),
+    "allreduce": ("is_multi_threaded=no", "is_commutative=yes"),
+}
+ON_NODE_SETTING = "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
+
+
+def on_node_tree(rules: Iterable[Rule]) -> dict[str, Any]:
+    """MPICH's tree of choices for the collectives of a node: its own one, with ``rules`` in it.
+
+    Whatever is not in the file that the library is given has no choice, so its own ones stand there too. See
+    ``src/mpi/coll/src/csel.c`` and ``maint/tuning/coll/ch4/posix_generic.json`` of MPICH 5.0.
+    """
+    tree: dict[str, Any] = {}
+    for collective, conditions in ON_NODE.items():
+        mine = [rule for rule in rules if rule.collective == collective]
+        choice = _by_ranks(collective, mine)
+        for condition in reversed(("comm_type=intra", *conditions)):
+            choice = {condition: choice}
+        tree[f"collective={collective}"] = choice
+    return tree
+
+
+def _leaf(collective: str, algorithm: str = "release_gather") -> dict[str, Any]:
+    own: dict[str, Any] = {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
+    # The file has no name for mpir, which is what is done without a choice: a condition that never holds makes none.
+    leaves = {"release_gather": own, "mpir": {"comm_type=inter": own}}
+    if algorithm not in leaves:
+        what = f"'{algorithm}' is no algorithm of {collective} on a node"
+        raise PlumbError(what, "rules", f"take one of {', '.join(leaves)}")
+    return leaves[algorithm]
+
+
+def _by_ranks(collective: str, rules: list[Rule]) -> dict[str, Any]:
+    numbers = sorted({rule.ranks for rule in rules if rule.ranks is not None})
+    others = _by_size(collective, [rule for rule in rules if rule.ranks is None])
+    if not numbers:
+        return others
+    found = {}
+    for ranks in numbers:
+        found[f"comm_size<={ranks - 1}"] = others  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
+        found[f"comm_size<={ranks}"] = _by_size(collective, [rule for rule in rules if rule.ranks == ranks])
+    return {**found, "comm_size=any": others}
+
+
+def _by_size(collective: str, rules: list[Rule]) -> dict[str, Any]:
+    """The branches are tried in order; the last one takes what is left."""
+    if not rules:
+        return _leaf(collective)
+    found: dict[str, Any] = {}
+    done = 0
+    for rule in sorted(rules, key=lambda one: one.from_bytes):
+        if rule.from_bytes > done:
+            found[f"avg_msg_size<{rule.from_bytes}"] = _leaf(collective)
+        done = rule.to_bytes or 0
+        found[f"avg_msg_size<{done}" if done else "avg_msg_size=any"] = _leaf(collective, rule.algorithm)
+    return found if not done else {**found, "avg_msg_size=any": _leaf(collective)}
 
 
 KNOBS = (
@@ -78,14 +144,12 @@ KNOBS = (
     ),
     _knob("CH4_SHM_POSIX_IQUEUE_NUM_CELLS", "128", "256", note="memory: cells times their size a rank"),
     _knob("CH4_IPC_CMA_P2P_THRESHOLD", "16384", "65536", "262144", "1048576", note="bytes; single copy from here on"),
-    _on_node("allreduce", "mpir", "release_gather"),
-    _on_node("bcast", "mpir", "release_gather"),
-    _on_node("reduce", "mpir", "release_gather"),
-    _on_node("barrier", "mpir", "release_gather"),
-    _on_node("alltoall", "ipc_read"),
-    _algorithm("allreduce", "recursive_doubling", "reduce_scatter_allgather", "ring"),
+    _on_node("allreduce", "mpir"),
+    _on_node("bcast", "mpir"),
+    _on_node("reduce", "mpir"),
+    _on_node("barrier", "mpir"),
     _algorithm("alltoall", "brucks", "pairwise", "scattered"),
-    _knob("ALLREDUCE_COMPOSITION", "1", "2", operations=("allreduce",), when="running", scope="both"),
+    _algorithm("allgather", "brucks", "recursive_doubling", "ring"),
     _knob("CH4_NETMOD", "ofi", "ucx", scope="inter", note="not tried between nodes"),
     _knob("CH4_OFI_EAGER_THRESHOLD", "16384", "65536", scope="inter", note="not tried"),
 )  # fmt: skip
@@ -126,14 +190,19 @@ class Mpich(Family):
         return re.findall(r"^\s*(\w+)\s+- ", about, re.MULTILINE)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
-        """A setting for each collective: for a range of sizes the library wants its whole table of choices anew.
+        """The tree of choices of a node as a file in ``folder``; a setting for each collective that is not in it.
 
-        It then holds for all numbers of ranks, those of a rule or not.
+        Such a setting holds for all sizes and ranks, those of a rule or not.
         """
-        chosen: dict[str, str] = {}
-        for rule in rules:
-            other = chosen.setdefault(rule.collective, rule.algorithm) != rule.algorithm
-            if other or rule.from_bytes or rule.to_bytes is not None:
-                what = f"MPICH takes one algorithm of {rule.collective} for all sizes and ranks only"
+        found = []
+        for rule in (one for one in rules if one.collective not in ON_NODE):
+            if rule.from_bytes or rule.to_bytes is not None:
+                what = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
                 raise PlumbError(what, "rules", "leave the ranges out")
-        return tuple(Setting(f"MPIR_CVAR_{name.upper()}_INTRA_ALGORITHM", value) for name, value in chosen.items())
+            found.append(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm))
+        on_node = [rule for rule in rules if rule.collective in ON_NODE]
+        if on_node:
+            file = folder / "posix_coll_tuning.json"
+            files.write("the algorithms of MPICH", file, json.dumps(on_node_tree(on_node), indent=1) + "\n")
+            found.append(Setting(ON_NODE_SETTING, str(file)))
+        return tuple(found)

@@ -41,7 +41,8 @@ class Knob(Struct, frozen=True, omit_defaults=True):
     """A setting that is worth a try, with what the library does not tell.
 
     ``values`` to try; ``operations`` that it may move (``p2p``: point-to-point), all of them without. What it needs:
-    each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values.
+    each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values. ``by_size``: of an
+    algorithm of a collective, whether the library can be given it for a range of sizes.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Knob(Struct, frozen=True, omit_defaults=True):
     at_least: tuple[str, ...] = ()
     needs: tuple[Setting, ...] = ()
     note: str = ""
+    by_size: bool = True
 
 
 def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Setting, ...]:

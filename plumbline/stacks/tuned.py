@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plumbline import files
+from plumbline import files, paths
 from plumbline.mpi.settings import Configuration
 from plumbline.stacks import manifest as manifests
 
@@ -18,13 +18,17 @@ SUFFIX = "+tuned"
 
 
 class Fingerprint(Struct, frozen=True):
-    """Where a configuration was measured: SHA-256 of the MPI library, CPU, kernel; ranks of a node, their placement."""
+    """Where a configuration was measured: SHA-256 of the MPI library, CPU, kernel; ranks of a node, their placement.
+
+    On how many ``nodes``.
+    """
 
     library: str
     cpu: str
     kernel: str
     ranks: int
     placement: str
+    nodes: int = 1
 
 
 class Tuned(Struct, frozen=True):
@@ -37,9 +41,14 @@ class Tuned(Struct, frozen=True):
     configuration: Configuration
 
 
-def fingerprint(document: Mapping[str, Any], ranks: int, placement: str) -> Fingerprint:
+def suffix(nodes: int) -> str:
+    """What tells a tuned stack from the one it was made from: ``+tuned``, or ``+tuned-2n`` for two nodes."""
+    return SUFFIX if nodes == 1 else f"{SUFFIX}-{nodes}n"
+
+
+def fingerprint(document: Mapping[str, Any], ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
     """That of the stack with the manifest ``document`` on this host."""
-    return Fingerprint(_library(document), _cpu(), platform.release(), ranks, placement)
+    return Fingerprint(_library(document), _cpu(), platform.release(), ranks, placement, nodes)
 
 
 def make(
@@ -49,7 +58,7 @@ def make(
     loads = document.get("loads", {"library": None, "files": {}})
     return {
         **document,
-        "name": tuned.of + SUFFIX,
+        "name": tuned.of + suffix(tuned.fingerprint.nodes),
         "settings": dict(settings),
         "tuned": msgspec.to_builtins(tuned),
         "loads": {**loads, "files": {**loads["files"], **{str(file): files.sha256(file) for file in read}}},
@@ -57,13 +66,13 @@ def make(
 
 
 def renew(document: Mapping[str, Any]) -> None:
-    """Give the tuned stack of the one with the manifest ``document``, if there is one, that one's programs again."""
-    file = manifests.path(document["name"] + SUFFIX)
-    if not file.exists():
-        return
-    old = manifests.load(document["name"] + SUFFIX)
-    own = [Path(name) for name in old["loads"]["files"] if Path(name).parent == file.parent]
-    manifests.save(make(document, old["settings"], msgspec.convert(old["tuned"], Tuned), own))
+    """Give the tuned stacks of the one with the manifest ``document`` that one's programs again."""
+    for folder in sorted(paths.stacks().glob(document["name"] + SUFFIX + "*")):
+        if not manifests.path(folder.name).exists():
+            continue
+        old = manifests.load(folder.name)
+        own = [Path(name) for name in old["loads"]["files"] if Path(name).parent == folder]
+        manifests.save(make(document, old["settings"], msgspec.convert(old["tuned"], Tuned), own))
 
 
 def remarks(document: Mapping[str, Any]) -> list[str]:
@@ -71,7 +80,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     if "tuned" not in document:
         return []
     was = msgspec.convert(document["tuned"], Tuned).fingerprint
-    now = fingerprint(document, was.ranks, was.placement)
+    now = fingerprint(document, was.ranks, was.placement, was.nodes)
     return [
         f"the settings of {document['name']} were found {how} {old}, this is {new}"
         for how, old, new in (

@@ -31,7 +31,8 @@ class Asked(msgspec.Struct, frozen=True):
     """What a tuning was begun with.
 
     ``placements``: every configuration is launched under each of them; ``knobs``: those that are raced, empty: all.
-    ``counts``: operation, size and how often a program makes it; empty: all rows count alike.
+    ``counts``: operation, size and how often a program makes it; empty: all rows count alike. ``circumstances`` that
+    are None are those of the job that measures.
     """
 
     site: str
@@ -46,6 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     knobs: tuple[str, ...] = ()
     minutes: float = 4.0
     counts: tuple[tuple[str, int, int], ...] = ()
+    nodes: int = 1
 
 
 class _State(msgspec.Struct):
@@ -73,18 +75,21 @@ class Bench:
     @classmethod
     def resume(cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say) -> Bench:
         """Go on; raises :class:`PlumbError` if there is no tuning, or anything around it changed."""
-        file = folder / STATE
-        try:
-            state = msgspec.json.decode(file.read_bytes(), type=_State)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise PlumbError(
-                f"no tuning to resume: {error}", str(file), "give the folder that plumb tune named"
-            ) from error
+        state = _read(folder)
         now = circumstances(state.asked.stack)
         for name, then in state.asked.circumstances.items():
-            if now[name] != then:
+            if then is not None and now[name] != then:
                 raise PlumbError(f"{name} changed since this tuning began", str(folder), "start a new one")
-        return cls(folder, state, say)
+        bench = cls(folder, state, say)
+        if None in state.asked.circumstances.values():
+            state.asked = bench.asked = msgspec.structs.replace(state.asked, circumstances=now)
+            bench._save()
+        return bench
+
+    @staticmethod
+    def peek(folder: Path) -> Asked:
+        """What the tuning of ``folder`` was begun with; raises :class:`PlumbError` if there is none."""
+        return _read(folder).asked
 
     def _save(self) -> None:
         files.write("the state of the tuning", self.folder / STATE, msgspec.json.encode(self._state).decode() + "\n")
@@ -104,7 +109,7 @@ class Bench:
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
         """One for each placement."""
         asked, settings = self.asked, self.settings(configuration)
-        places = [Place(asked.site, asked.partition, asked.stack, name) for name in asked.placements]
+        places = [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
         return [curves.variant(place, label, launches, settings, asked.sizes) for place in places]
 
     def kept(self, stage: str) -> Path | None:
@@ -133,6 +138,15 @@ class Bench:
             found = read(file)
         step = len(self.asked.placements)
         return [found[place : place + step] for place in range(0, len(found), step)]
+
+
+def _read(folder: Path) -> _State:
+    file = folder / STATE
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=_State)
+    except (OSError, msgspec.MsgspecError) as error:
+        what, cure = f"no tuning to resume: {error}", "give the folder that plumb tune named"
+        raise PlumbError(what, str(file), cure) from error
 
 
 def _shortened(say: Say) -> Say:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import math
 import secrets
+import sys
 from pathlib import Path
+from typing import Any
 
-from plumbline import files, mpi, paths, site
+from plumbline import files, jobs, mpi, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import session
 from plumbline.launch.signals import interruptible
 from plumbline.profiles import read as profiles
 from plumbline.records import query
+from plumbline.schedulers import names
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import plan
@@ -37,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", metavar="SITE[:PARTITION]", help="default: the site that claims this host, its first")
     parser.add_argument(
         "--placement", action="append", metavar="NAME", help="repeated; default: core, with all cores busy"
+    )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="ranks on so many nodes: what is raced moves data between them",
     )
     parser.add_argument(
         "--minutes", type=float, default=4.0, metavar="M", help="of each confirmation, at most (default: 4)"
@@ -74,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows what is installed")
     if not args.minutes > 0:
         raise PlumbError(f"--minutes is {args.minutes:g}", "plumb tune", "give a positive number")
+    if args.nodes < 1:
+        raise PlumbError(f"--nodes is {args.nodes}", "plumb tune", "give a positive number")
     if args.dry_run:
         print(_plan(args))
         return 0
@@ -81,15 +93,16 @@ def run(args: argparse.Namespace) -> int:
     def say(line: str) -> None:
         print(line, flush=True)
 
-    def circumstances(stack: str) -> dict[str, object]:
+    def circumstances(stack: str) -> dict[str, Any]:
         return session.circumstances([stack])
 
     folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
     folder = folder.resolve()
-    if args.resume:
-        bench = Bench.resume(folder, circumstances, say)
-    else:
-        bench = Bench.begin(folder, _asked(args, circumstances(args.stack)), say)
+    if not args.resume:
+        Bench.begin(folder, _asked(args, circumstances(args.stack)), say)
+    if jobs.needed(_partition(Bench.peek(folder))):
+        return _in_job(folder, args, say)
+    bench = Bench.resume(folder, circumstances, say)
     say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
     with interruptible():
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
@@ -109,6 +122,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _partition(asked: Asked) -> dict[str, Any]:
+    return site.partition(site.load(asked.site), asked.partition)
+
+
+def _in_job(folder: Path, args: argparse.Namespace, say: Say) -> int:
+    """Go on with the tuning of ``folder`` in a job of its partition; returns the job's exit status."""
+    asked = Bench.peek(folder)
+    command = [str(Path(sys.executable).parent / "plumb"), *paths.options(), "tune", "--resume", str(folder)]
+    command += ["--screen"] if args.screen else []
+    command += ["--json", str(args.json.absolute())] if args.json else []
+    nodes = asked.circumstances["nodes"]
+    hosts = names.expand(nodes, str(folder)) if nodes else ()
+    with interruptible():
+        return jobs.run(jobs.Submission(_partition(asked), command, asked.nodes, folder / "job", hosts), say)
+
+
 def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
     """The settings that were proven, and the tuned stack that has them."""
     for name, value in bench.settings(winner.configuration).items():
@@ -119,16 +148,20 @@ def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
         return
     placement = bench.asked.placements[0]
     ranks = len(plan.resolve(placement, threads=1)["ranks"])
-    folder = emit.emit(document, winner.configuration, tuned.fingerprint(document, ranks, placement), winner.session)
+    where = tuned.fingerprint(document, ranks, placement, bench.asked.nodes)
+    folder = emit.emit(document, winner.configuration, where, winner.session)
     say(f"stack {folder.name}: {folder}")
 
 
-def _asked(args: argparse.Namespace, circumstances: dict[str, object]) -> Asked:
+def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
     name, _, partition = (args.site or site.here()).partition(":")
     document = site.load(name)
+    partition = partition or document["partitions"][0]["name"]
+    if jobs.needed(site.partition(document, partition)):
+        circumstances = session.before_a_job(circumstances)
     return Asked(
         site=name,
-        partition=partition or document["partitions"][0]["name"],
+        partition=partition,
         stack=args.stack,
         family=manifests.load(args.stack)["mpi"]["family"],
         placements=tuple(args.placement or ("core",)),
@@ -139,6 +172,7 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, object]) -> Asked:
         knobs=tuple(args.knob),
         minutes=args.minutes,
         counts=_counts(args),
+        nodes=args.nodes,
     )
 
 
@@ -155,7 +189,7 @@ def _plan(args: argparse.Namespace) -> str:
     """How many launches at most, stage by stage, and about how long they take."""
     if args.stack is None:
         raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
-    knobs = race.wanted(mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]].knobs, (), every=True)
+    knobs = race.wanted(mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]].knobs, (), True, args.nodes)
     places = len(args.placement or ("core",))
     stages = {"screen": tune.SCREEN}
     count = len(race.general(knobs))

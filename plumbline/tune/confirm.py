@@ -10,6 +10,7 @@ from plumbline.gate import decide, from_records, measure, rules, run, session
 from plumbline.gate.session import Session
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
+from plumbline.stacks import tuned
 from plumbline.statistics.sequential import LOOKS, Rule
 from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row
@@ -100,7 +101,7 @@ def _session(bench: Bench, configuration: Configuration) -> Session:
         seed=asked.seed,
         rule=RULE,
         baseline=asked.stack,
-        candidate=f"{asked.stack}+tuned",
+        candidate=asked.stack + tuned.suffix(asked.nodes),
         couples=couples,
         notes=[],
         command=["plumb", "tune", asked.stack],

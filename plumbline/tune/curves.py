@@ -70,6 +70,7 @@ class Place(NamedTuple):
     partition: str
     stack: str
     placement: str
+    nodes: int = 1
 
 
 def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
@@ -87,7 +88,7 @@ def variant(place: Place, label: str, launches: int, settings: Mapping[str, str]
         memory=None,
         threads=1,
         ranks_per_node=None,
-        nodes=1,
+        nodes=place.nodes,
         parser="kernel",
         context={"kernel": KERNEL},
         figures=[row.figure for row in rows(sizes)],

@@ -10,7 +10,7 @@ from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration
 from plumbline.records import store
 from plumbline.stacks import manifest as manifests
-from plumbline.stacks.tuned import SUFFIX, Fingerprint, Tuned, make
+from plumbline.stacks.tuned import Fingerprint, Tuned, make, suffix
 
 
 def emit(
@@ -22,7 +22,8 @@ def emit(
 ) -> Path:
     """Write the native files of ``configuration`` and the tuned stack of ``document``; the folder of both.
 
-    It is ``NAME+tuned`` in ``directory``, the folder of all stacks by default; an earlier one is replaced. Raises
+    It is ``NAME+tuned`` (``NAME+tuned-2n`` for two nodes) in ``directory``, the folder of all stacks by default; an
+    earlier one is replaced. Raises
     :class:`PlumbError` for a stack that is tuned already, a configuration that sets nothing, or a foreign folder.
     """
     name = document["name"]
@@ -30,7 +31,7 @@ def emit(
         raise PlumbError(f"stack {name} has settings already", "its manifest", "tune the stack that it was made from")
     if configuration == Configuration():
         raise PlumbError("the library's default is no configuration to write down", name, "nothing is to be done")
-    folder = (directory or paths.stacks()) / (name + SUFFIX)
+    folder = (directory or paths.stacks()) / (name + suffix(fingerprint.nodes))
     files.make_anew(folder)
     family = mpi.TABLE[document["mpi"]["family"]]
     settings = family.settings_of(configuration, folder)

@@ -118,7 +118,7 @@ def _program(document: dict[str, Any]) -> Path:
     for folder in folders:
         if (program := folder.parent / "libexec" / PROGRAM).is_file():
             return program
-    name = document["name"].removesuffix("+tuned")
+    name = document["name"].partition("+tuned")[0]
     raise PlumbError(f"stack {document['name']} has no program {PROGRAM}", "its kernels", f"plumb stack install {name}")
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune.curves import Curve, Row, sizes_of
+from plumbline.tune.curves import BARRIER, Curve, Row
 
 DEFAULT = Configuration()
 #: rounds of the rungs
@@ -43,12 +43,13 @@ def label(configuration: Configuration) -> str:
     return ",".join(parts) or "default"
 
 
-def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool) -> list[Knob]:
-    """The knobs that may help inside a node: those of a suspected operation, or of no operation in particular."""
-    inside = [knob for knob in knobs if knob.scope != "inter"]
+def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool, nodes: int = 1) -> list[Knob]:
+    """The knobs that may help on so many nodes: those of a suspected operation, or of no operation in particular."""
+    elsewhere = "inter" if nodes == 1 else "intra"
+    here = [knob for knob in knobs if knob.scope != elsewhere]
     if every:
-        return inside
-    return [knob for knob in inside if suspects and (not knob.operations or set(knob.operations) & set(suspects))]
+        return here
+    return [knob for knob in here if suspects and (not knob.operations or set(knob.operations) & set(suspects))]
 
 
 def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
@@ -139,8 +140,12 @@ def score(
     logs = {row: float(np.median([math.log(one[row] / base[row]) for one, base in rounds])) for row in rounds[0][0]}
     weights = weights or dict.fromkeys(logs, 1.0)
     total = sum(weights.get(row, 0.0) for row in logs)
-    costs = (weights.get(row, 0.0) * (log if log < 0 else LOSS * log) for row, log in logs.items())
+    costs = (weights.get(row, 0.0) * _priced(log) for row, log in logs.items())
     return Score(configuration, sum(costs) / total, {row: math.exp(log) for row, log in logs.items()})
+
+
+def _priced(log: float) -> float:
+    return log if log < 0 else LOSS * log
 
 
 def survivors(scores: Sequence[Score]) -> list[Score]:
@@ -153,39 +158,68 @@ def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Sco
     """For each collective the algorithm that wins at each size on ``ranks``, where it saves :data:`WORTH` of ``base``.
 
     ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
-    winner make one range, which ends at the next size of the grid.
+    winner make one range, which ends at the next size of the grid. Where the library takes one algorithm for all sizes
+    only, it is the one of the least cost, if it saves as much over all of them.
     """
     found: list[Rule] = []
-    sizes = sizes_of(base)
     for knob in knobs:
-        if not is_algorithm(knob):
-            continue
-        operation = knob.operations[0]
-        tried = [(dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores]
-        feasible = [(value, one) for value, one in tried if value is not None and one.ratios]
-        for place, size in enumerate(sizes):
-            row = Row(operation, size)
-            options = [(one.ratios[row] / base[row], value) for value, one in feasible if row in one.ratios]
-            ratio, value = min(options, default=(1.0, ""))
-            if ratio > 1 - WORTH:
-                continue
-            end = sizes[place + 1] if place + 1 < len(sizes) else None
-            last = found[-1] if found else None
-            if last and (last.collective, last.algorithm, last.to_bytes) == (operation, value, size):
-                found[-1] = Rule(operation, value, last.from_bytes, end, ranks)
-            else:
-                found.append(Rule(operation, value, size if place else 0, end, ranks))
+        if is_algorithm(knob):
+            tried = [
+                (dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores
+            ]
+            options = [
+                (value, {row: one.ratios[row] / base[row] for row in one.ratios if row.operation == knob.operations[0]})
+                for value, one in tried
+                if value is not None and one.ratios
+            ]
+            found += (_by_size if knob.by_size else _for_all_sizes)(knob.operations[0], options, ranks)
     return found
 
 
-def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int]) -> list[Rule]:
+#: algorithms with the ratios of the rows of their collective to those without it
+_Options = Sequence[tuple[str, Mapping[Row, float]]]
+
+
+def _by_size(operation: str, options: _Options, ranks: int) -> list[Rule]:
+    found: list[Rule] = []
+    rows = sorted({row for _, ratios in options for row in ratios})
+    for place, row in enumerate(rows):
+        ratio, algorithm = min(((ratios[row], value) for value, ratios in options if row in ratios), default=(1.0, ""))
+        if ratio > 1 - WORTH:
+            continue
+        end = rows[place + 1].size if place + 1 < len(rows) else None
+        last = found[-1] if found else None
+        if last and (last.algorithm, last.to_bytes) == (algorithm, row.size):
+            found[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
+        else:
+            found.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
+    return found
+
+
+def _for_all_sizes(operation: str, options: _Options, ranks: int) -> list[Rule]:
+    costs = [
+        (float(np.mean([_priced(math.log(ratio)) for ratio in ratios.values()])), value)
+        for value, ratios in options
+        if ratios
+    ]
+    cost, algorithm = min(costs, default=(0.0, ""))
+    return [Rule(operation, algorithm, 0, None, ranks)] if cost <= math.log(1 - WORTH) else []
+
+
+def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
     """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
 
-    ``grid``: the sizes that were measured.
+    ``grid``: the sizes that were measured. All rules of a collective go if its knob takes no sizes, or if it is slower
+    where none of them holds: a library may choose otherwise there, once it is told anything of a collective.
     """
     bad = set(slower)
+    whole = {BARRIER, *(knob.operations[0] for knob in knobs if is_algorithm(knob) and not knob.by_size)}
+    whole |= {row.operation for row in bad if not any(_holds(rule, row) for rule in chosen)}
     found = []
     for rule in chosen:
+        if rule.collective in whole:
+            found += [] if any(row.operation == rule.collective for row in bad) else [rule]
+            continue
         sizes = [size for size in grid if rule.from_bytes <= size and (rule.to_bytes is None or size < rule.to_bytes)]
         start: int | None = None
         for size in sizes:
@@ -203,13 +237,9 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int]) 
 def gaining(chosen: Sequence[Rule], faster: Iterable[Row]) -> list[Rule]:
     """Those of ``chosen`` in whose range a row is ``faster``: collectives do not meet, so the others are idle."""
     good = set(faster)
-    return [
-        rule
-        for rule in chosen
-        if any(
-            row.operation == rule.collective
-            and rule.from_bytes <= row.size
-            and (rule.to_bytes is None or row.size < rule.to_bytes)
-            for row in good
-        )
-    ]
+    return [rule for rule in chosen if any(_holds(rule, row) for row in good)]
+
+
+def _holds(rule: Rule, row: Row) -> bool:
+    within = rule.from_bytes <= row.size and (rule.to_bytes is None or row.size < rule.to_bytes)
+    return row.operation == rule.collective and within

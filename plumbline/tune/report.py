@@ -74,10 +74,22 @@ def race(rungs: Iterable[Sequence[Score]]) -> str:
         more = f", {lost} more are worse" if lost else ""
         head = f"rung {number}: the best of {counted(len(scores), 'candidate')}{more}"
         parts.append(f"{head}\n{table(('settings', 'mean ratio', 'cost'), rows, right=('mean ratio', 'cost'))}")
-        parts += [
-            f"infeasible: {label(one.configuration)}: {one.reason}" for one in scores if not math.isfinite(one.cost)
-        ]
+        parts += _infeasible([one for one in scores if not math.isfinite(one.cost)])
     return "\n".join(parts)
+
+
+def _infeasible(scores: Sequence[Score]) -> list[str]:
+    """A line for each, and none for those that have all settings of a smaller one."""
+    found = []
+    left = sorted(scores, key=lambda one: len(one.configuration.settings))
+    while left:
+        first = left.pop(0)
+        its = set(first.configuration.settings)
+        with_it = [one for one in left if its <= set(one.configuration.settings)]
+        left = [one for one in left if one not in with_it]
+        more = f" (and {counted(len(with_it), 'candidate')} with it)" if with_it else ""
+        found.append(f"infeasible: {label(first.configuration)}{more}: {first.reason}")
+    return found
 
 
 def confirmed(result: Confirmed) -> str:

@@ -70,10 +70,11 @@ def tuned(bench: Bench) -> Tuning:
         suspects = [name for name in suspects if name in weights.used(counted)]
     offered = inventory.of(manifests.load(bench.asked.stack))
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
-    knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every), bench.asked.knobs)
+    knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
-    _confirm(bench, found, [_with_rules(bench, found, knobs, best), *(one.configuration for one in finalists)])
+    wanted = [_with_rules(bench, found, knobs, best), *(one.configuration for one in finalists)]
+    _confirm(bench, found, knobs, wanted)
     return found
 
 
@@ -156,7 +157,7 @@ def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score)
     return made
 
 
-def _confirm(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> None:
+def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn."""
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
     while queue and len(found.confirmed) < TRIES:
@@ -166,7 +167,7 @@ def _confirm(bench: Bench, found: Tuning, wanted: Sequence[Configuration]) -> No
         if result.gains or result.unproven:
             return
         slower = [row for _, row in result.rows("FAIL")]
-        kept = tuple(race.without(one.rules, slower, bench.asked.sizes))
+        kept = tuple(race.without(one.rules, slower, bench.asked.sizes, knobs))
         if result.harms:
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
         if kept != one.rules and Configuration(one.settings, kept) not in queue:

@@ -497,6 +497,19 @@ def test_lines_are_aligned_and_the_table_has_every_figure(gate):
     assert lines[-1].endswith("repeat:  plumb gate --seed 1")
 
 
+def test_what_is_left_is_no_more_than_the_time_it_was_given():
+    record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
+    contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
+    state = [measure.FigureState("triad", 1, 1.0, None, "open")]
+
+    def left(minutes, took):
+        return progress.Progress([contest], minutes).line(contest, state, 1, False, took).partition("≤ ")[2][:8].strip()
+
+    assert left(1.0, 10.0) == "50 s"
+    assert left(1.0, 70.0) == "0 s"
+    assert left(None, 10.0) == f"{(CAP - 1) * 10 // 60} min {(CAP - 1) * 10 % 60:02} s"[:8].strip()
+
+
 def test_two_variants_with_the_same_short_name_are_told_apart():
     records = [
         model.convert(samples.record(variant=samples.variant(name=name)))

@@ -1,6 +1,8 @@
 """Settings of MPI libraries: curated knobs, what they need, and how a configuration is written down for a library."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,50 @@ class TestRulesOfOpenMpi:
             configured("openmpi", tmp_path, rules=rules)
 
 
+def release_gather(collective: str) -> dict[str, dict[str, str]]:
+    return {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
+
+
+class TestRulesOfMpich:
+    def tree(self, folder, *rules: Rule) -> dict[str, Any]:
+        (setting,) = configured("mpich", folder, rules=rules).items()
+        assert setting[0] == "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
+        return json.loads(Path(setting[1]).read_text(encoding="utf-8"))
+
+    def test_what_no_rule_names_is_the_choice_of_the_library(self, tmp_path):
+        tree = self.tree(tmp_path, Rule("reduce", "mpir", 0))
+        node = {"comm_type=intra": {"is_multi_threaded=no": release_gather("bcast")}}
+        assert tree["collective=bcast"] == node
+        adding = tree["collective=allreduce"]["comm_type=intra"]["is_multi_threaded=no"]["is_commutative=yes"]
+        assert adding == release_gather("allreduce")
+        assert set(tree) == {f"collective={name}" for name in ("barrier", "bcast", "reduce", "allreduce")}
+
+    def test_ranges_of_sizes_for_a_number_of_ranks(self, tmp_path):
+        tree = self.tree(tmp_path, Rule("bcast", "mpir", 4096, 8192, 2), Rule("bcast", "mpir", 65536, None, 2))
+        choice = tree["collective=bcast"]["comm_type=intra"]["is_multi_threaded=no"]
+        other, its = release_gather("bcast"), {"comm_type=inter": release_gather("bcast")}
+        sizes = {
+            "avg_msg_size<4096": other,
+            "avg_msg_size<8192": its,
+            "avg_msg_size<65536": other,
+            "avg_msg_size=any": its,
+        }
+        assert choice == {"comm_size<=1": other, "comm_size<=2": sizes, "comm_size=any": other}
+        assert list(choice) == ["comm_size<=1", "comm_size<=2", "comm_size=any"], "the first that holds counts"
+        assert list(choice["comm_size<=2"]) == list(sizes)
+
+    @pytest.mark.parametrize(
+        ("rule", "what"),
+        [
+            (Rule("alltoall", "ring", 64, 128), "for all sizes only"),
+            (Rule("allreduce", "ring", 64), "'ring' is no algorithm of allreduce on a node"),
+        ],
+    )
+    def test_what_it_cannot_be_given(self, tmp_path, rule, what):
+        with pytest.raises(PlumbError, match=what):
+            configured("mpich", tmp_path, rules=(rule,))
+
+
 class TestRulesOfTheOthers:
     def test_intel_mpi_takes_ranges_inclusive(self, tmp_path):
         rules = (Rule("allreduce", "2", 64, 128, ranks=2), Rule("allreduce", "5", 4096))
@@ -102,12 +148,8 @@ class TestRulesOfTheOthers:
         }
 
     def test_mpich_takes_an_algorithm_for_all_sizes(self, tmp_path):
-        rules = (Rule("allreduce", "ring", 0),)
-        assert configured("mpich", tmp_path, rules=rules) == {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}
-
-    def test_mpich_takes_no_range(self, tmp_path):
-        with pytest.raises(PlumbError, match="for all sizes and ranks only"):
-            configured("mpich", tmp_path, rules=(Rule("allreduce", "ring", 64, 128),))
+        rules = (Rule("alltoall", "pairwise", 0),)
+        assert configured("mpich", tmp_path, rules=rules) == {"MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM": "pairwise"}
 
     def test_mvapich_takes_none(self, tmp_path):
         with pytest.raises(PlumbError, match="cannot be given to mvapich"):

@@ -4,8 +4,10 @@ import contextlib
 import itertools
 import math
 import random
+from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from profiled import call, profile, rank_document, sizes
 
@@ -106,6 +108,10 @@ def test_only_suspects_are_raced_unless_all_are_asked_for():
     assert len(race.wanted(knobs(), [], every=True)) == 5
 
 
+def test_between_nodes_other_settings_count():
+    assert [knob.name for knob in race.wanted(knobs(), [], every=True, nodes=2)][:2] == ["network", "bcast_algorithm"]
+
+
 def test_knobs_can_be_named():
     assert [knob.name for knob in race.chosen(knobs(), ["copy"])] == ["copy"]
     assert len(race.chosen(knobs(), [])) == len(knobs())
@@ -190,14 +196,57 @@ def test_an_algorithm_wins_for_its_sizes_only():
 
 def test_a_rule_that_harms_is_confined_to_the_other_sizes():
     whole = [Rule("bcast", "1", 0, 8192, 4), Rule("alltoall", "2", 4096, None)]
-    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES)
+    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
     assert kept == [
         Rule("bcast", "1", 0, 1024, 4),
         Rule("bcast", "1", 2048, 8192, 4),
         Rule("alltoall", "2", 8192, None),
     ]
-    assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES) == []
-    assert race.without(whole, [], SIZES) == whole
+    assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
+    assert race.without(whole, [], SIZES, knobs()) == whole
+
+
+def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
+    chosen = [Rule("bcast", "1", 0, 64, 2), Rule("alltoall", "2", 4096, None, 2)]
+    assert race.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
+
+
+@pytest.mark.parametrize(
+    ("factors", "algorithm"),
+    [
+        ({"a1": dict.fromkeys(SIZES, 0.6), "a2": dict.fromkeys(SIZES, 0.5) | {8: 9.0}}, "1"),
+        ({"a1": dict.fromkeys(SIZES[:4], 0.6) | dict.fromkeys(SIZES[4:], 1.2)}, None),
+        ({"a1": dict.fromkeys(SIZES, 0.97)}, None),
+    ],
+)
+def test_an_algorithm_that_is_taken_for_all_sizes_only_has_to_win_over_all(factors, algorithm):
+    whole = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), by_size=False)]
+    found = race.rules(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
+    assert found == ([Rule("bcast", algorithm, 0, None, 2)] if algorithm else [])
+    assert race.without(found, [Row("bcast", 8)], SIZES, whole) == []
+    assert race.without(found, [Row("reduce", 8)], SIZES, whole) == found
+
+
+def test_an_algorithm_of_the_barrier_is_a_rule_without_sizes():
+    knob = Knob("barrier_algorithm", ("4",), "running", "both", (BARRIER,))
+    one = race.Score(Configuration((Setting(knob.name, "4"),)), 0.0, {Row(BARRIER, 0): 0.5, Row("bcast", 8): 1.0})
+    found = race.rules([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
+    assert found == [Rule(BARRIER, "4", 0, None, 2)]
+    assert race.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
+    assert race.gaining(found, [Row(BARRIER, 0)]) == found
+
+
+def test_what_is_infeasible_is_one_line_for_each_cause():
+    odd = Setting("pml", "ucx")
+    scores = [
+        race.Score(Configuration(settings), math.inf, {}, f"launch {number}: abort")
+        for number, settings in enumerate([(EAGER, odd), (odd,), (CELLS,), (COPY, odd)])
+    ]
+    lines = [line for line in report.race([scores]).splitlines() if line.startswith("infeasible")]
+    assert lines == [
+        "infeasible: pml=ucx (and 2 candidates with it): launch 1: abort",
+        "infeasible: cells=65536: launch 2: abort",
+    ]
 
 
 def test_rules_that_gained_nothing_are_left_out():
@@ -210,7 +259,9 @@ class FakeBench:
     """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
 
     def __init__(self, truth, verdicts):
-        self.asked = SimpleNamespace(stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=())
+        self.asked = SimpleNamespace(
+            stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1
+        )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
 
     def settings(self, configuration):
@@ -351,6 +402,35 @@ def test_a_tuning_goes_on_with_what_it_has(tmp_path):
         Bench.resume(tmp_path / "none", dict, print)
 
 
+def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path):
+    unknown = {"commit": "a", "nodes": None, "environment": None}
+    Bench.begin(tmp_path, msgspec.structs.replace(asked(), circumstances=unknown), print)
+    inside = {"commit": "a", "nodes": "n1", "environment": "e"}
+    Bench.resume(tmp_path, lambda stack: inside, print)
+    assert Bench.peek(tmp_path).circumstances == inside
+    with pytest.raises(PlumbError, match="nodes changed since this tuning began"):
+        Bench.resume(tmp_path, lambda stack: {**inside, "nodes": "n2"}, print)
+
+
+def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch):
+    partition = {"name": "cpu", "scheduler": "slurm"}
+    monkeypatch.setattr(command.site, "load", lambda name: {"partitions": [partition]})
+    monkeypatch.setattr(command.manifests, "load", lambda name: {"mpi": {"family": "openmpi"}})
+    monkeypatch.setattr(
+        command.session, "circumstances", lambda stacks: {"commit": "a", "nodes": "login", "environment": "e"}
+    )
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    submitted = []
+    monkeypatch.setattr(command.jobs, "run", lambda submission, say: submitted.append(submission) or 5)
+    folder = tmp_path / "work"
+    words = ["tune", "s", "--site", "c", "--nodes", "2", "--screen", "--json", "x.json", "--work", str(folder)]
+    assert cli.main(words) == 5
+    (job,) = submitted
+    assert (job.partition, job.nodes, job.hosts) == (partition, 2, ())
+    assert job.command[-6:] == ["tune", "--resume", str(folder), "--screen", "--json", str(Path("x.json").absolute())]
+    assert Bench.peek(folder).circumstances == {"commit": "a", "nodes": None, "environment": None}
+
+
 def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     monkeypatch.setattr(command.manifests, "load", lambda name: {"mpi": {"family": "openmpi"}})
     assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
@@ -361,7 +441,9 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
 
 
-@pytest.mark.parametrize("words", [[], ["s", "--resume", "x"], ["s", "--minutes", "0"], ["s", "--sizes", "9"]])
+@pytest.mark.parametrize(
+    "words", [[], ["s", "--resume", "x"], ["s", "--minutes", "0"], ["s", "--nodes", "0"], ["s", "--sizes", "9"]]
+)
 def test_bad_options_are_one_line(words, capsys):
     with pytest.raises(SystemExit) if "--sizes" in words else contextlib.nullcontext():
         assert cli.main(["tune", *words]) == 2

@@ -98,6 +98,13 @@ class TestRenew:
         assert found["settings"]["smsc"] == "^cma"
         assert found["tuned"]["session"] == "20260101T000000Z-host-abcdef"
 
+    def test_those_of_other_numbers_of_nodes_too(self, base, tmp_path):
+        assert emitted(base, nodes=2).name == "one+tuned-2n"
+        assert manifest.load("one+tuned-2n")["name"] == "one+tuned-2n"
+        (tmp_path / "program").write_text("#!/bin/sh\n# built again\n")
+        tuned.renew(save(tmp_path))
+        assert manifest.problems(manifest.load("one+tuned-2n")) == []
+
     def test_without_a_tuned_stack_nothing_is_made(self, base):
         tuned.renew(base)
         assert manifest.names() == ["one"]
