@@ -89,14 +89,14 @@ def test_stages_have_their_tags():
     (play,) = yaml.safe_load((ROOT / "playbooks/onboard.yml").read_text())
     stages = [tag for task in [*play["pre_tasks"], *play["tasks"]] for tag in task["tags"]]
     order = ["preflight", "packages", "tools", "tools", "facts", "site_config", "deploy", "ceilings"]
-    assert stages == ["always", "always", *order, "smoke", "calibrate", "ci", "report", "report"]
+    assert stages == ["always", "always", *order, "smoke", "calibrate", "tune", "ci", "report", "report"]
 
 
 def test_the_last_stages_have_to_be_asked_for():
     """make setup ends with stacks, site and ceilings; campaigns take a tag or the inventory's word."""
     (play,) = yaml.safe_load((ROOT / "playbooks/onboard.yml").read_text())
     asked = {task["tags"][0]: task.get("when", "") for task in play["tasks"]}
-    for stage in ("smoke", "calibrate", "ci", "report"):
+    for stage in ("smoke", "calibrate", "tune", "ci", "report"):
         assert asked[stage] == f"plumb_inventory_full or '{stage}' in ansible_run_tags"
     assert not any(asked[stage] for stage in ("packages", "tools", "facts", "site_config", "deploy", "ceilings"))
 

@@ -520,6 +520,23 @@ def test_calibration_goes_on_where_it_was_interrupted(cluster):
     assert "changed=0" in again.stdout
 
 
+def test_a_stack_is_tuned_once(cluster):
+    """In a job of the first partition, if the inventory names a stack; what was found says that it is done."""
+    plumb(cluster, 0)
+    parts = [{"name": name, "scheduler": "squeue"} for name in ("thin", "fat")]
+    found = cluster / "cluster/build/onboard/tuned-mpich.json"
+    wanted = ["tune", "mpich", "--site", "straw:thin", "--json", str(found), "--sizes", "8,64"]
+    options = {"plumb_tune": ["mpich"], "plumb_tune_options": ["--sizes", "8,64"], "plumb_partitions": parts}
+    assert "changed=0" in play(cluster, "onboard", "--tags", "tune", plumb_partitions=parts).stdout
+    done = play(cluster, "onboard", "--tags", "tune", **options)
+    assert done.returncode == 0, done.stdout
+    found.write_text("{}\n")  # as plumb tune would
+    assert "changed=0" in play(cluster, "onboard", "--tags", "tune", **options).stdout
+    play(cluster, "onboard", "--tags", "tune", plumb_tune_again=True, **options)
+    calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
+    assert calls == [wanted, wanted]
+
+
 def test_records_are_collected_once_and_again_when_they_change(cluster):
     there = cluster / "cluster/results/straw"
     (there / "compact").mkdir(parents=True)
