@@ -50,9 +50,9 @@ class Progress:
         line = f"pair {done:>4}  {decided}  {self._left():<15}  {name:<{self.width}}  {cells}"
         return f"{line.rstrip()}{self._again(contest) if repeated else ''}"
 
-    def show(self, done: int) -> None:
-        """How many variants are decided, and what is left, on the bar."""
-        terminal.progress(len(self.decided), len(self.contests), f"variants decided, {self._left(done) or 'none'} left")
+    def show(self) -> None:
+        """How many figures are decided, and what is left, on the bar."""
+        terminal.progress(sum(self.decided.values()), self.figures, f"figures decided, {self._left() or 'none'} left")
 
     def _figure(self, figure: FigureState) -> str:
         ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"

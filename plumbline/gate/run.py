@@ -95,7 +95,7 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
         nonlocal last
         took, last = time.monotonic() - last, time.monotonic()
         say(progress.line(contest, figures, done, repeated, took))
-        progress.show(done)
+        progress.show()
 
     try:
         with terminal.bar():
