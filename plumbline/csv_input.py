@@ -31,6 +31,16 @@ def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
         raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "fix the line") from error
 
 
+def text(file: Path, what: str) -> str:
+    """The text of ``file``; raises :class:`PlumbError` as :func:`rows` does."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), "name a file") from error
+    except UnicodeDecodeError as error:
+        raise PlumbError("not a text file in UTF-8", str(file), "name another file") from error
+
+
 def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
     """The names of the columns, from the first of :func:`rows`; none for an empty file."""
     _, names = next(table, (0, []))

@@ -36,6 +36,8 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     Raises :class:`PlumbError` when the stack is gone or its program is another one now.
     """
     old = query.find(prefix)
+    if old.is_imported:
+        raise PlumbError("an imported record", old.id, "run it with the program that measured it")
     variant = old.variant
     stack = manifests.load(variant.stack)
     now = stack["benchmarks"].get(variant.benchmark)

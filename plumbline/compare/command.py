@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison; 1 if some records are damaged."""
     if len(args.sides) < 2:
         raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as the names of two stacks")
-    found, damages = query.records(query.Selection(test=args.test, valid=True))
+    found, damages = query.records(query.Selection(test=args.test, comparable=True))
     chosen = [sides.parse(text, found) for text in args.sides]
     comparison = rows.compare(found, chosen, args.all_figures)
     if not comparison.lines:

@@ -174,6 +174,7 @@ def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple
 def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:
     facts: dict[str, set[str]] = defaultdict(set)
     for row in rows:
+        facts["provenance"].add(row.provenance)
         facts["suite commit"].add((row.suite.commit or "unknown")[:12])
         facts[f"stack {row.stack.name}"].add(f"{row.stack.mpi.family} {row.stack.mpi.version}")
         for name, value in row.host.items():

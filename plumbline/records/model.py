@@ -36,6 +36,7 @@ Position: TypeAlias = Annotated[int, Meta(ge=0)]
 State: TypeAlias = Literal["running", "complete", "interrupted"]
 Side: TypeAlias = Literal["baseline", "candidate"]
 Verdict: TypeAlias = Literal["invalid", "unreferenced", "within", "below", "above"]
+Provenance: TypeAlias = Literal["measured", "imported"]
 
 
 class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -343,8 +344,9 @@ class _Common(Struct, gc=False, kw_only=True):
     """What a record and its row have in common: what was measured where, and what came of it.
 
     ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is one for all records of one ``plumb campaign``
-    or ReFrame run. ``reasons`` say why a record is not verified or not valid. ``host`` is the provenance of the node
-    that ran the driver.
+    or ReFrame run. ``provenance``: figures that are ``imported`` come from another program, and nothing about them was
+    witnessed; such a record is never verified. ``reasons`` say why a record is not verified or not valid. ``host`` has
+    the facts of the node that ran the driver.
     """
 
     schema: Literal[1] = 1
@@ -365,6 +367,17 @@ class _Common(Struct, gc=False, kw_only=True):
     reasons: list[str]
     verdict: Verdict
     figures: list[Figure]
+    provenance: Provenance = "measured"
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether its figures come from another program."""
+        return self.provenance == "imported"
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether its figures may be held against others: valid ones, and those of other programs as they are."""
+        return self.is_valid or (self.is_imported and not self.faults)
 
     @property
     def is_verified(self) -> bool:

@@ -36,7 +36,7 @@ class Selection:
     """Which records: all conditions that are not None must hold. Times are UTC, ISO 8601, and may be shortened.
 
     ``test`` is the beginning of a test's name; ``since`` is included, ``until`` is not; ``valid`` keeps (True) those
-    that are complete, verified and not invalid.
+    that are complete, verified and not invalid; ``comparable`` those and imported ones.
     """
 
     site: str | None = None
@@ -47,6 +47,7 @@ class Selection:
     session: str | None = None
     stack: str | None = None
     valid: bool = False
+    comparable: bool = False
 
     def admits(self, record: AnyRecord) -> bool:
         """Whether ``record`` is wanted (``site`` apart, which is the folder that is read)."""
@@ -58,6 +59,7 @@ class Selection:
             and (self.session is None or record.session == self.session)
             and (self.stack is None or record.stack.name == self.stack)
             and (not self.valid or record.is_valid)
+            and (not self.comparable or record.is_comparable)
         )
 
 

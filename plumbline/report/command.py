@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     if args.since and not _DAY.fullmatch(args.since):
         raise PlumbError(f"'{args.since}' is no date", "--since", "such as 2026-11 or 2026-11-21")
     site = args.site or sources.only_site("plumb report")
-    rows, damages = query.records(query.Selection(site=site))
+    found, damages = query.records(query.Selection(site=site))
+    rows = [row for row in found if not row.is_imported]
     campaign, chosen = choose.campaign(rows, args.campaign, site)
     past = [row for row in rows if args.since is None or row.time >= args.since]
     noted, spoilt = notes.read(site)

@@ -110,6 +110,8 @@ def _outcome(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def finite(value: Any) -> Any:
     """``value`` with every number that JSON has no word for as a string: ``nan``, ``inf``, ``-inf``."""
+    if value is None or isinstance(value, str | int):  # most values
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, dict):

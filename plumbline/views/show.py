@@ -146,6 +146,8 @@ def _plain(value: Any) -> str:
 
 
 def _command(record: Record) -> str:
+    if record.is_imported:
+        return ""
     variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())]
     lines = [f"environment  {' '.join(variables)}"]
     if record.settings:
@@ -157,6 +159,8 @@ def _command(record: Record) -> str:
 
 
 def _verdict(record: Record) -> str:
+    if record.is_imported:
+        return "imported: figures of another program, nothing about them was witnessed; no verdict is made of them"
     state = "verified" if record.is_verified else "NOT VERIFIED"
     reasons = f": {'; '.join(record.faults)}" if record.faults else ""
     return f"{state}, {record.final_verdict}{reasons}"

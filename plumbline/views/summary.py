@@ -66,6 +66,7 @@ def closing(records: Sequence[AnyRecord]) -> str:
     parts = [
         units.counted(len(records), "variant"),
         f"{sum(record.is_verified for record in records)} verified",
+        *([f"{imported} imported"] if (imported := sum(record.is_imported for record in records)) else []),
         units.counted(sum(record.launch_count for record in records), "launch")
         + f" ({sum(record.disturbed_count for record in records)} disturbed)",
         *(f"{count} {name}" for name, count in sorted(verdicts.items())),
@@ -111,7 +112,7 @@ def _rank(record: AnyRecord) -> tuple[Any, ...]:
 
 def _cells(record: AnyRecord) -> tuple[str, ...]:
     start = (record.id, name(record.variant), record.stack.name, placement(record.placement))
-    verified = "yes" if record.is_verified else "NO"
+    verified = "yes" if record.is_verified else record.provenance if record.is_imported else "NO"
     disturbed = f"{record.disturbed_count} of {record.launch_count}" if record.disturbed_count else ""
     if not record.figures or record.faults:
         verdict = f"{record.final_verdict}: {shorten((record.faults or ['no figure'])[0], 90)}"

@@ -1,0 +1,51 @@
+"""``plumb import``: figures of other programs, beside the records."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.exchange import perflogs
+from plumbline.records import store
+from plumbline.records.model import Record
+from plumbline.units import counted
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb import``."""
+    parser.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="performance logs of ReFrame, with headers")
+    parser.add_argument("--site", help="the site that they are of (default: the system that the log names)")
+    parser.add_argument(
+        "--lower", action="append", default=[], metavar="FIGURE", help="less is better in it (times are known)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import all logs, or nothing if a line of one is wrong; 0."""
+    found = [perflogs.read(file, args.site, args.lower) for file in args.logs]
+    kept: dict[Path, list[Record]] = {}
+    for log in found:
+        for record in log.records:
+            name = perflogs.file_of(record.site, record.partition, record.variant.test)
+            kept.setdefault(store.session_file(record.site, name), []).append(record)
+    new = sum(_merge(file, own) for file, own in kept.items())
+    total = sum(map(len, kept.values()))
+    without = sum(log.without for log in found)
+    print(f"{counted(new, 'record')} imported, {total - new} known before, {counted(without, 'line')} without a value")
+    print("imported figures are listed and compared; they are never verified, and no verdict is made of them")
+    return 0
+
+
+def _merge(file: Path, records: list[Record]) -> int:
+    """Add ``records`` to those of ``file`` and return how many it did not have."""
+    with files.writing("the records", file), files.lock(file.parent / ".import.lock"):
+        known: dict[str, Record] = {}
+        for item in store.read(file) if file.exists() else ():
+            if isinstance(item, store.Damage):
+                raise PlumbError(f"damaged record: {item.reason}", str(file), "restore the file, or remove it")
+            known[item.id] = item
+        merged = {**{record.id: record for record in records}, **known}
+        store.write(file, sorted(merged.values(), key=lambda record: (record.time, record.id)))
+        return len(merged) - len(known)

@@ -1,0 +1,53 @@
+"""``plumb export``: the figures of records, in forms that other programs read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from plumbline import files
+from plumbline.errors import PlumbError
+from plumbline.exchange import openmetrics, parquet, reframe_database, rows
+from plumbline.records import query
+from plumbline.units import counted
+
+#: forms of text, which may go to standard output, and those of files
+TEXTS = {"csv": rows.as_csv, "openmetrics": openmetrics.text}
+FILES = {"parquet": parquet.write, "reframe": reframe_database.write}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb export``."""
+    parser.add_argument("--format", choices=[*TEXTS, *FILES], required=True)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default for csv and openmetrics: standard output")
+    parser.add_argument("--site")
+    parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument("--stack")
+    parser.add_argument("--campaign", metavar="ID", help="the whole id of a campaign")
+    parser.add_argument("--since", metavar="TIME", help="UTC, such as 2026-11; included")
+    parser.add_argument("--until", metavar="TIME", help="not included")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the figures; 1 if some records are damaged."""
+    names = ("site", "test", "stack", "campaign", "since", "until")
+    found, damages = query.records(query.Selection(**{name: getattr(args, name) for name in names}))
+    figures = rows.figures(found)
+    if not figures:
+        raise PlumbError("no figure to export", "plumb export", "plumb list shows what there is")
+    if args.format in TEXTS:
+        text = TEXTS[args.format](figures)
+        if args.output is None:
+            print(text, end="")
+        else:
+            files.write("the figures", args.output, text)
+    elif args.output is None:
+        raise PlumbError(f"{args.format} needs a file", "plumb export", "name it by --output")
+    else:
+        FILES[args.format](figures, args.output)
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    if args.output is not None:
+        print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {counted(len(found), 'record')}")
+    return 1 if damages else 0

@@ -1,0 +1,96 @@
+"""A row per figure of a record: what every form of export is made of."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+
+from plumbline.records.model import Figure, Row
+from plumbline.views import summary
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A figure with what it is of. ``lower`` and ``upper`` of a reference are fractions; None: there is none."""
+
+    id: str
+    time: str
+    site: str
+    partition: str
+    nodes: str
+    campaign: str | None
+    session: str
+    test: str
+    variant: str
+    stack: str
+    mpi: str
+    placement: str
+    figure: str
+    value: float
+    unit: str
+    better: str
+    launches: int
+    smallest: float
+    largest: float
+    limit: float | None
+    reference: float | None
+    lower: float | None
+    upper: float | None
+    disturbed: int
+    state: str
+    verified: bool
+    verdict: str
+    valid: bool
+    provenance: str
+
+
+def figures(records: Iterable[Row]) -> list[Exported]:
+    """All figures of ``records``, in their order."""
+    return [_exported(row, figure) for row in records for figure in row.figures]
+
+
+def _exported(row: Row, figure: Figure) -> Exported:
+    known = figure.reference
+    return Exported(
+        id=row.id,
+        time=row.time,
+        site=row.site,
+        partition=row.partition,
+        nodes=" ".join(row.nodes),
+        campaign=row.campaign,
+        session=row.session,
+        test=row.variant.test,
+        variant=row.variant.name,
+        stack=row.stack.name,
+        mpi=f"{row.stack.mpi.family} {row.stack.mpi.version}",
+        placement=summary.placement(row.placement),
+        figure=figure.name,
+        value=float(figure.value),
+        unit=figure.unit,
+        better=figure.better,
+        launches=figure.launches,
+        smallest=float(min(figure.samples)),
+        largest=float(max(figure.samples)),
+        limit=float(figure.limit.value) if figure.limit else None,
+        reference=float(known.value) if known else None,
+        lower=None if known is None or known.lower is None else float(known.lower),
+        upper=None if known is None or known.upper is None else float(known.upper),
+        disturbed=row.disturbed_count,
+        state=row.state,
+        verified=row.is_verified,
+        verdict=row.final_verdict,
+        valid=row.is_valid,
+        provenance=row.provenance,
+    )
+
+
+def as_csv(found: Sequence[Exported]) -> str:
+    """A table with a header; booleans are ``yes`` and ``no``, what there is not is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Exported))
+    for one in found:
+        writer.writerow("yes" if cell is True else "no" if cell is False else cell for cell in astuple(one))
+    return out.getvalue()
