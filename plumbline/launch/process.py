@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from plumbline import proc
 from plumbline.launch import shared_memory, waiting
 from plumbline.launch.signals import Interrupted, handled
 
@@ -174,12 +175,9 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
 def descendants(parent: int) -> list[int]:
     """Live processes below ``parent``, children first."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                after_name = (entry / "stat").read_text().rpartition(")")[2].split()
-                if after_name[0] != "Z":
-                    children.setdefault(int(after_name[1]), []).append(int(entry.name))
+    for one in proc.every():
+        if one.state != "Z":
+            children.setdefault(one.parent, []).append(one.pid)
     found: list[int] = []
     queue = [parent]
     while queue:

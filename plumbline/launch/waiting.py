@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import mpi
+from plumbline import mpi, proc
 from plumbline.witness.text import numbered
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h
@@ -42,17 +42,16 @@ class Process:
     @classmethod
     def read(cls, pid: int, folder: Path) -> Process:
         """What /proc says of ``pid``, whose launch runs in ``folder``; raises OSError for one that has ended."""
-        proc = Path(f"/proc/{pid}")
-        name = (proc / "comm").read_text(encoding="utf-8", errors="replace").strip()
-        state = (proc / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-        channel = (proc / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
-        threads = len(list((proc / "task").iterdir()))
-        items = (proc / "environ").read_bytes().decode(errors="replace").split("\0")
+        own = proc.PROC / str(pid)
+        seen = proc.stat(own)
+        channel = (own / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")
+        threads = len(list((own / "task").iterdir()))
+        items = (own / "environ").read_bytes().decode(errors="replace").split("\0")
         environment = dict(item.split("=", 1) for item in items if "=" in item)
         answer = None
-        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(proc):
+        if environment.get("PLUMB_WITNESS_PID") == str(pid) and _answers(own):
             answer = folder / environment.get("PLUMB_WITNESS_DIR", "") / f"{os.uname().nodename}.{pid}.waiting"
-        return cls(pid, name, state, channel, threads, mpi.rank(environment), answer)
+        return cls(pid, seen.name, seen.state, channel, threads, mpi.rank(environment), answer)
 
     def ask(self) -> None:
         """Ask the witness inside for its calls; one that has ended meanwhile has nothing to say."""
@@ -124,9 +123,9 @@ def _lines(answer: Path) -> list[str]:
     return answer.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def _answers(proc: Path) -> bool:
+def _answers(folder: Path) -> bool:
     """Whether the process catches the signal: one that does not would be ended by it."""
-    for line in (proc / "status").read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in (folder / "status").read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("SigCgt:"):
             return bool(int(line.split()[1], 16) >> (ASK - 1) & 1)
     return False

@@ -8,11 +8,12 @@ of the driver alone tells (pressure, throttling, clock) is read right before and
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline import proc
 from plumbline.topology.machine import Machine
 from plumbline.witness import processes
 from plumbline.witness.processes import Witness
@@ -71,7 +72,7 @@ class Snapshot:
     throttles: int | None = None
     time_s: float = 0.0
     #: by process id and start time: name and CPU time in ticks
-    processes: Mapping[tuple[int, str], tuple[str, int]] = field(default_factory=dict)
+    processes: Mapping[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
 
 
 def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
@@ -83,7 +84,7 @@ def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
         clock_mhz=_clock(base, planned),
         throttles=_throttles(base, planned),
         time_s=time.monotonic(),
-        processes=dict(_processes(base)),
+        processes={(one.pid, one.began): (one.name, one.cpu_ticks) for one in proc.every(base / "proc")},
     )
 
 
@@ -231,15 +232,6 @@ def _percent(fraction: float) -> str:
 
 def _rounded(value: float) -> float:
     return round(value, 6)
-
-
-def _processes(base: Path) -> Iterator[tuple[tuple[int, str], tuple[str, int]]]:
-    """Of each process that this user may see (proc_pid_stat(5)); those that end meanwhile are left out."""
-    for folder in (base / "proc").glob("[0-9]*"):
-        head, _, rest = (_text(folder / "stat") or "").rpartition(")")
-        values = rest.split()
-        if len(values) > 19:
-            yield (int(folder.name), values[19]), (head.partition("(")[2], int(values[11]) + int(values[12]))
 
 
 def _text(file: Path) -> str | None:

@@ -1,0 +1,39 @@
+"""What /proc says of processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plumbline import proc
+
+
+def test_this_process_is_among_all() -> None:
+    own = {one.pid: one for one in proc.every()}[os.getpid()]
+    assert own.parent == os.getppid()
+    assert own.name == Path("/proc/self/comm").read_text().strip()
+    assert (own.state, own.began > 0) == ("R", True)
+
+
+def test_a_child_that_nobody_waited_for_is_a_zombie() -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        seen = proc.stat(proc.PROC / str(child.pid))
+        assert (seen.state, seen.parent, seen.name) == ("Z", os.getpid(), "true")
+    with pytest.raises(OSError, match=str(child.pid)):
+        proc.stat(proc.PROC / str(child.pid))
+
+
+def test_a_name_may_hold_blanks_and_brackets(tmp_path: Path) -> None:
+    numbers = " ".join(map(str, range(4, 53)))
+    for pid, name in ((7, "a) S 1 ("), (8, "caf\udce9")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / f"{pid}/stat").write_bytes(os.fsencode(f"{pid} ({name}) D {numbers}\n"))
+    (tmp_path / "9").mkdir()  # it ended meanwhile
+    assert sorted(proc.every(tmp_path)) == [
+        proc.Stat(7, "a) S 1 (", "D", 4, 14 + 15, 22),
+        proc.Stat(8, "caf\N{REPLACEMENT CHARACTER}", "D", 4, 14 + 15, 22),
+    ]
