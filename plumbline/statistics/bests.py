@@ -1,10 +1,10 @@
 """The best of some things against the best of others, by a few values of each: an interval that knows of the choice.
 
 Whoever looks for the best picks what was lucky too. Of groups with centres a_1 … a_m and b_1 … b_n the ratio of the
-largest ones is max_i min_j a_i / b_j. Bounds of each a_i / b_j, from the rank-sum test inverted (Hodges and Lehmann,
-Ann. Math. Stat. 34 (1963) 598), give max_i min_j of the lower ones, which is too high only if one of the m bounds
-against the best b is, and max_i min_j of the upper ones, which is too low only if one of the n bounds of the best a is.
-So the errors of one side are shared by m, those of the other by n bounds.
+largest ones is max_i min_j a_i / b_j. Bounds of each a_i / b_j, from the rank-sum test inverted, give max_i min_j of
+the lower ones, which is too high only if one of the m bounds against the best b is, and max_i min_j of the upper ones,
+which is too low only if one of the n bounds of the best a is. So the errors of one side are shared by m, those of the
+other by n bounds.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from plumbline.statistics import rank_sum
 
@@ -50,7 +48,4 @@ def values_needed(first: int, second: int, error: float = ERROR) -> int:
 def _bounds(one: Sequence[float], other: Sequence[float], error: float) -> Interval:
     """Of the ratio of two centres, each bound wrong with probability ``error``."""
     place = rank_sum.critical(len(one), len(other), error)
-    if place < 0:
-        return Interval(0.0, math.inf)
-    ratios = np.sort(np.divide.outer(np.asarray(one), np.asarray(other)), axis=None)
-    return Interval(float(ratios[place]), float(ratios[-1 - place]))
+    return Interval(*rank_sum.ratios(one, other, place)) if place >= 0 else Interval(0.0, math.inf)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import special
@@ -47,6 +48,16 @@ def critical(m: int, n: int, error: float) -> int:
         deviate = float(special.ndtri(error)) * math.sqrt(m * n * (m + n + 1) / 12)
         return max(math.floor(m * n / 2 + deviate - 0.5), -1)
     return int(np.searchsorted(_shares(m, n), error, side="right")) - 1
+
+
+def ratios(one: Sequence[float], other: Sequence[float], place: int) -> tuple[float, float]:
+    """The ``place``-th smallest and largest of all ratios of a value of ``one`` to one of ``other``, counted from 0.
+
+    With ``place`` from :func:`critical` they bound the ratio of the centres, each wrong with that error (Hodges and
+    Lehmann, Ann. Math. Stat. 34 (1963) 598). Place 0 is from the worst to the best pair.
+    """
+    found = np.sort(np.divide.outer(np.asarray(one, dtype=np.float64), np.asarray(other)), axis=None)
+    return float(found[place]), float(found[-1 - place])
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from plumbline.statistics import rank_sum
+
 #: confidence of an interval, and family-wise error of what is claimed
 ERROR = 0.05
 #: no two sessions are taken to agree better than this (standard deviation of logarithms)
@@ -57,10 +59,15 @@ def compare(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]])
     return Difference(ratio, low, high, p, "sessions", math.exp(reach))
 
 
+def exceeds_sessions(ratio: float) -> bool:
+    """Whether ``ratio`` is further from 1 than sessions that are not known to be alike are taken to differ."""
+    return abs(math.log(ratio)) > math.log1p(ALLOWANCE)
+
+
 def of_launches(ratio: float, first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> Difference:
     """A difference by launches alone: claimed if no launches overlap and the medians differ by :data:`ALLOWANCE`."""
     one, other = ([figure for session in side for figure in session] for side in (first, second))
-    low, high = min(other) / max(one), max(other) / min(one)
-    apart = (low > 1 or high < 1) and abs(math.log(ratio)) > math.log1p(ALLOWANCE)
+    low, high = rank_sum.ratios(other, one, 0)
+    apart = (low > 1 or high < 1) and exceeds_sessions(ratio)
     visible = max(1 + ALLOWANCE, high / ratio, ratio / low)
     return Difference(ratio, low, high, 0.0 if apart else 1.0, "launches", visible)

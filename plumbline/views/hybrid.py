@@ -56,10 +56,10 @@ class Verdict:
     @property
     def text(self) -> str:
         """Which wins, as far as the interval says it."""
-        least = 1 + unpaired.ALLOWANCE if self.apart else 1.0
-        if self.interval.low > 1 and self.ratio > least:
+        enough = not self.apart or unpaired.exceeds_sessions(self.ratio)
+        if enough and self.interval.low > 1 < self.ratio:
             return HYBRID
-        if self.interval.high < 1 and self.ratio < 1 / least:
+        if enough and self.interval.high < 1 > self.ratio:
             return MPI
         return NONE if self.interval.low > 0 and self.interval.high < math.inf else FEW
 

@@ -10,8 +10,12 @@ import reports
 
 from plumbline.records.model import convert
 from plumbline.report.data import Scope, document
-from plumbline.statistics import bests
+from plumbline.statistics import bests, rank_sum
 from plumbline.views import hybrid
+
+
+def test_place_0_is_from_the_worst_to_the_best_pair():
+    assert rank_sum.ratios([2.0, 8.0], [4.0, 1.0], 0) == (0.5, 8.0)
 
 
 def test_the_bounds_are_the_ordered_ratios():
