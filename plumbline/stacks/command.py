@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from plumbline import files, paths, stacks, terminal
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, manifest, pack, spack, tuned
+from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals
 
 #: packages of a lock of which is printed what changed
@@ -103,6 +103,8 @@ def _list(_: argparse.Namespace) -> int:
             continue
         found = manifest.problems(document)
         state = f"damaged: {found[0]}" if found else "ok"
+        if not found and (older := kernels.outdated(document)):
+            state = f"kernels older than their sources: {older.cure}"
         mpi = document["mpi"]
         rows.append(
             (name, document["provider"], mpi["family"], mpi["version"], str(len(document["benchmarks"])), state)
@@ -161,6 +163,8 @@ def _check(args: argparse.Namespace) -> int:
     for name in names:
         document = manifest.load(name)
         manifest.check(document)
+        if older := kernels.outdated(document):
+            raise older
         count, loaded = len(document["benchmarks"]), len(document["loads"]["files"])
         print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
         for remark in tuned.remarks(document):

@@ -45,7 +45,8 @@ def refresh(name: str) -> bool:
         manifest.save(document)
         tuned.renew(document)
         _prune()
-    files.replace(prefix / MARK, json.dumps({"sources": fingerprint(source, document)}) + "\n")
+    mark = {"sources": fingerprint(source, document), "files": digest(source)}
+    files.replace(prefix / MARK, json.dumps(mark) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
 
@@ -69,6 +70,20 @@ def stale(name: str) -> str | None:
         return "their sources, the compiler or the library changed"
     found = manifest.problems(document)
     return found[0] if found else None
+
+
+def outdated(document: dict[str, Any]) -> PlumbError | None:
+    """The error that says so if the kernels of an installed stack were built from other sources than the present ones.
+
+    Another compiler or CPU than where they were built does not count: a job may look, on another node. None where it
+    is not recorded, as of a stack whose kernels :func:`refresh` did not build.
+    """
+    name = document.get("tuned", {}).get("of", document["name"])  # a tuned stack has those of the one it is made of
+    prefix = paths.stacks() / name / "kernels"
+    if _mark(prefix, "files") in (None, digest(paths.root() / FOLDER)):
+        return None
+    what = f"the kernels of stack {document['name']} are older than their sources"
+    return PlumbError(what, str(prefix), f"plumb stack install {name}")
 
 
 def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dict[str, Any]]:
@@ -96,12 +111,17 @@ def wrapper(document: dict[str, Any]) -> Path:
 def fingerprint(source: Path, document: dict[str, Any]) -> str:
     """Changes when a source file, the compiler, the MPI library or the BLAS changes."""
     compiler = Compiler.find()
-    digest = hashlib.sha256(f"{compiler.path} {compiler.version} {compiler.native()} {document['mpi']}".encode())
-    digest.update((fetch.LOCKS / "blas.txt").read_bytes())
+    made_with = f"{compiler.path} {compiler.version} {compiler.native()} {document['mpi']}"
+    return hashlib.sha256(f"{made_with} {digest(source)}".encode()).hexdigest()
+
+
+def digest(source: Path) -> str:
+    """SHA-256 of the source files and of the lock of the BLAS."""
+    found = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes())
     for file in _sources(source):
-        digest.update(f"{file.relative_to(source)}\0".encode())
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+        found.update(f"{file.relative_to(source)}\0".encode())
+        found.update(file.read_bytes())
+    return found.hexdigest()
 
 
 def _sources(source: Path) -> Iterator[Path]:
@@ -111,9 +131,9 @@ def _sources(source: Path) -> Iterator[Path]:
                 yield file
 
 
-def _mark(prefix: Path) -> str | None:
+def _mark(prefix: Path, member: str = "sources") -> str | None:
     try:
-        return str(json.loads((prefix / MARK).read_text(encoding="utf-8"))["sources"])
+        return str(json.loads((prefix / MARK).read_text(encoding="utf-8"))[member])
     except (OSError, ValueError, KeyError):
         return None
 

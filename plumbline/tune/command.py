@@ -16,8 +16,8 @@ from plumbline.launch.signals import interruptible
 from plumbline.profiles import read as profiles
 from plumbline.records import query
 from plumbline.schedulers import names
+from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
-from plumbline.stacks import tuned
 from plumbline.topology import plan
 from plumbline.tune import emit, race, report, tune, weights
 from plumbline.tune.bench import Asked, Bench, Say
@@ -94,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         print(line, flush=True)
 
     def circumstances(stack: str) -> dict[str, Any]:
+        if older := kernels.outdated(manifests.load(stack)):
+            raise older
         return session.circumstances([stack])
 
     folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from test_stacks import make_stack
 
-from plumbline import paths
+from plumbline import cli, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, kernels, lock, manifest
 
@@ -53,6 +53,33 @@ def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) ->
     assert kernels.stale("fake") == "their sources, the compiler or the library changed"
     assert kernels.refresh("fake")
     assert kernels.stale("fake") is None
+
+
+def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels.refresh("fake")
+    assert kernels.outdated(manifest.load("fake")) is None
+    assert cli.main(["stack", "check", "fake"]) == 0
+    (source / "kernels" / "pi.c").write_text("int main(void) { return 0; }\n")
+    capsys.readouterr()
+    assert cli.main(["stack", "list"]) == 0
+    assert "kernels older than their sources: plumb stack install fake" in capsys.readouterr().out
+    for command in (["stack", "check", "fake"], ["tune", "fake"]):
+        assert cli.main(command) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("plumb: the kernels of stack fake are older than their sources")
+        assert line.endswith("plumb stack install fake")
+
+
+def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source: Path) -> None:
+    kernels.refresh("fake")
+    (source / "kernels" / "pi.c").unlink()
+    told = kernels.outdated({"name": "fake+tuned", "tuned": {"of": "fake"}})
+    assert told is not None
+    assert told.cure == "plumb stack install fake"
+
+
+def test_of_kernels_that_were_not_built_here_nothing_is_said(source: Path) -> None:
+    assert kernels.outdated(manifest.load("fake")) is None
 
 
 def test_the_other_benchmarks_stay_in_the_manifest(source: Path) -> None:

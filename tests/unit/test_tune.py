@@ -415,7 +415,7 @@ def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_p
 def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch):
     partition = {"name": "cpu", "scheduler": "slurm"}
     monkeypatch.setattr(command.site, "load", lambda name: {"partitions": [partition]})
-    monkeypatch.setattr(command.manifests, "load", lambda name: {"mpi": {"family": "openmpi"}})
+    monkeypatch.setattr(command.manifests, "load", lambda name: {"name": name, "mpi": {"family": "openmpi"}})
     monkeypatch.setattr(
         command.session, "circumstances", lambda stacks: {"commit": "a", "nodes": "login", "environment": "e"}
     )
@@ -432,7 +432,7 @@ def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypat
 
 
 def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
-    monkeypatch.setattr(command.manifests, "load", lambda name: {"mpi": {"family": "openmpi"}})
+    monkeypatch.setattr(command.manifests, "load", lambda name: {"name": name, "mpi": {"family": "openmpi"}})
     assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "screen: 10 launches"
