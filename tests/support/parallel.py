@@ -2,7 +2,8 @@
 
 Tests of one file run one after another in one process, because they share what its fixtures make; so do all tests that
 use the bed, of which a machine has one. A test marked ``alone`` measures something that other work would change: no
-other test runs beside it.
+other test runs beside it. It waits for the test that uses the bed first, which may take minutes; only then nobody else
+gets in, until it has the machine.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import processes
 import pytest
@@ -40,10 +41,17 @@ def rank(path: str) -> int:
     return next((place for place, start in enumerate(FIRST) if path.startswith(start)), len(FIRST))
 
 
+def uses_bed(path: str) -> bool:
+    """Whether it is a test that uses the bed."""
+    return path.split("::")[0] in BED
+
+
 class Turns:
     """In a process that runs tests: waits until a test may begin."""
 
     def __init__(self, folder: Path) -> None:
+        self.queue = (folder / "queue").open("w")
+        self.bed = (folder / "bed").open("w")
         self.door = (folder / "door").open("w")
         self.room = (folder / "room").open("w")
 
@@ -51,16 +59,24 @@ class Turns:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Share the room with others, or have it alone."""
         alone = item.get_closest_marker("alone") is not None
+        if alone or uses_bed(item.nodeid):
+            _enter(self.queue, self.bed, fcntl.LOCK_EX)
         # who waits for the room to be empty stands in the door: nobody else gets in before
-        fcntl.flock(self.door, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self.room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        finally:
-            fcntl.flock(self.door, fcntl.LOCK_UN)
+        _enter(self.door, self.room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         try:
             return (yield)
         finally:
             fcntl.flock(self.room, fcntl.LOCK_UN)
+            fcntl.flock(self.bed, fcntl.LOCK_UN)
+
+
+def _enter(door: IO[str], room: IO[str], how: int) -> None:
+    """Lock ``room``, and meanwhile ``door``."""
+    fcntl.flock(door, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(room, how)
+    finally:
+        fcntl.flock(door, fcntl.LOCK_UN)
 
 
 class Controller:
@@ -79,7 +95,7 @@ class Controller:
                 file = nodeid.split("::")[0]
                 if file == APART:
                     return nodeid
-                return BED[0] if file in BED else file
+                return BED[0] if uses_bed(nodeid) else file
 
         config.option.loadscopereorder = False
         return ByFile(config, log)

@@ -70,6 +70,55 @@ def test_a_test_that_measures_has_the_machine_alone(tmp_path: Path) -> None:
     assert overlaps == {frozenset({"others"})}
 
 
+WAITING = """
+import time
+from pathlib import Path
+
+def wait_for(name):
+    deadline = time.monotonic() + 60
+    while not Path(name).exists():
+        assert time.monotonic() < deadline, name
+        time.sleep(0.02)
+"""
+ON_THE_BED = """
+def test_takes_long():
+    Path("began").touch()
+    wait_for("other-2")
+    Path("bed").touch()
+"""
+ALONE = """
+import pytest
+
+def test_before():
+    wait_for("began")
+    Path("coming").touch()
+
+@pytest.mark.alone
+def test_alone():
+    assert Path("bed").exists()
+"""
+OTHERS = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_other(number):
+    wait_for("coming")
+    time.sleep(0.3)  # the one that waits for the machine has begun to
+    Path(f"other-{number}").touch()
+"""
+
+
+def test_others_go_on_while_one_that_wants_the_machine_waits_for_the_bed(tmp_path: Path) -> None:
+    for name, text in {"bed/test_bed": ON_THE_BED, "one/test_alone": ALONE, "two/test_others": OTHERS}.items():
+        file = tmp_path / f"tests/{name}.py"
+        file.parent.mkdir(parents=True)
+        file.write_text(WAITING + text)
+    with start(tmp_path, "--rootdir", str(tmp_path), "tests") as process:
+        output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert "6 passed" in output.splitlines()[-1]
+
+
 HANGING = """
 import subprocess, sys, time
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from testbed import access
@@ -14,8 +15,6 @@ SERVICES: dict[str, tuple[str, ...]] = {
     "sge": ("gridengine-exec", "gridengine-master"),
     "ssh": (),
 }
-#: no connection outlives the run: a node that is raised again must not be spoken to over an old one
-SSH_ARGS = "-o ControlMaster=no -o ControlPath=none"
 
 
 def make(settings: Settings) -> str:
@@ -33,14 +32,16 @@ def make(settings: Settings) -> str:
     playbook = ROOT / ".venv/bin/ansible-playbook"
     if not playbook.exists():
         raise BedError(f"{playbook} is missing: run make venv")
-    environment = {
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_FORCE_COLOR": "0",
-        "ANSIBLE_FORKS": "8",
-        "ANSIBLE_SSH_ARGS": SSH_ARGS,
-    }
     command: list[str | Path] = [playbook, "-i", state() / "own.yml", ROOT / f"tests/bed/{settings.scheduler}.yml"]
-    done = run(command, env=environment, check=False, timeout=1200)
+    # one connection to each host for all tasks, of this run alone: a node that is raised again has another one
+    with tempfile.TemporaryDirectory(prefix="bed-") as sockets:
+        environment = {
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_FORCE_COLOR": "0",
+            "ANSIBLE_FORKS": "8",
+            "ANSIBLE_SSH_ARGS": f"-o ControlMaster=auto -o ControlPersist=15 -o ControlPath={sockets}/%h",
+        }
+        done = run(command, env=environment, check=False, timeout=1200)
     printed = done.stdout + done.stderr
     record = state() / "ansible.txt"
     record.write_text(printed, encoding="utf-8")
