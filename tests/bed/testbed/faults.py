@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,16 +148,16 @@ def heal(name: str | None) -> None:
             network.attach(node, settings)
         else:
             nodes.boot(node, settings, lower)
-    for node in sick:
-        nodes.wait(node)
-        access.ssh(node.name, "systemctl", "stop", "bed-hog-*.service")
-        if node.name in reserved():
-            narrow(node, None)
-    if settings.scheduler != "slurm":
-        schedulers.make(settings)
-        return
-    for node in sick:
-        access.ssh(node.name, "systemctl", "start", "slurmd")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(nodes.wait, sick))
+        list(pool.map(lambda node: access.ssh(node.name, "systemctl", "stop", "bed-hog-*.service"), sick))
+        for node in sick:
+            if node.name in reserved():
+                narrow(node, None)
+        if settings.scheduler != "slurm":
+            schedulers.make(settings)
+            return
+        list(pool.map(lambda node: access.ssh(node.name, "systemctl", "start", "slurmd"), sick))
     slurm.resume([node.name for node in sick])
 
 

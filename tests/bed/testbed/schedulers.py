@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from testbed import access
 from testbed.host import BedError, run
-from testbed.layout import ROOT, Settings, state
+from testbed.layout import ROOT, Node, Settings, state
 
 #: what each runs on the hosts; a unit that a host does not have is not stopped
 SERVICES: dict[str, tuple[str, ...]] = {
@@ -23,10 +24,14 @@ def make(settings: Settings) -> str:
     Raises BedError.
     """
     others = [unit for name, units in SERVICES.items() if name != settings.scheduler for unit in units]
-    for host in settings.hosts():
+
+    def stop(host: Node) -> None:
         access.ssh(host.name, "systemctl", "stop", *others, check=False)
         if settings.scheduler != "sge":  # its init scripts return before the daemons have ended, or lose them
             access.ssh(host.name, "pkill", "-x", "'sge_qmaster|sge_execd'", check=False)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(stop, settings.hosts()))
     if not SERVICES[settings.scheduler]:
         return ""
     playbook = ROOT / ".venv/bin/ansible-playbook"
