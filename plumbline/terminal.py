@@ -31,7 +31,7 @@ _STYLES = (
     (re.compile(r"\b(PASS|GAIN)\b|(?<=[0-9] )(OK)\b"), (_GREEN, _GREEN)),
     (re.compile(r"\b(FAIL|INVALID)\b|(?<=  )(NO)(?=  )"), (_RED, _RED)),
     (re.compile(r"\b(INCONCLUSIVE)\b"), (_YELLOW,)),
-    (re.compile(r"^(plumb: (?:damaged|error)|failed|!!)(?=[ :])", re.MULTILINE), (_RED,)),
+    (re.compile(r"^(plumb(?=:)|failed(?= )|!!(?= ))", re.MULTILINE), (_RED,)),
     (re.compile(r"^(next):", re.MULTILINE), (_BOLD,)),
 )
 

@@ -78,6 +78,7 @@ def test_verdicts_and_headings_have_colours(screen):
     assert painted("gate: FAIL: 1 PASS") == "gate: \x1b[31mFAIL\x1b[0m: 1 \x1b[32mPASS\x1b[0m"
     assert painted("a    b\n---  -\n1    2") == "\x1b[1ma    b\x1b[0m\n\x1b[2m---  -\x1b[0m\n1    2"
     assert painted("FAILED, PASSING") == "FAILED, PASSING"
+    assert painted("plumb: no\nplumb show\n") == "\x1b[31mplumb\x1b[0m: no\nplumb show\n"
 
 
 @pytest.mark.parametrize("text", ['{"verdict": "FAIL"}\n', '[{"verdict": "FAIL"}]\n', "no verdict\n"])
