@@ -18,8 +18,8 @@ from plumbline.tune.screen import Finding
 
 #: launches of the default in the screen
 SCREEN = 5
-#: rounds of the race of algorithms
-ALGORITHM_ROUNDS = 2
+#: rounds of the race of algorithms: the median of three bears one launch that stands out
+ALGORITHM_ROUNDS = 3
 #: configurations that are confirmed, at most
 TRIES = 4
 
