@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment.
+# What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment | pages.
 # Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/render.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
 # Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
@@ -71,6 +71,13 @@ gate() {
     finish "$status"
 }
 
+# All campaigns as pages. Records that cannot be read are named, and the rest is published.
+publish() {
+    local made=0
+    plumb "${results[@]}" publish "$out/pages" || made=$?
+    [ "$made" -le 1 ] || stop "plumb publish ended with $made"
+}
+
 nightly() {
     local status=0 alarm=0 options=() results=()
     setup
@@ -79,6 +86,7 @@ nightly() {
     plumb "${results[@]}" campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
     plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
+    [ "${PLUMB_CI_PAGES:-no}" != yes ] || publish
     case $alarm in
     0) ;;
     1) # a change that nothing has confirmed yet: to be looked at, no failure
@@ -90,12 +98,19 @@ nightly() {
     finish "$status"
 }
 
+# GitLab publishes the folder `public` of the job `pages`.
+pages() {
+    [ -s "$out/pages/index.html" ] || stop "no $out/pages to publish: the nightly job made none"
+    rm -rf public
+    mv "$out/pages" public
+}
+
 comment() {
     [ -s "$out/gate.md" ] || stop "no $out/gate.md to post"
     .venv/bin/python -m plumbline.ci.comment "$out/gate.md"
 }
 
 case ${1:-} in
-gate | nightly | comment) "$1" ;;
-*) stop "usage: plumbline/ci/job.sh gate | nightly | comment" ;;
+gate | nightly | comment | pages) "$1" ;;
+*) stop "usage: plumbline/ci/job.sh gate | nightly | comment | pages" ;;
 esac

@@ -15,8 +15,12 @@ MARK = "# Rendered by plumb ci"
 #: commits of the actions' release tags, read from their repositories; a tag can be moved, a commit cannot
 CHECKOUT = ("actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1", "v7.0.1")
 UPLOAD = ("actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f", "v7.0.0")
+UPLOAD_PAGES = ("actions/upload-pages-artifact@fc324d3547104276b827a68afc52ff2a11cc49c9", "v5.0.0")
+DEPLOY = ("actions/deploy-pages@cd2ce8fcbc39b97be8ca5fce6e763baed58fa128", "v5.0.0")
 JOB = "bash plumbline/ci/job.sh"
 OUTPUT = "plumb-ci/"
+#: where job.sh leaves the pages, and the folder that GitLab publishes
+PAGES, PUBLIC = f"{OUTPUT}pages/", "public"
 #: results of a gate that a pipeline keeps
 DAYS = 30
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
@@ -29,7 +33,8 @@ class Values:
 
     ``tags`` are those of the runner, ``site`` is ``SITE[:PARTITION]``, ``tests`` a regular expression of test names,
     ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
-    outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``.
+    outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``, ``pages``
+    has the nightly job publish all campaigns.
     """
 
     tags: tuple[str, ...]
@@ -43,6 +48,7 @@ class Values:
     cron: str = "17 2 * * *"
     inconclusive: str = "warn"
     comment: bool = False
+    pages: bool = False
 
     def __post_init__(self) -> None:
         for tag in self.tags:
@@ -70,6 +76,7 @@ class Values:
             "PLUMB_CI_PROFILE": self.profile,
             "PLUMB_CI_MINUTES": str(self.minutes),
             "PLUMB_CI_INCONCLUSIVE": self.inconclusive,
+            "PLUMB_CI_PAGES": "yes" if self.pages else "",
         }
         return {name: value for name, value in found.items() if value}
 
@@ -105,13 +112,23 @@ def gitlab(values: Values) -> str:
         **({"after_script": [f"{JOB} comment"]} if values.comment else {}),
         "artifacts": {**keep, "reports": {"junit": f"{OUTPUT}gate.xml"}},
     }
-    nightly = {
+    nightly: dict[str, Any] = {
         "extends": ".plumb",
         "rules": [{"if": '$CI_PIPELINE_SOURCE == "schedule"'}],
         "script": [f"{JOB} nightly"],
         "artifacts": keep,
     }
-    return _text({".plumb": common, "plumb-gate": gate, "plumb-nightly": nightly}, "gitlab")
+    jobs = {".plumb": common, "plumb-gate": gate, "plumb-nightly": nightly}
+    if values.pages:
+        jobs["pages"] = {  # the name by which GitLab knows what to publish
+            "stage": "deploy",
+            "tags": list(values.tags),
+            "needs": ["plumb-nightly"],
+            "rules": [{**nightly["rules"][0], "when": "always"}],  # a night with an alarm is published too
+            "script": [f"{JOB} pages"],
+            "artifacts": {"paths": [PUBLIC]},
+        }
+    return _text(jobs, "gitlab")
 
 
 def github(values: Values) -> str:
@@ -139,8 +156,9 @@ def github(values: Values) -> str:
         **common,
         "steps": [*steps, _keep("gate")],
     }
-    nightly = {
-        "if": "github.event_name == 'schedule' || github.event_name == 'workflow_dispatch'",
+    by_night = "github.event_name == 'schedule' || github.event_name == 'workflow_dispatch'"
+    nightly: dict[str, Any] = {
+        "if": by_night,
         "permissions": {"contents": "read"},
         **common,
         "steps": [
@@ -149,15 +167,26 @@ def github(values: Values) -> str:
             _keep("nightly"),
         ],
     }
+    jobs = {"gate": gate, "nightly": nightly}
+    if values.pages:
+        nightly["steps"].append({"if": "always()", "uses": UPLOAD_PAGES[0], "with": {"path": PAGES}})
+        jobs["pages"] = {
+            "needs": "nightly",
+            "if": f"!cancelled() && ({by_night})",  # a night with an alarm is published too
+            "permissions": {"pages": "write", "id-token": "write"},
+            "environment": {"name": "github-pages", "url": "${{ steps.deployment.outputs.page_url }}"},
+            "runs-on": "ubuntu-latest",
+            "steps": [{"id": "deployment", "uses": DEPLOY[0]}],
+        }
     document = {
         "name": "Plumbline",
         "on": {"pull_request": {}, "schedule": [{"cron": values.cron}], "workflow_dispatch": {}},
         "permissions": {},
         "defaults": {"run": {"shell": "bash"}},
-        "jobs": {"gate": gate, "nightly": nightly},
+        "jobs": jobs,
     }
     text = _text(document, "github")
-    for action, release in (CHECKOUT, UPLOAD):
+    for action, release in (CHECKOUT, UPLOAD, UPLOAD_PAGES, DEPLOY):
         text = text.replace(f"uses: {action}\n", f"uses: {action} # {release}\n")
     return text
 

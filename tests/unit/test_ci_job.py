@@ -25,6 +25,10 @@ if command == "gate" and not said.get("silent"):
             stream.write(option + " of the gate\\n")
 if command == "history" and not said.get("silent"):
     print('{{"series": "a"}}')
+if command == "publish" and not said.get("silent"):
+    os.makedirs(sys.argv[-1])
+    with open(os.path.join(sys.argv[-1], "index.html"), "w") as stream:
+        stream.write("pages")
 sys.exit(said.get(command, 0))
 """
 HOSTILE = [
@@ -247,6 +251,29 @@ def test_the_status_of_a_night(host, checkout, said, status):
     if status == 2:
         tolerated = run(host, checkout, values(), "plumb-nightly", said)[0]
         assert tolerated == (0 if host is github else 2)
+
+
+@HOSTS
+@pytest.mark.parametrize(
+    ("said", "status"), [({}, 0), ({"publish": 1}, 0), ({"history": 1}, 2), ({"campaign": 1}, 1), ({"publish": 2}, 3)]
+)
+def test_a_night_publishes_whatever_it_found(host, checkout, tmp_path, said, status):
+    results = str(tmp_path / "kept")
+    night = values(results=results, pages=True, inconclusive="fail")
+    assert run(host, checkout, night, "plumb-nightly", said)[0] == status
+    argv = calls(checkout)[-1]["argv"]
+    assert argv == [f"--results={results}", "publish", "plumb-ci/pages"]
+    cli._parser(argv).parse_args(argv)
+    if host is gitlab and status != 3:
+        assert run(host, checkout, night, "pages") == (0, "")
+        assert (checkout / "public" / "index.html").read_text() == "pages"
+
+
+def test_nothing_to_publish_is_no_empty_site(checkout):
+    status, said = run(gitlab, checkout, values(pages=True), "pages")
+    assert status == 3
+    assert "the nightly job made none" in said
+    assert not (checkout / "public").exists()
 
 
 def test_an_unknown_job_is_refused(checkout):

@@ -26,7 +26,7 @@ def values(**changes):
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 @pytest.mark.parametrize(
-    "extra", [(), ("--comment", "--inconclusive", "fail"), ("--tests", "a: b # c", "--site", "x:y")]
+    "extra", [(), ("--comment", "--inconclusive", "fail"), ("--tests", "a: b # c", "--site", "x:y"), ("--pages",)]
 )
 def test_the_host_would_read_it(kind, extra, tmp_path):
     pytest.importorskip("check_jsonschema")
@@ -40,11 +40,13 @@ def test_the_host_would_read_it(kind, extra, tmp_path):
 
 
 def test_actions_are_pinned_by_commit():
-    text = render.github(values(comment=True))
+    text = render.github(values(comment=True, pages=True))
     uses = re.findall(r"uses: (\S+)(.*)", text)
-    assert len(uses) == 4
+    assert len(uses) == 6
     for action, release in uses:
-        assert re.fullmatch(r"actions/(checkout|upload-artifact)@[0-9a-f]{40}", action)
+        assert re.fullmatch(
+            r"actions/(checkout|upload-artifact|upload-pages-artifact|deploy-pages)@[0-9a-f]{40}", action
+        )
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", release)
 
 
@@ -66,6 +68,22 @@ def test_only_the_comment_has_a_token():
     assert all(
         step["with"]["persist-credentials"] is False for step in job["steps"] if "checkout" in step.get("uses", "")
     )
+
+
+def test_only_the_job_of_the_pages_may_publish_and_it_runs_nothing_of_ours():
+    jobs = yaml.safe_load(render.github(values(pages=True)))["jobs"]
+    assert [name for name, job in jobs.items() if "pages" in job["permissions"]] == ["pages"]
+    assert [set(step) for step in jobs["pages"]["steps"]] == [{"id", "uses"}]
+    assert jobs["nightly"]["steps"][-1]["with"] == {"path": "plumb-ci/pages/"}
+    assert "pages" not in yaml.safe_load(render.github(values()))["jobs"]
+
+
+def test_gitlab_publishes_by_the_job_called_pages():
+    document = yaml.safe_load(render.gitlab(values(pages=True)))
+    assert document["pages"]["artifacts"] == {"paths": ["public"]}
+    assert document["pages"]["needs"] == ["plumb-nightly"]
+    assert document["pages"]["rules"] == [{**document["plumb-nightly"]["rules"][0], "when": "always"}]
+    assert "pages" not in yaml.safe_load(render.gitlab(values()))
 
 
 def test_what_runs_is_the_same_for_all_values():
