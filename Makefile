@@ -21,7 +21,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale disturbed testbed testbed-down faults bare lint docs lock clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale disturbed testbed testbed-down faults bare lint docs pictures lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -49,6 +49,9 @@ lint: .venv/.stamp-dev ## formatting and static checks of every language here
 
 docs: .venv/.stamp-dev ## the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "build/site/index.html; with its search: .venv/bin/mkdocs serve"
+
+pictures: .venv/.stamp-dev ## the pictures of docs/pictures: a machine, and the report of the newest campaign
+	@$(BIN)/python tests/pictures/make.py
 
 check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is checked with first, in minutes: lint, ctest, unit tests, placements
 	@cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
