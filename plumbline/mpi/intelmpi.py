@@ -23,7 +23,7 @@ LAST_BYTE = (1 << 31) - 1
 
 def _algorithm(collective: str, last: int) -> Knob:
     values = tuple(str(number) for number in range(1, last + 1))
-    return Knob(f"I_MPI_ADJUST_{collective.upper()}", values, "start", "both", (collective,))
+    return Knob(f"I_MPI_ADJUST_{collective.upper()}", values, "start", "both", (collective,), sizes="each")
 
 
 KNOBS = (

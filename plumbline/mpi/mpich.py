@@ -65,12 +65,12 @@ def _knob(name: str, *values: str, operations: tuple[str, ...] = (), note: str =
 
 def _algorithm(collective: str, *values: str) -> Knob:
     name = f"{collective.upper()}_INTRA_ALGORITHM"
-    return _knob(name, *values, operations=(collective,), when="running", scope="both", by_size=False)
+    return _knob(name, *values, operations=(collective,), when="running", scope="both", sizes="all")
 
 
 def _on_node(collective: str, *values: str) -> Knob:
     name = f"{collective.upper()}_POSIX_INTRA_ALGORITHM"
-    return _knob(name, *values, operations=(collective,), when="running", by_size=collective in ON_NODE)
+    return _knob(name, *values, operations=(collective,), when="running")
 
 
 #: Collectives whose algorithm on a node stands in a tree of choices (``posix_generic.json``), and what must hold there

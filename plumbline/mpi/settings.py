@@ -41,8 +41,9 @@ class Knob(Struct, frozen=True, omit_defaults=True):
     """A setting that is worth a try, with what the library does not tell.
 
     ``values`` to try; ``operations`` that it may move (``p2p``: point-to-point), all of them without. What it needs:
-    each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values. ``by_size``: of an
-    algorithm of a collective, whether the library can be given it for a range of sizes.
+    each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values. ``sizes`` of an
+    algorithm of a collective: it can be given for ``some``, and elsewhere the library chooses as ever; it must be given
+    for ``each``, because the library then chooses otherwise where none is given; or it is one for ``all``.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Knob(Struct, frozen=True, omit_defaults=True):
     at_least: tuple[str, ...] = ()
     needs: tuple[Setting, ...] = ()
     note: str = ""
-    by_size: bool = True
+    sizes: Literal["some", "each", "all"] = "some"
 
 
 def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Setting, ...]:

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import msgspec
 import numpy as np
 
 from plumbline.errors import PlumbError
-from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune.curves import BARRIER, Curve, Row
+from plumbline.mpi.settings import Configuration, Knob, Setting
+from plumbline.tune.curves import Curve, Row
 
 DEFAULT = Configuration()
 #: rounds of the rungs
@@ -29,8 +28,6 @@ KEPT = 3
 LEAST = 3
 #: A slower row counts so many times as much as an equally faster one: a gain here does not pay for a loss there
 LOSS = 3.0
-#: a rule for a collective must save so much of its time at each of its sizes
-WORTH = 0.10
 
 
 def label(configuration: Configuration) -> str:
@@ -140,11 +137,12 @@ def score(
     logs = {row: float(np.median([math.log(one[row] / base[row]) for one, base in rounds])) for row in rounds[0][0]}
     weights = weights or dict.fromkeys(logs, 1.0)
     total = sum(weights.get(row, 0.0) for row in logs)
-    costs = (weights.get(row, 0.0) * _priced(log) for row, log in logs.items())
+    costs = (weights.get(row, 0.0) * priced(log) for row, log in logs.items())
     return Score(configuration, sum(costs) / total, {row: math.exp(log) for row, log in logs.items()})
 
 
-def _priced(log: float) -> float:
+def priced(log: float) -> float:
+    """What a row adds to a cost."""
     return log if log < 0 else LOSS * log
 
 
@@ -152,94 +150,3 @@ def survivors(scores: Sequence[Score]) -> list[Score]:
     """Who goes on, best first: a third of the feasible ones, and at least :data:`LEAST`."""
     feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]
-
-
-def rules(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score], ranks: int) -> list[Rule]:
-    """For each collective the algorithm that wins at each size on ``ranks``, where it saves :data:`WORTH` of ``base``.
-
-    ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
-    winner make one range, which ends at the next size of the grid. Where the library takes one algorithm for all sizes
-    only, it is the one of the least cost, if it saves as much over all of them.
-    """
-    found: list[Rule] = []
-    for knob in knobs:
-        if is_algorithm(knob):
-            tried = [
-                (dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores
-            ]
-            options = [
-                (value, {row: one.ratios[row] / base[row] for row in one.ratios if row.operation == knob.operations[0]})
-                for value, one in tried
-                if value is not None and one.ratios
-            ]
-            found += (_by_size if knob.by_size else _for_all_sizes)(knob.operations[0], options, ranks)
-    return found
-
-
-#: algorithms with the ratios of the rows of their collective to those without it
-_Options = Sequence[tuple[str, Mapping[Row, float]]]
-
-
-def _by_size(operation: str, options: _Options, ranks: int) -> list[Rule]:
-    found: list[Rule] = []
-    rows = sorted({row for _, ratios in options for row in ratios})
-    for place, row in enumerate(rows):
-        ratio, algorithm = min(((ratios[row], value) for value, ratios in options if row in ratios), default=(1.0, ""))
-        if ratio > 1 - WORTH:
-            continue
-        end = rows[place + 1].size if place + 1 < len(rows) else None
-        last = found[-1] if found else None
-        if last and (last.algorithm, last.to_bytes) == (algorithm, row.size):
-            found[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
-        else:
-            found.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
-    return found
-
-
-def _for_all_sizes(operation: str, options: _Options, ranks: int) -> list[Rule]:
-    costs = [
-        (float(np.mean([_priced(math.log(ratio)) for ratio in ratios.values()])), value)
-        for value, ratios in options
-        if ratios
-    ]
-    cost, algorithm = min(costs, default=(0.0, ""))
-    return [Rule(operation, algorithm, 0, None, ranks)] if cost <= math.log(1 - WORTH) else []
-
-
-def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
-    """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
-
-    ``grid``: the sizes that were measured. All rules of a collective go if its knob takes no sizes, or if it is slower
-    where none of them holds: a library may choose otherwise there, once it is told anything of a collective.
-    """
-    bad = set(slower)
-    whole = {BARRIER, *(knob.operations[0] for knob in knobs if is_algorithm(knob) and not knob.by_size)}
-    whole |= {row.operation for row in bad if not any(_holds(rule, row) for rule in chosen)}
-    found = []
-    for rule in chosen:
-        if rule.collective in whole:
-            found += [] if any(row.operation == rule.collective for row in bad) else [rule]
-            continue
-        sizes = [size for size in grid if rule.from_bytes <= size and (rule.to_bytes is None or size < rule.to_bytes)]
-        start: int | None = None
-        for size in sizes:
-            if Row(rule.collective, size) in bad:
-                if start is not None:
-                    found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
-                start = None
-            elif start is None:
-                start = rule.from_bytes if size == sizes[0] else size
-        if start is not None:
-            found.append(msgspec.structs.replace(rule, from_bytes=start))
-    return found
-
-
-def gaining(chosen: Sequence[Rule], faster: Iterable[Row]) -> list[Rule]:
-    """Those of ``chosen`` in whose range a row is ``faster``: collectives do not meet, so the others are idle."""
-    good = set(faster)
-    return [rule for rule in chosen if any(_holds(rule, row) for row in good)]
-
-
-def _holds(rule: Rule, row: Row) -> bool:
-    within = rule.from_bytes <= row.size and (rule.to_bytes is None or row.size < rule.to_bytes)
-    return row.operation == rule.collective and within

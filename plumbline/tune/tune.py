@@ -9,7 +9,7 @@ from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
-from plumbline.tune import confirm, curves, inventory, race, screen, weights
+from plumbline.tune import confirm, curves, inventory, race, rules, screen, weights
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import Curve, Row
@@ -141,14 +141,14 @@ def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score)
         return base
     unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
     found.raced.append(_scores(unique, every, found.weights))
-    rules: list[Rule] = []
+    chosen: list[Rule] = []
     for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
         of_ranks = [[one for one in records if _ranks(one) == ranks] for records in every]
         scores = _scores(unique, of_ranks, found.weights)
         known = next((one.ratios for one in scores if one.configuration == base), dict.fromkeys(best.ratios, 1.0))
         if known:
-            rules += race.rules(knobs, known, [one for one in scores if one.configuration != base], ranks)
-    made = Configuration(base.settings, tuple(rules))
+            chosen += rules.choose(knobs, known, [one for one in scores if one.configuration != base], ranks)
+    made = Configuration(base.settings, tuple(chosen))
     try:
         bench.settings(made)
     except PlumbError as error:
@@ -163,21 +163,21 @@ def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequenc
     while queue and len(found.confirmed) < TRIES:
         one = queue.pop(0)
         result = confirm.confirm(bench, f"confirm {len(found.confirmed) + 1}", one)
-        found.confirmed.append(_without_idle_rules(result, found) if result.gains else result)
+        found.confirmed.append(_without_idle_rules(result, found, knobs) if result.gains else result)
         if result.gains or result.unproven:
             return
         slower = [row for _, row in result.rows("FAIL")]
-        kept = tuple(race.without(one.rules, slower, bench.asked.sizes, knobs))
+        kept = tuple(rules.without(one.rules, slower, bench.asked.sizes, knobs))
         if result.harms:
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
         if kept != one.rules and Configuration(one.settings, kept) not in queue:
             queue.insert(0, Configuration(one.settings, kept))
 
 
-def _without_idle_rules(result: Confirmed, found: Tuning) -> Confirmed:
+def _without_idle_rules(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
     """``result`` without the rules that gained nothing: a choice that is worth nothing is the library's own."""
     one = result.configuration
-    kept = tuple(race.gaining(one.rules, [row for _, row in result.rows("GAIN")]))
+    kept = tuple(rules.gaining(one.rules, [row for _, row in result.rows("GAIN")], knobs))
     if kept == one.rules or not (kept or one.settings):
         return result
     idle = Configuration(rules=tuple(rule for rule in one.rules if rule not in kept))

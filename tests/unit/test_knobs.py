@@ -12,7 +12,7 @@ from plumbline.tune import inventory
 MPICH = [
     {"name": "MPIR_CVAR_CH4_CMA_ENABLE", "type": "int", "value": "1", "running": True, "about": "single copy"},
     {
-        "name": "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "type": "int", "value": "2", "running": True,
+        "name": "MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM", "type": "int", "value": "2", "running": True,
         "about": "Variable to select\nauto - Internal\nnb - Force nb\nring    - Force ring\n",
     },
     {"name": "MPIR_CVAR_NEW", "type": "text", "value": "", "running": True, "about": "a new one"},
@@ -54,7 +54,7 @@ def stack(tmp_path, monkeypatch):
 
 class TestInventory:
     def test_words_stand_for_numbers(self, stack):
-        known = inventory.of(stack("mpich", MPICH)).settings["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"]
+        known = inventory.of(stack("mpich", MPICH)).settings["MPIR_CVAR_ALLTOALL_INTRA_ALGORITHM"]
         assert (known.default, known.now, known.allowed) == ("ring", "ring", "auto, nb, ring")
 
     def test_curated_names_that_the_library_lacks_are_dropped(self, stack):

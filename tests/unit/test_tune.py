@@ -15,7 +15,7 @@ from plumbline import cli
 from plumbline.errors import PlumbError
 from plumbline.gate.decide import Verdict
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, confirm, race, report, screen, tune, weights
+from plumbline.tune import command, confirm, race, report, rules, screen, tune, weights
 from plumbline.tune.bench import Asked, Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, of_launch, rows
@@ -185,30 +185,30 @@ def algorithm_scores(**factors):
 
 def test_an_algorithm_wins_for_its_sizes_only():
     scores = algorithm_scores(a1={8: 0.5, 64: 0.6, 4096: 2.0}, a2={4096: 0.4, 1 << 20: 0.7})
-    found = race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
+    found = rules.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), scores, 2)
     assert found == [
         Rule("bcast", "1", 0, 256, 2),
         Rule("bcast", "2", 4096, 8192, 2),
         Rule("bcast", "2", 1 << 20, None, 2),
     ]
-    assert race.rules(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
+    assert rules.choose(knobs(), dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(a1={8: 0.97}), 2) == []
 
 
 def test_a_rule_that_harms_is_confined_to_the_other_sizes():
     whole = [Rule("bcast", "1", 0, 8192, 4), Rule("alltoall", "2", 4096, None)]
-    kept = race.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
+    kept = rules.without(whole, [Row("bcast", 1024), Row("alltoall", 4096)], SIZES, knobs())
     assert kept == [
         Rule("bcast", "1", 0, 1024, 4),
         Rule("bcast", "1", 2048, 8192, 4),
         Rule("alltoall", "2", 8192, None),
     ]
-    assert race.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
-    assert race.without(whole, [], SIZES, knobs()) == whole
+    assert rules.without(whole[:1], [Row("bcast", size) for size in SIZES], SIZES, knobs()) == []
+    assert rules.without(whole, [], SIZES, knobs()) == whole
 
 
 def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
     chosen = [Rule("bcast", "1", 0, 64, 2), Rule("alltoall", "2", 4096, None, 2)]
-    assert race.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
+    assert rules.without(chosen, [Row("bcast", 1024), Row("scan", 8)], SIZES, knobs()) == chosen[1:]
 
 
 @pytest.mark.parametrize(
@@ -220,20 +220,33 @@ def test_a_collective_that_is_slower_where_no_rule_holds_loses_all_its_rules():
     ],
 )
 def test_an_algorithm_that_is_taken_for_all_sizes_only_has_to_win_over_all(factors, algorithm):
-    whole = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), by_size=False)]
-    found = race.rules(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
+    whole = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), sizes="all")]
+    found = rules.choose(whole, dict.fromkeys(rows(SIZES), 1.0), algorithm_scores(**factors), 2)
     assert found == ([Rule("bcast", algorithm, 0, None, 2)] if algorithm else [])
-    assert race.without(found, [Row("bcast", 8)], SIZES, whole) == []
-    assert race.without(found, [Row("reduce", 8)], SIZES, whole) == found
+    assert rules.without(found, [Row("bcast", 8)], SIZES, whole) == []
+    assert rules.without(found, [Row("reduce", 8)], SIZES, whole) == found
+
+
+def test_where_a_library_must_be_told_of_each_size_rules_have_no_gaps_and_stay_together():
+    each = [Knob("bcast_algorithm", ("1", "2", "3"), "running", "both", ("bcast",), sizes="each")]
+    some = dict.fromkeys(SIZES, 1.2) | dict.fromkeys(SIZES[:4], 0.6)
+    scores = algorithm_scores(a1=some, a2=dict.fromkeys(SIZES, 1.01), a3=dict.fromkeys(SIZES, 1.3))
+    found = rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), scores, 2)
+    assert found == [Rule("bcast", "1", 0, SIZES[4], 2), Rule("bcast", "2", SIZES[4], None, 2)]
+    assert rules.without(found, [Row("bcast", 8)], SIZES, each) == []
+    assert rules.gaining(found, [Row("bcast", 8)], each) == found
+    assert rules.gaining(found, [Row("scan", 8)], each) == []
+    worse = algorithm_scores(a1=some, a2=dict.fromkeys(SIZES, 1.3), a3=dict.fromkeys(SIZES, 1.3))
+    assert rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), worse, 2) == []
 
 
 def test_an_algorithm_of_the_barrier_is_a_rule_without_sizes():
     knob = Knob("barrier_algorithm", ("4",), "running", "both", (BARRIER,))
     one = race.Score(Configuration((Setting(knob.name, "4"),)), 0.0, {Row(BARRIER, 0): 0.5, Row("bcast", 8): 1.0})
-    found = race.rules([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
+    found = rules.choose([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
     assert found == [Rule(BARRIER, "4", 0, None, 2)]
-    assert race.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
-    assert race.gaining(found, [Row(BARRIER, 0)]) == found
+    assert rules.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
+    assert rules.gaining(found, [Row(BARRIER, 0)], [knob]) == found
 
 
 def test_what_is_infeasible_is_one_line_for_each_cause():
@@ -251,8 +264,8 @@ def test_what_is_infeasible_is_one_line_for_each_cause():
 
 def test_rules_that_gained_nothing_are_left_out():
     whole = [Rule("bcast", "1", 0, 8192, 2), Rule("bcast", "2", 8192, None, 2), Rule("alltoall", "2", 0, None, 2)]
-    assert race.gaining(whole, [Row("bcast", 4096), Row("pingpong", 8)]) == whole[:1]
-    assert race.gaining(whole, [Row("bcast", 8192)]) == whole[1:2]
+    assert rules.gaining(whole, [Row("bcast", 4096), Row("pingpong", 8)], knobs()) == whole[:1]
+    assert rules.gaining(whole, [Row("bcast", 8192)], knobs()) == whole[1:2]
 
 
 class FakeBench:

@@ -1,0 +1,130 @@
+"""Algorithms of collectives by size and number of ranks: which ones are worth a rule, and what is left of a rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from plumbline.mpi.settings import Knob, Rule
+from plumbline.tune.curves import BARRIER, Row
+from plumbline.tune.race import Score, is_algorithm, priced
+
+#: a rule must save so much of its collective's time
+WORTH = 0.10
+#: algorithms of a collective, with the ratios of its rows to those without the algorithm
+Options = Sequence[tuple[str, Mapping[Row, float]]]
+
+
+def choose(knobs: Iterable[Knob], base: Mapping[Row, float], scores: Sequence[Score], ranks: int) -> list[Rule]:
+    """For each collective the algorithm that wins at each size on ``ranks``, where it saves :data:`WORTH` of ``base``.
+
+    ``base``: the ratios of the configuration that the bundles ``scores`` are built on. Neighbouring sizes with one
+    winner make one range, which ends at the next size of the grid. Where the library has to be given an algorithm for
+    each size, the winners of all sizes together must save as much; where it takes one for all sizes, that one.
+    """
+    find = {"some": _for_some, "each": _for_each, "all": _for_all}
+    found: list[Rule] = []
+    for knob in knobs:
+        if not is_algorithm(knob):
+            continue
+        operation = knob.operations[0]
+        tried = [(dict((s.name, s.value) for s in one.configuration.settings).get(knob.name), one) for one in scores]
+        options = [
+            (value, {row: one.ratios[row] / base[row] for row in one.ratios if row.operation == operation})
+            for value, one in tried
+            if value is not None and one.ratios
+        ]
+        found += find[knob.sizes](operation, options, ranks)
+    return found
+
+
+def _for_some(operation: str, options: Options, ranks: int) -> list[Rule]:
+    return _ranges(operation, _best(options), ranks, 1 - WORTH)
+
+
+def _for_each(operation: str, options: Options, ranks: int) -> list[Rule]:
+    best = _best(options)
+    return _ranges(operation, best, ranks, math.inf) if _saves(ratio for _, ratio, _ in best) else []
+
+
+def _for_all(operation: str, options: Options, ranks: int) -> list[Rule]:
+    costs = [(_cost(ratios.values()), value) for value, ratios in options if ratios]
+    algorithm = min(costs, default=(0.0, ""))[1]
+    saves = any(value == algorithm and _saves(ratios.values()) for value, ratios in options)
+    return [Rule(operation, algorithm, 0, None, ranks)] if saves else []
+
+
+def _cost(ratios: Iterable[float]) -> float:
+    return float(np.mean([priced(math.log(ratio)) for ratio in ratios] or [0.0]))
+
+
+def _saves(ratios: Iterable[float]) -> bool:
+    return _cost(ratios) <= math.log(1 - WORTH)
+
+
+def _best(options: Options) -> list[tuple[Row, float, str]]:
+    """Of each row by size: the smallest ratio, and whose it is."""
+    rows = sorted({row for _, ratios in options for row in ratios})
+    return [(row, *min((ratios[row], value) for value, ratios in options if row in ratios)) for row in rows]
+
+
+def _ranges(operation: str, best: Sequence[tuple[Row, float, str]], ranks: int, most: float) -> list[Rule]:
+    """Rules for the rows whose ratio is ``most`` at most."""
+    found: list[Rule] = []
+    for place, (row, ratio, algorithm) in enumerate(best):
+        if ratio > most:
+            continue
+        end = best[place + 1][0].size if place + 1 < len(best) else None
+        last = found[-1] if found else None
+        if last and (last.algorithm, last.to_bytes) == (algorithm, row.size):
+            found[-1] = Rule(operation, algorithm, last.from_bytes, end, ranks)
+        else:
+            found.append(Rule(operation, algorithm, row.size if place else 0, end, ranks))
+    return found
+
+
+def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
+    """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
+
+    ``grid``: the sizes that were measured. All rules of a collective go where a part of them cannot be given, or where
+    it is slower at a size of none of them.
+    """
+    bad = set(slower)
+    whole = _together(knobs) | {row.operation for row in bad if not any(_holds(rule, row) for rule in chosen)}
+    found = []
+    for rule in chosen:
+        if rule.collective in whole:
+            found += [] if any(row.operation == rule.collective for row in bad) else [rule]
+            continue
+        sizes = [size for size in grid if _holds(rule, Row(rule.collective, size))]
+        start: int | None = None
+        for size in sizes:
+            if Row(rule.collective, size) in bad:
+                if start is not None:
+                    found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=size))
+                start = None
+            elif start is None:
+                start = rule.from_bytes if size == sizes[0] else size
+        if start is not None:
+            found.append(msgspec.structs.replace(rule, from_bytes=start))
+    return found
+
+
+def gaining(chosen: Sequence[Rule], faster: Iterable[Row], knobs: Iterable[Knob]) -> list[Rule]:
+    """Those of ``chosen`` in whose range a row is ``faster``: collectives do not meet, so the others are idle."""
+    good = set(faster)
+    whole = _together(knobs) & {row.operation for row in good}
+    return [rule for rule in chosen if rule.collective in whole or any(_holds(rule, row) for row in good)]
+
+
+def _together(knobs: Iterable[Knob]) -> set[str]:
+    """The collectives of which all rules have to be given, or none."""
+    return {BARRIER, *(knob.operations[0] for knob in knobs if is_algorithm(knob) and knob.sizes != "some")}
+
+
+def _holds(rule: Rule, row: Row) -> bool:
+    within = rule.from_bytes <= row.size and (rule.to_bytes is None or row.size < rule.to_bytes)
+    return row.operation == rule.collective and within

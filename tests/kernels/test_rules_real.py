@@ -1,0 +1,48 @@
+"""Rules of collectives by size, as the installed libraries read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+from plumbline import mpi
+from plumbline.mpi.settings import Configuration, Rule
+
+OPERATIONS = ("bcast", "reduce", "allreduce", "barrier")
+OPTIONS = ("--bytes", "8,8K,64K", "--repetitions", "6", "--late", "1e9", "--json")
+
+
+def _tree(folder: Path) -> dict[str, str]:
+    """Without shared memory from 4 KiB on, for two ranks."""
+    rules = tuple(Rule(name, "mpir", 4096, None, 2) for name in OPERATIONS[:-1])
+    return mpi.TABLE["mpich"].configure(Configuration(rules=(*rules, Rule("barrier", "mpir", 0))), folder)
+
+
+@pytest.fixture(autouse=True)
+def mpich(one_stack: KernelStack) -> None:
+    """The tree of choices is MPICH's."""
+    if one_stack.name != "mpich":
+        pytest.skip("stack mpich is not installed")
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_mpich_takes_its_tree_of_choices(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, ranks: int) -> None:
+    for operation in OPERATIONS:
+        done = one_stack.mpirun(ranks, "collective", "--operation", operation, *OPTIONS, env=_tree(tmp_path))
+        assert json_of(done)["passed"], done.stderr
+
+
+def test_mpich_reads_the_branch_that_a_rule_is_in(one_stack: KernelStack, tmp_path: Path) -> None:
+    """A name in that branch which it does not know ends the program: the file is read, and all of it."""
+    environment = _tree(tmp_path)
+    (file,) = tmp_path.glob("*.json")
+    tree = json.loads(file.read_text(encoding="utf-8"))
+    branch = tree["collective=reduce"]["comm_type=intra"]["is_multi_threaded=no"]["is_commutative=yes"]
+    branch["comm_size<=2"]["avg_msg_size=any"] = {"algorithm=bogus": {}}
+    file.write_text(json.dumps(tree), encoding="utf-8")
+    done = one_stack.mpirun(2, "collective", "--operation", "reduce", *OPTIONS, env=environment)
+    assert done.returncode != 0
+    assert "unrecognized key algorithm=bogus" in done.stdout + done.stderr
