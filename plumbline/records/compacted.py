@@ -7,12 +7,14 @@ and of several parts with rows of one session file the last by name counts: so n
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plumbline.files import state
 from plumbline.records.sources import Sources, check_present
 
 if TYPE_CHECKING:
@@ -69,16 +71,26 @@ def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
     present, newest, faults = set(sources.sessions), dict[Path, Path](), dict[Path, str]()
     for part in sources.parts:
         try:
-            found = _ask(part, "SELECT DISTINCT source FROM read_parquet($part)", {})
+            found = _sources(part, state(part))
         except Unreadable as error:
             faults[part] = str(error)
             continue
-        sessions = (part.parent.parent / source for (source,) in found)
+        except OSError as error:
+            check_present([part])
+            faults[part] = error.strerror or str(error)
+            continue
+        sessions = (part.parent.parent / source for source in found)
         newest.update((session, part) for session in sessions if session not in present)
     wanted: dict[Path, set[str]] = {}
     for session, part in newest.items():
         wanted.setdefault(part, set()).add(session.relative_to(part.parent.parent).as_posix())
     return wanted, faults
+
+
+@functools.cache
+def _sources(part: Path, _: tuple[int, ...]) -> frozenset[str]:
+    """The session files with lines in ``part``; the second argument stands for its state, in which it is read once."""
+    return frozenset(source for (source,) in _ask(part, "SELECT DISTINCT source FROM read_parquet($part)", {}))
 
 
 def lines(part: Path, wanted: Iterable[str]) -> Iterator[tuple[str, int, str]]:

@@ -93,9 +93,9 @@ def _row_maker() -> Callable[[Record], Row]:
     return row
 
 
-def full(wanted: Collection[str]) -> tuple[list[Record], list[Damage]]:
-    """The whole records with these ids (all twelve digits)."""
-    found, damages = collect(lambda record: record if record.id in wanted else None)
+def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:
+    """The whole records with these ids (all twelve digits); ``files`` are names of session files to look into only."""
+    found, damages = collect(lambda record: record if record.id in wanted else None, only=files)
     return [record for record in found if record is not None], damages
 
 
@@ -117,13 +117,17 @@ def find(prefix: str) -> Record:
 
 
 def collect(
-    make: Callable[[Record], Answer], where: Selection = ALL, mention: str = ""
+    make: Callable[[Record], Answer],
+    where: Selection = ALL,
+    mention: str = "",
+    only: Collection[str] | None = None,
 ) -> tuple[list[Answer], list[Damage]]:
     """What ``make`` makes of each record, oldest first, no id twice, and all damage in the order of the files.
 
-    Only lines with the text ``mention`` are looked at, which saves most of the time where few are wanted.
+    Only lines with the text ``mention`` are looked at, and only session files whose names are in ``only``, compacted or
+    not, which saves most of the time where few are wanted.
     """
-    return sources.steady(lambda found: _collect(found, make, where, mention.encode()), where.site)
+    return sources.steady(lambda found: _collect(found, make, where, mention.encode(), only), where.site)
 
 
 class _Made(NamedTuple):
@@ -138,13 +142,17 @@ class _Made(NamedTuple):
 
 
 def _collect(
-    found: Sources, make: Callable[[Record], Answer], where: Selection, mention: bytes
+    found: Sources,
+    make: Callable[[Record], Answer],
+    where: Selection,
+    mention: bytes,
+    only: Collection[str] | None,
 ) -> tuple[list[Answer], list[Damage]]:
     parts, faults = compacted.current(found)
     made: list[_Made] = []
     damages = [Damage(part, 0, why) for part, why in faults.items()]
     digests: dict[str, int] = {}
-    for file, lines in _files(found.sessions, parts):
+    for file, lines in _files(found.sessions, parts, only):
         items: list[_Made | Damage]
         try:
             items = [_take(file, number, line, make, where) for number, line in lines if mention in line]
@@ -171,11 +179,15 @@ def _take(file: Path, number: int, line: bytes, make: Callable[[Record], Answer]
     return _Made(item.time, item.id, number, hash(line.strip()), wanted, make(item) if wanted else None)
 
 
-def _files(sessions: list[Path], parts: dict[Path, set[str]]) -> Iterator[tuple[Path, Iterator[tuple[int, bytes]]]]:
-    """Every file with its lines that count."""
+def _files(
+    sessions: list[Path], parts: dict[Path, set[str]], only: Collection[str] | None
+) -> Iterator[tuple[Path, Iterator[tuple[int, bytes]]]]:
+    """Every file with its lines that count; those named in ``only``, if it is not None."""
     for file in sessions:
-        yield file, store.lines(file)
-    for part, inside in parts.items():
+        if only is None or file.name in only:
+            yield file, store.lines(file)
+    for part, known in parts.items():
+        inside = known if only is None else known.intersection(only)
         yield part, ((number, text.encode() + b"\n") for _, number, text in compacted.lines(part, inside))
 
 

@@ -34,7 +34,8 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
 def in_full(site: str, rows: Sequence[Row]) -> tuple[list[Record], list[store.Damage]]:
     """The whole records of ``rows``, and what could not be read of them.
 
-    Session files are named after their session, so only those are read; what is not there (compacted) is asked for.
+    Session files are named after their session, so only those are read; what is not there is asked for, first among
+    what was compacted of them, then everywhere.
     """
     wanted = {row.id for row in rows}
     found: dict[str, Record] = {}
@@ -48,9 +49,9 @@ def in_full(site: str, rows: Sequence[Row]) -> tuple[list[Record], list[store.Da
                 damages.append(item)
             elif item.id in wanted:
                 found.setdefault(item.id, item)
-    missing = wanted - found.keys()
-    if missing:
-        records, more = query.full(missing)
-        found |= {record.id: record for record in records}
-        damages += more
+    for files in ({f"{row.session}.jsonl" for row in rows if row.id not in found}, None):
+        if missing := wanted - found.keys():
+            records, more = query.full(missing, files)
+            found |= {record.id: record for record in records}
+            damages += more
     return list(found.values()), damages

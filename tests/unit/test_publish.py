@@ -12,7 +12,7 @@ from samples import record
 from plumbline import cli
 from plumbline.pages import page
 from plumbline.publish import documents
-from plumbline.records import notes, outcome
+from plumbline.records import compact, compacted, notes, outcome
 
 CAMPAIGN = "20260105T000000Z-abcdef"
 
@@ -232,6 +232,25 @@ def test_a_state_cannot_name_files_of_others(results, root, tmp_path):
     (root / "pages.json").write_text(json.dumps(known))
     assert publish(root) == 0
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_of_compacted_records_only_those_of_the_campaign_are_read_again(results, root, monkeypatch):
+    for number in range(1, 4):
+        put(results, f"s{number}", numbered(number))
+    compact.compact("local", remove=True)
+    read, asked = compacted.lines, []
+
+    def lines(part, wanted):
+        asked.append(sorted(wanted))
+        return read(part, wanted)
+
+    monkeypatch.setattr(compacted, "lines", lines)
+    assert publish(root) == 0
+    every = ["s1.jsonl", "s2.jsonl", "s3.jsonl"]
+    assert asked == [every, *([name] for name in every)]
+    for number in range(1, 4):
+        (entry,) = shown(root / f"systems/local/campaigns/c{number}.html")["entries"]
+        assert entry["id"] == f"{number:012x}"
 
 
 def test_several_systems_are_side_by_side(results, root):
