@@ -5,15 +5,15 @@
 
 #include "profile.h"
 
-enum { MEMBERS = 1 << 22, RECENT = 64 };
+enum { MEMBERS = 1 << 22 };
 
 struct communicator communicators[COMMUNICATORS];
 long long communicators_lost, members_lost;
+signed char communicators_recent[RECENT];
 
 static int *members; /* of all communicators, one after the other, with room to ask for as many again */
 static size_t used;
 static uint64_t world_group;
-static signed char recent[RECENT];
 
 bool communicators_start(int ranks) {
     void *room = mmap(NULL, 2 * MEMBERS * sizeof(int), PROT_READ | PROT_WRITE,
@@ -98,13 +98,10 @@ static int add(uint64_t key, bool window) {
     return free_place;
 }
 
-int communicator_find(uint64_t key, bool window) {
-    signed char *guess = &recent[(key * 0x9E3779B97F4A7C15u) >> 58];
-    const struct communicator *one = &communicators[*guess];
-    if (one->live && one->key == key && one->window == window)
-        return *guess;
+int communicator_searched(uint64_t key, bool window) {
+    signed char *guess = communicator_guess(key);
     for (int place = 1; place < OTHERS; place++) {
-        one = &communicators[place];
+        const struct communicator *one = &communicators[place];
         if (one->live && one->key == key && one->window == window)
             return *guess = (signed char)place;
     }
@@ -115,11 +112,4 @@ void communicator_forget(uint64_t key, bool window) {
     for (int place = 1; place < OTHERS; place++)
         if (communicators[place].key == key && communicators[place].window == window)
             communicators[place].live = false;
-}
-
-int world_rank(int communicator, long long rank) {
-    const struct communicator *one = &communicators[communicator];
-    if (rank < 0)
-        return -1;
-    return one->world != NULL && rank < one->size && one->world[rank] >= 0 ? one->world[rank] : -2;
 }

@@ -7,10 +7,6 @@
 
 #include "profile.h"
 
-#define ROW(Name, name, arguments, role, ends, shape, count, type, peer, comm, count2, type2)                \
-    [CALL_##Name] = {#Name, #name, arguments, role, ends, shape, count, type, peer, comm, count2, type2},
-const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(ROW)};
-
 struct abi abi;
 struct asked asked;
 
@@ -52,19 +48,21 @@ bool library_find(void) {
     return true;
 }
 
-any_function library_function(enum call_id call, enum form form) {
-    static _Atomic any_function known[FORMS][CALLS];
-    any_function function = atomic_load_explicit(&known[form][call], memory_order_acquire);
-    if (function != NULL)
-        return function;
+_Atomic any_function library_known[FORMS][CALLS];
+
+any_function library_searched(enum call_id call, enum form form) {
     char name[64];
     if (form == FORTRAN_FORM)
         snprintf(name, sizeof name, "pmpi_%s_", calls[call].fortran);
     else
         snprintf(name, sizeof name, "PMPI_%s%s", calls[call].name, form == LARGE_FORM ? "_c" : "");
-    function = next_function(name);
-    atomic_store_explicit(&known[form][call], function, memory_order_release);
+    any_function function = next_function(name);
+    atomic_store_explicit(&library_known[form][call], function, memory_order_release);
     return function;
+}
+
+void library_replace(enum call_id call, any_function function) {
+    atomic_store(&library_known[C_FORM][call], function);
 }
 
 int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e) {

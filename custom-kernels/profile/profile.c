@@ -1,5 +1,5 @@
 /* Start and end of a profile, and the one function that every wrapper calls. */
-#include "profile.h"
+#include "hot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,16 @@
 #define EXPORT __attribute__((visibility("default")))
 #define PATH_BYTES 4608
 
-enum { COST_CALLS = 2000, COST_ROUNDS = 5 };
+enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEEP_FIRST_NS = 100000000 };
+
+#define ROW(Name, name, arguments, role, ends, shape, count, type, peer, comm, count2, type2)                \
+    [CALL_##Name] = {#Name, #name, arguments, role, ends, shape, count, type, peer, comm, count2, type2},
+const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(ROW)};
 
 static bool counting, by_clock, threads_meet, splits_waiting;
 static pid_t owner;
 static int rank, ranks, thread_level;
-static uint64_t began_ticks;
+static uint64_t began_ticks, keep_at = UINT64_MAX;
 static struct timespec began;
 static long long cost_ps, clock_ps; /* of counting one call, and of reading the clock twice, in picoseconds */
 static atomic_int threads;
@@ -50,6 +54,10 @@ uint64_t ticks_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static long long nanoseconds_between(const struct timespec *from, const struct timespec *to) {
+    return (to->tv_sec - from->tv_sec) * 1000000000LL + to->tv_nsec - from->tv_nsec;
 }
 
 static bool counter_is_steady(void) {
@@ -82,7 +90,7 @@ static void unlock(void) {
 }
 
 /* The functions take integers, pointers and handles, which all travel in words of 64 bits. */
-static int invoke(any_function function, int count, const uint64_t *a) {
+HOT int invoke(any_function function, int count, const uint64_t *a) {
 #define U uint64_t
 #define CALL_WITH(n, types, ...)                                                                             \
     case n:                                                                                                  \
@@ -121,14 +129,14 @@ struct seen {
     struct waiting waiting;
 };
 
-static struct seen look_before(enum call_id id, struct arguments *arguments) {
+HOT struct seen look_before(enum call_id id, struct arguments *arguments) {
     const struct call *call = &calls[id];
     struct seen seen = {.communicator = NOWHERE, .peer = -1, .status = -1};
     bool one_sided = call->role == PUTS || call->role == GETS;
     if (one_sided)
-        seen.communicator = communicator_find(window_at(arguments, call->comm), true);
+        seen.communicator = communicator_find(handle_of(arguments, call->comm, "Win"), true);
     else if (call->comm != NO)
-        seen.communicator = communicator_find(comm_at(arguments, call->comm), false);
+        seen.communicator = communicator_find(handle_of(arguments, call->comm, "Comm"), false);
     const struct communicator *comm = &communicators[seen.communicator];
     if (call->shape != NONE &&
         !(call->role == COLLECTIVE && comm->inter)) /* there, roots decide what counts */
@@ -160,14 +168,14 @@ static struct seen look_before(enum call_id id, struct arguments *arguments) {
     return seen;
 }
 
-static void start_requests(const struct call *call, const struct arguments *arguments, uint64_t now) {
+HOT void start_requests(const struct call *call, const struct arguments *arguments, uint64_t now) {
     long long number = call->count == NO ? 1 : integer_at(arguments, call->count);
     for (long long index = 0; index < number; index++)
         request_start(handle_behind(arguments, call->arguments - 1, (size_t)index, "Request"), now);
 }
 
-static void look_after(enum call_id id, const struct arguments *arguments, const struct seen *seen,
-                       uint64_t begin, uint64_t end, uint64_t waited) {
+HOT void look_after(enum call_id id, const struct arguments *arguments, const struct seen *seen,
+                    uint64_t begin, uint64_t end, uint64_t waited) {
     const struct call *call = &calls[id];
     struct cell *cell = cell_of(seen->communicator, id, seen->bytes);
     cell_add(cell, end - begin, seen->bytes);
@@ -190,16 +198,18 @@ static void look_after(enum call_id id, const struct arguments *arguments, const
 }
 
 /* A barrier of its own before a collective call: what is left of the call's time is not waiting. */
-static uint64_t wait_for_all(const struct call *call, const struct seen *seen,
-                             const struct arguments *arguments) {
+HOT uint64_t wait_for_all(const struct call *call, const struct seen *seen,
+                          const struct arguments *arguments) {
     if (call->role != COLLECTIVE || call->ends != RETURNS || communicators[seen->communicator].inter)
         return 0;
     uint64_t begin = ticks_now();
-    ask(asked.Barrier, comm_at(arguments, call->comm), 0, 0, 0, 0);
+    ask(asked.Barrier, handle_of(arguments, call->comm, "Comm"), 0, 0, 0, 0);
     return ticks_now() - begin;
 }
 
-static int counted(any_function function, enum call_id id, struct arguments *arguments) {
+static void keep(uint64_t now);
+
+HOT int counted(any_function function, enum call_id id, struct arguments *arguments) {
     if (!seen_thread) {
         seen_thread = true;
         atomic_fetch_add(&threads, 1);
@@ -218,6 +228,8 @@ static int counted(any_function function, enum call_id id, struct arguments *arg
     if (fault == 0) {
         lock();
         look_after(id, arguments, &seen, begin, end, waited);
+        if (end >= keep_at)
+            keep(end);
         unlock();
     }
     inside = false;
@@ -234,7 +246,7 @@ static any_function plain_form(enum call_id id, const uint64_t *words) {
     return single && fits ? library_function(id, C_FORM) : NULL;
 }
 
-static int made(enum call_id id, enum form form, uint64_t *words) {
+HOT int made(enum call_id id, enum form form, uint64_t *words) {
     any_function function = library_function(id, form);
     if (function == NULL && form == LARGE_FORM)
         function = plain_form(id, words);
@@ -308,10 +320,10 @@ static void read_clock(void) {
     (void)ticks_now();
 }
 
+/* The whole way of a program's call, but with an empty function behind it. */
 static void count_send(void) {
-    uint64_t words[] = {0, 8, abi.byte, (uint64_t)rank, 0, abi.world};
-    struct arguments arguments = {C_FORM, words};
-    counted((any_function)nothing, CALL_Send, &arguments);
+    static int (*volatile entry)(P6) = MPI_Send;
+    entry(0, 8, abi.byte, (uint64_t)rank, 0, abi.world);
 }
 
 /* The least of some rounds: those that nothing disturbed. */
@@ -323,7 +335,7 @@ static long long picoseconds_of(void (*work)(void)) {
         for (int call = 0; call < COST_CALLS; call++)
             work();
         clock_gettime(CLOCK_MONOTONIC, &end);
-        long long took = (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
+        long long took = nanoseconds_between(&begin, &end);
         least = took < least ? took : least;
     }
     return least * 1000 / COST_CALLS;
@@ -331,7 +343,11 @@ static long long picoseconds_of(void (*work)(void)) {
 
 static void measure_cost(void) {
     clock_ps = picoseconds_of(read_clock);
+    library_replace(CALL_Send, (any_function)nothing);
+    counting = true;
     cost_ps = picoseconds_of(count_send);
+    counting = false;
+    library_replace(CALL_Send, NULL);
     totals_clear(cell_of(communicator_find(abi.world, false), CALL_Send, 8), rank);
 }
 
@@ -340,7 +356,7 @@ static int write_document(int fd, const char *ended) {
     struct timespec now;
     uint64_t end_ticks = ticks_now();
     clock_gettime(CLOCK_MONOTONIC, &now);
-    long long ns = (now.tv_sec - began.tv_sec) * 1000000000LL + now.tv_nsec - began.tv_nsec;
+    long long ns = nanoseconds_between(&began, &now);
     double ns_per_tick = end_ticks > began_ticks ? (double)ns / (double)(end_ticks - began_ticks) : 1.0;
     json_start(&out, fd);
     json_open(&out, NULL, '{');
@@ -364,25 +380,55 @@ static int write_document(int fd, const char *ended) {
     return json_finish(&out);
 }
 
-/* Once, complete under its final name or not there at all. Safe in a signal handler: nothing is allocated. */
-static void write_file(const char *ended) {
-    static char path[PATH_BYTES], temporary[PATH_BYTES + 8];
-    if (!counting || getpid() != owner || atomic_flag_test_and_set(&written))
-        return;
-    counting = false;
-    int saved = errno;
-    snprintf(path, sizeof path, "%s/%s.%ld%s.json", directory, host.nodename, (long)owner,
-             strcmp(ended, "MPI_Finalize") ? ".partial" : "");
-    snprintf(temporary, sizeof temporary, "%s.part", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+static void name_file(char path[PATH_BYTES], const char *kind) {
+    snprintf(path, PATH_BYTES, "%s/%s.%ld%s.json", directory, host.nodename, (long)owner, kind);
+}
+
+/* Complete under its name or not there at all. Safe in a signal handler: nothing is allocated. */
+static bool write_as(const char *path, const char *temporary, const char *ended) {
+    bool last = !counting;
+    int saved = errno, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int fault = fd < 0 ? errno : write_document(fd, ended);
     if (fd >= 0 && close(fd) != 0 && fault == 0)
         fault = errno;
-    if (fault == 0 && rename(temporary, path) != 0)
+    if (last == counting) /* a signal's handler has written the last one meanwhile, in the same memory */
+        unlink(temporary);
+    else if (fault == 0 && rename(temporary, path) != 0)
         fault = errno;
     if (fault != 0)
         complain("the profile cannot be written:"), complain(path), complain(strerror(fault));
     errno = saved;
+    return fault == 0;
+}
+
+/* Once. */
+static void write_file(const char *ended) {
+    static char path[PATH_BYTES], partial[PATH_BYTES], temporary[PATH_BYTES + 8];
+    if (!counting || getpid() != owner || atomic_flag_test_and_set(&written))
+        return;
+    counting = false;
+    bool whole = strcmp(ended, "MPI_Finalize") == 0;
+    name_file(partial, ".partial");
+    name_file(path, whole ? "" : ".partial");
+    snprintf(temporary, sizeof temporary, "%s.part", path);
+    if (write_as(path, temporary, ended) && whole)
+        unlink(partial);
+}
+
+/* What there is stays if the process is killed: launchers may end a whole job by SIGKILL when one rank died.
+ * Of a run that lasted t less than about t / KEEP_PART is lost, and writing takes 1 / KEEP_COST of the time
+ * at most. */
+static __attribute__((noinline)) void keep(uint64_t now) {
+    static char path[PATH_BYTES], temporary[PATH_BYTES + 8];
+    keep_at = UINT64_MAX;
+    if (getpid() != owner)
+        return;
+    name_file(path, ".partial");
+    snprintf(temporary, sizeof temporary, "%s.kept", path);
+    if (!write_as(path, temporary, "killed"))
+        return;
+    uint64_t end = ticks_now(), part = (end - began_ticks) / KEEP_PART, paid = (end - now) * KEEP_COST;
+    keep_at = end + (part > paid ? part : paid);
 }
 
 /* What would have answered the signal answers it afterwards. */
@@ -421,12 +467,17 @@ static void start(void) {
         complain("no profile: no memory");
         return;
     }
+    struct timespec before;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    uint64_t before_ticks = ticks_now();
     measure_cost();
     struct sigaction action = {.sa_handler = write_and_end, .sa_flags = SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, &before_us);
     clock_gettime(CLOCK_MONOTONIC, &began);
     began_ticks = ticks_now();
+    keep_at = began_ticks + (uint64_t)(KEEP_FIRST_NS * (double)(began_ticks - before_ticks) /
+                                       (double)nanoseconds_between(&before, &began));
     counting = true;
 }
 

@@ -57,27 +57,41 @@ int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, u
 bool library_find(void);
 /* A variable of the library; NULL: it has none of that name. */
 void *library_variable(const char *name);
-/* The function behind `call`; NULL: the library has none. */
-any_function library_function(enum call_id call, enum form form);
+/* The functions behind the calls that were made so far. */
+extern _Atomic any_function library_known[FORMS][CALLS];
+/* The function behind `call`, looked for; NULL: the library has none. */
+any_function library_searched(enum call_id call, enum form form);
+/* Another one behind the C form; NULL: the library's, which is looked for anew. */
+void library_replace(enum call_id call, any_function function);
 
 /* call_arguments.c: reading them. */
 
-uint64_t handle_at(const struct arguments *arguments, int position);
 /* The handle that the argument points to (a request, or what is freed), and that `index` places on. */
 uint64_t handle_behind(const struct arguments *arguments, int position, size_t index, const char *kind);
-uint64_t type_at(const struct arguments *arguments, int position);
-uint64_t comm_at(const struct arguments *arguments, int position);
-uint64_t window_at(const struct arguments *arguments, int position);
-long long integer_at(const struct arguments *arguments, int position);
-/* Where the argument points to an integer. */
-long long integer_behind(const struct arguments *arguments, int position, size_t index);
-/* Bytes that this rank gives in `call`, or asks for; `ranks` is the number of counts in a list. */
-long long bytes_of(const struct call *call, const struct arguments *arguments, int rank, int ranks);
+/* Element `index` of a list of counts. */
+long long count_in(const struct arguments *arguments, int position, size_t index);
+bool is_in_place(const struct arguments *arguments, int position);
+/* The sum of `ranks` counts times their type, or each times its own (`types`). */
+long long sum_of(const struct arguments *arguments, int count, int type, int ranks, bool types);
+
+enum { SIZES = 256 };
+
+extern struct size {
+    uint64_t type;
+    int bytes;
+    bool known;
+} sizes[SIZES];
+
+static inline struct size *size_place(uint64_t type) {
+    return &sizes[(type * 0x9E3779B97F4A7C15u) >> 56];
+}
+/* Asks the library, and keeps the answer. */
+long long size_asked(uint64_t type);
 void forget_type(uint64_t type);
 
 /* communicators.c */
 
-enum { COMMUNICATORS = 64, NOWHERE = 0, OTHERS = COMMUNICATORS - 1 };
+enum { RECENT = 64, COMMUNICATORS = 64, NOWHERE = 0, OTHERS = COMMUNICATORS - 1 };
 
 struct communicator {
     uint64_t key; /* its handle */
@@ -90,11 +104,15 @@ extern struct communicator communicators[COMMUNICATORS];
 extern long long communicators_lost, members_lost;
 
 bool communicators_start(int ranks);
-/* Its place in the table. */
-int communicator_find(uint64_t key, bool window);
+extern signed char communicators_recent[RECENT];
+
+/* Where it was found the last time, or another one. */
+static inline signed char *communicator_guess(uint64_t key) {
+    return &communicators_recent[(key * 0x9E3779B97F4A7C15u) >> 58];
+}
+/* Its place in the table, looked for. */
+int communicator_searched(uint64_t key, bool window);
 void communicator_forget(uint64_t key, bool window);
-/* A rank's number in MPI_COMM_WORLD; -1: none (MPI_PROC_NULL), -2: it is not known. */
-int world_rank(int communicator, long long rank);
 
 /* totals.c: the sums. */
 
@@ -111,10 +129,11 @@ struct peer {
     uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 };
 
+extern struct cell (*cells)[CALLS][BINS];
+extern struct peer *peers;
+extern int world_size;
+
 bool totals_start(int ranks);
-struct cell *cell_of(int communicator, enum call_id call, long long bytes);
-void cell_add(struct cell *cell, uint64_t ticks, long long bytes);
-void sent(int world, long long bytes);
 void received(int world, long long bytes);
 extern long long peers_unknown;
 /* Takes back what measuring the own cost has added. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile.h"
+#include "hot.h"
 
 enum { PLACES = 1 << 14, FULL = PLACES * 3 / 4, TOGETHER = 1024 };
 

@@ -6,9 +6,9 @@
 
 long long peers_unknown;
 
-static struct cell (*cells)[CALLS][BINS];
-static struct peer *peers;
-static int world_size;
+struct cell (*cells)[CALLS][BINS];
+struct peer *peers;
+int world_size;
 
 /* Pages are touched where something is counted only; huge pages would each be cleared whole. */
 static void *room_of(size_t bytes) {
@@ -25,35 +25,6 @@ bool totals_start(int ranks) {
     cells = room_of(COMMUNICATORS * sizeof *cells);
     peers = room_of((size_t)ranks * sizeof *peers);
     return cells != NULL && peers != NULL;
-}
-
-struct cell *cell_of(int communicator, enum call_id call, long long bytes) {
-    int bin = bytes > 0 ? 64 - __builtin_clzll((unsigned long long)bytes) : 0;
-    return &cells[communicator][call][bin < BINS ? bin : BINS - 1];
-}
-
-void cell_add(struct cell *cell, uint64_t ticks, long long bytes) {
-    uint64_t size = bytes > 0 ? (uint64_t)bytes : 0;
-    if (cell->count == 0 || ticks < cell->least_time)
-        cell->least_time = ticks;
-    if (cell->count == 0 || size < cell->least_bytes)
-        cell->least_bytes = size;
-    if (ticks > cell->most_time)
-        cell->most_time = ticks;
-    if (size > cell->most_bytes)
-        cell->most_bytes = size;
-    cell->count++;
-    cell->time += ticks;
-    cell->bytes += size;
-}
-
-void sent(int world, long long bytes) {
-    if (world >= 0 && world < world_size) {
-        peers[world].sent_messages++;
-        peers[world].sent_bytes += (uint64_t)bytes;
-    } else if (world != -1) {
-        peers_unknown++;
-    }
 }
 
 void received(int world, long long bytes) {

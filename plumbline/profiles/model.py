@@ -87,6 +87,8 @@ class Lost(Struct, frozen=True, gc=False, kw_only=True):
 class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
     """One rank, from the return of MPI_Init to the call of MPI_Finalize, or to how it ``ended`` before.
 
+    One that was killed has what the library had written until then.
+
     ``cost_ps`` is what counting one call costs, ``clock_ps`` the part of it that reading the clock is; both in
     picoseconds, measured at the start.
     """
@@ -97,7 +99,7 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
     rank: int
     size: int
     program: str
-    ended: Literal["MPI_Finalize", "MPI_Abort", "SIGTERM", "exit"]
+    ended: Literal["MPI_Finalize", "MPI_Abort", "SIGTERM", "exit", "killed"]
     wall_ns: int
     cost_ps: int
     clock_ps: int

@@ -46,7 +46,12 @@ def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
         for missing in [sorted(set(range(expected)) - {one.rank for one in found})]
         if missing
     ]
-    endings = {"MPI_Abort": "called MPI_Abort", "SIGTERM": "was ended by SIGTERM", "exit": "ended without MPI_Finalize"}
+    endings = {
+        "MPI_Abort": "called MPI_Abort",
+        "SIGTERM": "was ended by SIGTERM",
+        "exit": "ended without MPI_Finalize",
+        "killed": "was killed: up to a tenth of its time is missing at the end, or more if it last waited in one call",
+    }
     for ended, words in endings.items():
         if partial := [one.rank for one in found if one.ended == ended]:
             lines.append(f"partial profile: {_named(partial)} {words}")
