@@ -160,6 +160,19 @@ def test_each_kind_of_pipeline_has_its_job(runner, checkout, host, source, jobs)
     assert [line.split(";")[0] for line in said.splitlines() if line.startswith("plumb-")] == jobs
 
 
+@pytest.mark.parametrize(("branch", "jobs"), [("main", ["test", "pages"]), ("change", ["test"])])
+def test_the_pipeline_of_this_project_has_its_jobs(runner, tmp_path, host, branch, jobs):
+    shutil.copy(paths.root() / ".gitlab-ci.yml", tmp_path)
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "-m", "one")
+    git(tmp_path, "checkout", "--quiet", "-B", branch)
+    git(tmp_path, "remote", "add", "origin", "ssh://git@example.org/us/suite.git")
+    code, said = run(runner, tmp_path, "push", host, "--list-csv")
+    assert code == 0, said
+    assert [line.split(";")[0] for line in said.splitlines() if ";on_success;" in line] == jobs
+
+
 def test_the_lock_of_the_runner_names_every_sum_and_no_place():
     packages = json.loads((NPM / "package-lock.json").read_text())["packages"]
     assert all("integrity" in one and "resolved" not in one for name, one in packages.items() if name)
