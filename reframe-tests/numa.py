@@ -69,6 +69,27 @@ class daxpy_ranks(KernelTest):
 
 
 @rfm.simple_test
+class gpu_memory_copies(KernelTest):
+    """Copies between host and GPU, by ranks beside their GPUs or on the wrong socket, and the GPU's own memory."""
+
+    kernel = "gpu_memory"
+    mpi_matters = False
+    placement = parameter(["gpu", "gpu:far"])
+    threads = 1
+    figures = [
+        ("in", "bandwidth", {"way": "in", "memory": "pinned"}),
+        ("out", "bandwidth", {"way": "out", "memory": "pinned"}),
+        ("both", "bandwidth", {"way": "both", "memory": "pinned"}),
+        ("in_pageable", "bandwidth", {"way": "in", "memory": "pageable"}),
+        ("out_pageable", "bandwidth", {"way": "out", "memory": "pageable"}),
+        ("time_4B", "time", {"way": "in", "bytes": 4}),
+        ("time_start", "time", {"way": "start"}),
+        ("triad", "bandwidth", {"way": "triad", "level": "memory"}),
+    ]
+    quick_placements = ()
+
+
+@rfm.simple_test
 class membw_numa(KernelTest):
     """Nine kernels, stores through the cache and past it, by CPU node and memory node (experiment U1)."""
 

@@ -15,6 +15,8 @@ if(IOMP5_LIBRARY)
 endif()
 plumb_kernel(false_sharing false_sharing.c barrier_kinds.c)
 plumb_kernel(handover handover.c)
+plumb_kernel(gpu_memory gpu_memory.c cuda_driver.c)
+target_link_libraries(gpu_memory PRIVATE ${CMAKE_DL_LIBS})
 
 # dgemm needs a BLAS with 32-bit integers: OpenBLAS as the wheel scipy-openblas32 lays it out, or what CMake finds.
 set(PLUMB_BLAS_PREFIX "" CACHE PATH "Folder with lib/libscipy_openblas.so; empty: FindBLAS")

@@ -40,11 +40,22 @@ def claims(benchmark: Benchmark, measurements: list[Measurement], seen: list[Wit
     used = sum(cpu_s(process) for witness in seen for process in everyone(witness))
     needed = _stream_time(measurements) if benchmark.suite == "stream" else _longest(measurements)
     reasons = _arrays(seen, max((_working_set(item) for item in measurements), default=0) / len(seen))
+    reasons += _devices(measurements, seen)
     if ran < TIME_RUN * needed:
         reasons.append(f"the figures stand for {needed:.2f} s of work, but no rank ran longer than {ran:.2f} s")
     if benchmark.suite == "stream" and used < TIME_ON_CPU * needed:
         reasons.append(f"the figures stand for {needed:.2f} s of work, but the ranks used {used:.2f} s of CPU time")
     return reasons
+
+
+def _devices(measurements: list[Measurement], seen: list[Witness]) -> list[str]:
+    """The GPUs that a kernel computed on, as their driver names them, against those that the ranks were planned for."""
+    used = {str(item.params["device"]) for item in measurements if "device" in item.params}
+    if not used:
+        return []
+    ranks = sorted(seen, key=lambda witness: int(witness["rank"]))
+    planned = ",".join(device for witness in ranks for device in (witness["plan"] or {}).get("devices", []))
+    return [f"the driver used the GPUs {other}, planned: {planned}" for other in sorted(used - {planned}) if planned]
 
 
 def _programs(seen: list[Witness]) -> list[str]:

@@ -9,9 +9,11 @@ import functools
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+from kernel_stack import fake_cuda
 
 from plumbline import paths
 from plumbline.stacks import kernels, manifest
@@ -41,6 +43,7 @@ TINY: dict[str, tuple[int, int, list[str]]] = {
     "pairs": (3, 1, ["--bandwidth-bytes", "4K", "--batches", "2", "--latency-trips", "2", "--bandwidth-trips", "1"]),
     "collective": (3, 1, ["--bytes", "8", "--repetitions", "6", "--in-place", "both", "--late", "1e9"]),
     "saturation": (2, 2, ["--by", "threads", "--bytes", "64", "--windows", "1", "--repetitions", "2"]),
+    "gpu_memory": (2, 1, ["--bytes", "64K", "--repetitions", "2"]),
     "deadlock": (3, 1, ["--repetitions", "2"]),
 }
 ARCHER = next(iter(sorted(Path("/usr/lib").glob("llvm-*/lib/libarcher.so"))), None)
@@ -90,11 +93,18 @@ def build(folder: Path, *options: str) -> Path:
     return folder
 
 
+@functools.cache
+def driver() -> dict[str, str]:
+    """A driver for the kernel that needs a GPU."""
+    return fake_cuda(Path(tempfile.mkdtemp(prefix="plumb-cuda-")))
+
+
 def run(command: list[str], threads: int, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run under MPICH's launcher with the stack's environment."""
     document = manifest.load(STACK)
     environment = {**os.environ, **manifest.environment(document, os.environ), **variables}
     environment["OMP_NUM_THREADS"] = str(threads)
+    environment |= driver()
     return subprocess.run(
         [document["launcher"]["command"], *command],
         capture_output=True, text=True, check=False, env=environment, timeout=120, stdin=subprocess.DEVNULL,

@@ -22,6 +22,14 @@ from plumbline.stacks import manifest
 JsonOf = Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]
 
 
+def fake_cuda(folder: Path) -> dict[str, str]:
+    """The environment in which kernels find the driver of ``fake_cuda.c``."""
+    source = Path(__file__).with_name("fake_cuda.c")
+    library = folder / "libcuda.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", library, source], check=True)
+    return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
+
+
 @dataclass(frozen=True)
 class KernelStack:
     """An installed stack with our kernels."""

@@ -1,0 +1,42 @@
+/* The part of the CUDA driver that kernels call, opened when they run: building needs no toolkit. */
+#ifndef PLUMB_KERNEL_CUDA_DRIVER_H
+#define PLUMB_KERNEL_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A GPU that this process computes on. */
+struct gpu {
+    char address[20];      /* PCI address as the driver tells it, such as 0000:03:00.0 */
+    double memory_mbyte_s; /* of its memory at best: clock and width of the bus; 0: not told */
+    size_t l2_bytes;       /* 0: not told */
+    unsigned processors;
+};
+
+typedef uint64_t gpu_pointer;
+typedef struct gpu_stream *gpu_stream;
+typedef struct gpu_function *gpu_function;
+
+/* Open the first GPU that the driver lets this process see. False with the reason in `why` (of `room` bytes)
+ * if there is none. From then on every error ends the program. */
+bool gpu_open(struct gpu *gpu, char *why, size_t room);
+
+gpu_pointer gpu_take(size_t bytes);
+void gpu_give_back(gpu_pointer memory);
+
+/* Pin host memory, and end that. */
+void gpu_pin(void *memory, size_t bytes);
+void gpu_unpin(void *memory);
+
+gpu_stream gpu_stream_new(void);
+void gpu_wait(gpu_stream stream);
+void gpu_copy_in(gpu_pointer to, const void *from, size_t bytes, gpu_stream stream);
+void gpu_copy_out(void *to, gpu_pointer from, size_t bytes, gpu_stream stream);
+
+/* The function `name` of PTX text. */
+gpu_function gpu_load(const char *ptx, const char *name);
+void gpu_start(gpu_function function, unsigned blocks, unsigned threads, void **parameters,
+               gpu_stream stream);
+
+#endif

@@ -1,0 +1,50 @@
+/* a = b + s c on the GPU, as text for its driver's compiler. tests/kernels/test_gpu_memory.py assembles it.
+ *
+ * Thread i of n works on elements i, i + n, i + 2 n, ... */
+#ifndef PLUMB_KERNEL_GPU_TRIAD_PTX_H
+#define PLUMB_KERNEL_GPU_TRIAD_PTX_H
+
+static const char gpu_triad[] = ".version 6.0\n"
+                                ".target sm_52\n"
+                                ".address_size 64\n"
+                                ".visible .entry triad(.param .u64 a, .param .u64 b, .param .u64 c,\n"
+                                "                      .param .f64 s, .param .u64 count)\n"
+                                "{\n"
+                                ".reg .pred %done;\n"
+                                ".reg .b32 %block, %size, %thread, %blocks;\n"
+                                ".reg .b64 %a, %b, %c, %count, %i, %step, %offset, %at, %first;\n"
+                                ".reg .f64 %s, %x, %y;\n"
+                                "ld.param.u64 %a, [a];\n"
+                                "ld.param.u64 %b, [b];\n"
+                                "ld.param.u64 %c, [c];\n"
+                                "ld.param.f64 %s, [s];\n"
+                                "ld.param.u64 %count, [count];\n"
+                                "cvta.to.global.u64 %a, %a;\n"
+                                "cvta.to.global.u64 %b, %b;\n"
+                                "cvta.to.global.u64 %c, %c;\n"
+                                "mov.u32 %block, %ctaid.x;\n"
+                                "mov.u32 %size, %ntid.x;\n"
+                                "mov.u32 %thread, %tid.x;\n"
+                                "mov.u32 %blocks, %nctaid.x;\n"
+                                "mul.wide.u32 %first, %block, %size;\n"
+                                "cvt.u64.u32 %i, %thread;\n"
+                                "add.u64 %i, %i, %first;\n"
+                                "mul.wide.u32 %step, %blocks, %size;\n"
+                                "next:\n"
+                                "setp.ge.u64 %done, %i, %count;\n"
+                                "@%done bra end;\n"
+                                "shl.b64 %offset, %i, 3;\n"
+                                "add.u64 %at, %b, %offset;\n"
+                                "ld.global.f64 %x, [%at];\n"
+                                "add.u64 %at, %c, %offset;\n"
+                                "ld.global.f64 %y, [%at];\n"
+                                "fma.rn.f64 %x, %s, %y, %x;\n"
+                                "add.u64 %at, %a, %offset;\n"
+                                "st.global.f64 [%at], %x;\n"
+                                "add.u64 %i, %i, %step;\n"
+                                "bra next;\n"
+                                "end:\n"
+                                "ret;\n"
+                                "}\n";
+
+#endif

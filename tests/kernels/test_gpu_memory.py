@@ -1,0 +1,102 @@
+"""``gpu_memory``: what it prints and refuses on a made-up driver; its PTX by NVIDIA's assembler, where there is one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernel_stack import JsonOf, KernelStack, fake_cuda
+
+from plumbline import paths
+from plumbline.launch import work
+from plumbline.parsers.measurement import Measurement
+
+TINY = ("--bytes", "3M", "--repetitions", "3", "--json")
+RATES = {("in", "pageable"), ("out", "pageable"), ("in", "pinned"), ("out", "pinned"), ("both", "pinned")}
+
+
+def test_every_figure_on_the_gpus_of_all_ranks(kernel_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    document = json_of(kernel_stack.mpirun(2, "gpu_memory", *TINY, env=fake_cuda(tmp_path)))
+    assert document["passed"], document["checks"]
+    assert {item["params"]["device"] for item in document["measurements"]} == {"0000:c1:00.0,0000:c1:00.0"}
+    seen = {(item["metric"], item["params"]["way"], item["params"].get("memory")) for item in document["measurements"]}
+    wanted = {("bandwidth", way, memory) for way, memory in RATES}
+    assert seen == wanted | {("time", "in", None), ("time", "start", None), ("bandwidth", "triad", None)}
+    triads = {item["params"]["level"]: item for item in document["measurements"] if item["params"]["way"] == "triad"}
+    assert triads["memory"]["params"]["bytes"] == 9 << 20
+    assert triads["l2"]["params"]["bytes"] == (2 << 20) // 24 * 24
+    assert triads["memory"]["limit"] == 2 * 1e6 * 4096 / 8 * 1e-3 * 2
+    assert triads["l2"]["limit"] is None
+
+
+def test_a_driver_that_tells_no_clock_leaves_no_limit(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    env = fake_cuda(tmp_path) | {"FAKE_CUDA": "silent"}
+    document = json_of(one_stack.mpirun(1, "gpu_memory", *TINY, env=env))
+    assert document["passed"]
+    assert not any(item["limit"] for item in document["measurements"])
+    assert not any(item["params"].get("level") == "l2" for item in document["measurements"])
+
+
+@pytest.mark.parametrize(("fault", "check"), [("copy", "copied in and out again"), ("triad", "triad")])
+def test_a_wrong_answer_is_no_figure(
+    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, fault: str, check: str
+) -> None:
+    document = json_of(one_stack.mpirun(1, "gpu_memory", *TINY, env=fake_cuda(tmp_path) | {"FAKE_CUDA": fault}))
+    assert not document["passed"]
+    assert check in [item["what"] for item in document["checks"] if not item["passed"]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("init", "no GPU: the CUDA driver: no CUDA-capable device is detected"),
+        ("none", "no GPU: the CUDA driver shows none"),
+        ("memory", "the CUDA driver: 3145728 bytes of the GPU's memory: out of memory"),
+        ("ptx", "the CUDA driver: compiling PTX: an error that it does not know"),
+    ],
+)
+def test_no_gpu_is_one_line(one_stack: KernelStack, tmp_path: Path, fault: str, said: str) -> None:
+    done = one_stack.mpirun(1, "gpu_memory", *TINY, env=fake_cuda(tmp_path) | {"FAKE_CUDA": fault})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert next(line for line in done.stderr.splitlines() if "gpu_memory" in line) == f"gpu_memory: {said}"
+
+
+def test_no_driver_is_one_line_on_every_library(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    (tmp_path / "libcuda.so.1").write_text("no library")
+    done = kernel_stack.mpirun(2, "gpu_memory", *TINY, env={"LD_LIBRARY_PATH": str(tmp_path)})
+    assert done.returncode == 2
+    assert [line.partition(":")[0] for line in done.stderr.splitlines() if "libcuda" in line] == ["gpu_memory"]
+    assert "gpu_memory: no GPU: " in done.stderr
+
+
+def test_another_gpu_than_planned_is_a_reason() -> None:
+    def seen(rank: int, *devices: str) -> dict:
+        return {"rank": rank, "plan": {"devices": list(devices)} if devices else {}}
+
+    def said(used: str, *ranks: dict) -> list[str]:
+        row = Measurement("bandwidth", 1.0, "MB/s", "higher", {"device": used})
+        return work._devices([row], list(ranks))
+
+    assert said("a,b", seen(1, "b"), seen(0, "a")) == []
+    assert said("b,a", seen(1, "b"), seen(0, "a")) == ["the driver used the GPUs b,a, planned: a,b"]
+    assert said("a", seen(0)) == []
+
+
+def ptx() -> str:
+    text = (paths.root() / "custom-kernels/kernels/gpu_triad.ptx.h").read_text(encoding="utf-8")
+    return "".join(line.encode().decode("unicode_escape") for line in re.findall(r'"(.*)"', text))
+
+
+@pytest.mark.parametrize("processor", ["sm_60", "sm_90"])
+def test_the_ptx_is_what_the_assembler_takes(processor: str, tmp_path: Path) -> None:
+    assembler = shutil.which("ptxas")
+    if assembler is None:
+        pytest.skip("NVIDIA's assembler is not on PATH: ptxas, in the wheel nvidia-cuda-nvcc-cu12 (40 MB)")
+    (tmp_path / "triad.ptx").write_text(ptx())
+    command = [assembler, f"-arch={processor}", "-o", str(tmp_path / "triad"), str(tmp_path / "triad.ptx")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
