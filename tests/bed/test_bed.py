@@ -185,6 +185,15 @@ def test_all_hosts_are_booted(bed: Bed):
 
 
 @pytest.mark.e2e
+def test_the_bed_goes_before_other_work(bed: Bed):
+    weights = [top / cgroups.NAME / "cpu.shares" for top in cgroups.hierarchies().values()]
+    found = [int(file.read_text()) for file in weights if file.exists()]
+    if not found:
+        pytest.skip("this host has no cpu hierarchy of cgroup v1")
+    assert found == [cgroups.SHARES]
+
+
+@pytest.mark.e2e
 def test_a_job_runs_on_two_hosts(bed: Bed):
     assert sorted(bed.out("ctl", "srun --nodes=2 hostname").split()) == bed.nodes[:2]
 
