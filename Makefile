@@ -78,8 +78,9 @@ rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes and
 disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor
 	@$(BIN)/python tests/rates/disturbed.py
 
-scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md)
+scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md), and of 1,000 published campaigns (docs/publish.md)
 	@$(BIN)/python tests/scale/bench_store.py
+	@$(BIN)/python tests/scale/bench_publish.py
 
 testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts; NODES=4 for more, SCHEDULER=slurm|sge|ssh
 	@tests/bed/bed up $(if $(NODES),--nodes $(NODES)) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
