@@ -101,6 +101,8 @@ class loop_schedules(KernelTest):
         for schedule, chunk in (("static", 0), ("dynamic", 1), ("dynamic", 64), ("guided", 1))
     ]
     quick_placements = ()
+    #: threads that share CPUs wait for time slices in each of some hundred loops
+    launch_time_limit = 300.0
 
     @run_after("init")
     def oversubscribe(self):
