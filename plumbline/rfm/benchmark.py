@@ -200,11 +200,10 @@ class PlumbTest(RecordShown, AsleepTest):
         self.skip_if(bool(equal), f"equal to {equal} here")
 
     @run_before("run")
-    def pass_access_options(self) -> None:
-        """One of ReFrame's backends leaves the partition's access options out of the job script."""
-        if self.scheduler.reframe_drops_access:
-            access = self.scheduler.access_for(self.current_partition.access, self.nodes)
-            self.job.options = [*access, *self.job.options]
+    def pass_options(self) -> None:
+        """What ReFrame's backend leaves out of the job script."""
+        missing = self.scheduler.reframe_options(self.current_partition.access, self.nodes)
+        self.job.options = [*missing, *self.job.options]
 
     @run_before("run")
     def write_variant(self) -> None:

@@ -14,14 +14,14 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from plumbline.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.program import Done, run
+from plumbline.schedulers.program import Done, late, run
 
 #: words that every scheduler's command line carries unchanged
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
@@ -211,6 +211,7 @@ class Scheduler(ABC):
             if word.startswith("/") and not PLAIN_PATH.fullmatch(word):
                 what = f"path {word!r} holds letters that {self.name} changes"
                 raise PlumbError(what, WHERE_FACTS, "use plain names")
+        job.log.unlink(missing_ok=True)  # of an earlier job
         done = Done(0, "", "")
         for start in self.on_every_node(job, words):
             try:
@@ -219,6 +220,8 @@ class Scheduler(ABC):
                 cure = "run this on a login host, or name another --scheduler"
                 raise PlumbError(f"{start[0]} is not on PATH", WHERE_FACTS, cure) from None
             done = answer if done.status == 0 else done
+        if done.status and not done.stderr.strip():
+            return replace(done, stderr=late(job.log))
         return done
 
     @abstractmethod
@@ -266,12 +269,10 @@ class Scheduler(ABC):
     reframe_jobs = 8
     #: whether a job of ReFrame's backend has one node, whatever a test asks for
     reframe_one_node = False
-    #: whether ReFrame's backend leaves the partition's options out of job scripts
-    reframe_drops_access = False
 
-    def access_for(self, access: Sequence[str], nodes: int) -> list[str]:
-        """The partition's options for a job of ``nodes`` nodes, where ReFrame drops them."""
-        return list(access)
+    def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
+        """What ReFrame's backend leaves out of the script of a job of ``nodes`` nodes with the options ``access``."""
+        return []
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """``access`` (and ``sched_options``) of a partition in ReFrame's configuration, its jobs pinned to ``node``."""

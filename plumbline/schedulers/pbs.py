@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from plumbline.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, joined, whole_json
 from plumbline.schedulers.program import answer
 
+#: Jobs have a PATH of the system's own folders only, and OpenPBS lies in neither. Its daemons read the same file.
+PBSDSH = ("/bin/sh", "-c", '. "${PBS_CONF_FILE:-/etc/pbs.conf}"; exec "$PBS_EXEC/bin/pbsdsh" -- "$@"', "pbsdsh")
+#: one chunk of a job on each node, and no other job beside it; the default puts all chunks on one node if it has room
+WHOLE_NODES = ("-l", "place=scatter:excl")
+SHELL = ("-S", "/bin/bash")
+WHERE_LIMIT = "qstat -Q"
 USABLE = {"free", "busy", "job-busy", "job-exclusive", "job-sharing", "<various>"}
 
 
@@ -28,17 +38,17 @@ class Pbs(Scheduler):
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """``block=true`` waits for the job and ends with its exit status; the login shell may be another than bash."""
-        options = [*self.no_restart, "-W", "block=true", "-S", "/bin/bash", "-N", job.name]
+        options = [*self.no_restart, "-W", "block=true", *SHELL, "-N", job.name]
         options += ["-j", "oe", "-o", str(job.log)]
         select = "+".join(f"1:host={name}" for name in job.hosts) or str(job.nodes)
-        return ["qsub", *options, "-l", f"select={select}", "-l", "place=scatter:excl", *job.access, str(script)]
+        return ["qsub", *options, "-l", f"select={select}", *WHOLE_NODES, *job.access, str(script)]
 
     def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
-        """pbsdsh starts the command on every element of the selection."""
+        """pbsdsh starts the command on every element of the selection; it ends with 0 whatever that said."""
         select = "+".join(f"1:ncpus=1:host={name}" for name in job.hosts) or f"{job.nodes}:ncpus=1"
-        shape = ["-l", f"select={select}", "-l", "place=scatter:excl", "-l", f"walltime=00:{job.minutes:02d}:00"]
+        shape = ["-l", f"select={select}", *WHOLE_NODES, "-l", f"walltime=00:{job.minutes:02d}:00"]
         ask = ["qsub", "-W", "block=true", "-N", job.name, "-j", "oe", "-o", str(job.log), *shape]
-        return [[*ask, *self.in_queue(job.queue), *joined(job.access), "--", "pbsdsh", "--", *command]]
+        return [[*ask, *self.in_queue(job.queue), *joined(job.access), "--", *PBSDSH, *command]]
 
     def on_one_node(self, access: Sequence[str], hosts: Sequence[str], command: Sequence[str]) -> list[str]:
         """A job that qsub waits for."""
@@ -48,6 +58,23 @@ class Pbs(Scheduler):
     def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
         """By pbsnodes."""
         return read_nodes(answer(["pbsnodes", "-a", "-F", "json"], WHERE_STATES), queue)
+
+    def longest_job(self, queue: str | None) -> int | None:
+        """``resources_max.walltime`` of the queue, or of the server's default one; None on a host that has no qstat."""
+        if shutil.which("qstat") is None:
+            return None
+        asked = ["qstat", "-Q", "-f", "-F", "json"]
+        queue = queue or read_default(answer(["qstat", "-B", "-f", "-F", "json"], WHERE_LIMIT))
+        return None if queue is None else read_limit(answer([*asked, queue], WHERE_LIMIT), queue)
+
+    def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
+        """ReFrame's backend leaves ``exclusive_access`` out, and says nothing of where the chunks go."""
+        return [" ".join(WHOLE_NODES)] if nodes > 1 else []
+
+    def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
+        """Its job scripts are for bash, and PBS starts them with the login shell of the user."""
+        made = super().reframe_partition(access, hosts, node)
+        return {**made, "access": [" ".join(SHELL), *made["access"]]}
 
 
 def read_nodes(text: str, queue: str | None) -> list[Node]:
@@ -66,3 +93,23 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
         comment = str(node.get("comment") or "")
         found.append(Node(names.host(name, "pbsnodes"), ",".join(parts), usable, "" if usable else comment))
     return found
+
+
+def read_default(text: str) -> str | None:
+    """``qstat -B -f -F json``: the queue of jobs that name none."""
+    servers = (whole_json(text, "qstat").get("Server") or {}).values()
+    return next((server["default_queue"] for server in servers if server.get("default_queue")), None)
+
+
+def read_limit(text: str, queue: str) -> int | None:
+    """``qstat -Q -f -F json QUEUE``: seconds of ``resources_max.walltime``, ``HH:MM:SS`` or seconds; None without."""
+    found = (whole_json(text, "qstat").get("Queue") or {}).get(queue) or {}
+    limit = (found.get("resources_max") or {}).get("walltime")
+    if limit is None:
+        return None
+    if not re.fullmatch(r"(\d+:){0,2}\d+", str(limit)):
+        raise PlumbError(f"{limit!r} is no time limit", WHERE_LIMIT, "report this answer of qstat")
+    seconds = 0
+    for part in str(limit).split(":"):
+        seconds = 60 * seconds + int(part)
+    return seconds

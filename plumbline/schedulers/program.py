@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from plumbline.errors import PlumbError
 
@@ -13,6 +15,8 @@ from plumbline.errors import PlumbError
 EMPTY = ("Exiting.",)
 #: seconds that a program gets to end its job after SIGTERM, before SIGKILL
 GRACE = 20
+#: seconds that what a job said may come after its end
+LOG_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,14 @@ def run(command: Sequence[str], limit: float) -> Done:
             process.terminate()
             raise
     return Done(process.returncode, stdout, stderr)
+
+
+def late(log: Path) -> str:
+    """What a job that failed said; empty if that does not come within :data:`LOG_S`."""
+    deadline = time.monotonic() + LOG_S
+    while not log.is_file() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
 
 
 def answer(command: Sequence[str], what: str, limit: float = 60) -> str:

@@ -41,7 +41,6 @@ class Sge(Scheduler):
     name = "sge"
     programs = ("qsub", "qstat", "qhost")
     no_restart = ("-r", "n")
-    reframe_drops_access = True
     job_variable = "JOB_ID"
     job_variables = ("SGE_", "JOB_", "PE", "PE_", "NSLOTS", "NHOSTS", "NQUEUES", "QUEUE", "ARC")
     hosts_variable = "PE_HOSTFILE"
@@ -82,8 +81,8 @@ class Sge(Scheduler):
             return None
         return read_limit(answer(["qconf", "-sq", queue], f"queue {queue}"))
 
-    def access_for(self, access: Sequence[str], nodes: int) -> list[str]:
-        """``-pe mpi 64`` is of one node."""
+    def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
+        """ReFrame's backend drops the partition's options; ``-pe mpi 64`` is of one node."""
         return [shlex.join(_slots([word for option in access for word in names.words_of(option)], nodes))]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:

@@ -60,8 +60,8 @@ def install(name: str, folder: Path, monkeypatch) -> Fake:
     fake = Fake(name, folder)
     (fake.state / "home").mkdir(parents=True)
     for file, text in fake.case.get("files", {}).items():
-        fake.have(file, text)
-    programs = folder / "programs"
+        fake.have(file, text.replace("{folder}", str(fake.state)))
+    programs = fake.state / "bin"
     programs.mkdir()
     for program in {words.split()[0] for words in fake.case["programs"]}:
         file = programs / program
@@ -151,14 +151,25 @@ def cancel(fake: Fake, words: list[str]) -> int:
 def start(fake: Fake, words: list[str]) -> int:
     """The command among ``words``, once on each of two nodes, or on one where one was asked for."""
     called(fake, "start", words)
+    if fake.name == "pbs":  # its daemon starts the words themselves, and finds no program of its own on PATH
+        return subprocess.run(
+            words[words.index("--") + 1 :], env=job_environment(fake), cwd=fake.state / "home", check=False
+        ).returncode
     command = words[words.index(sys.executable) :]
     if fake.name == "lsf":  # bsub makes one shell line of its words
         command = ["/bin/sh", "-c", " ".join(words[words.index(sys.executable) :])]
-    both = {"--nodes=2", "blaunch", "pbsdsh"} & set(words) or ("-N", "2") in itertools.pairwise(words)
+    both = {"--nodes=2", "blaunch"} & set(words) or ("-N", "2") in itertools.pairwise(words)
     for _ in range(2 if both else 1):
         done = subprocess.run(command, env=job_environment(fake), cwd=fake.state / "home", check=False)
         if done.returncode:
             return done.returncode
+    return 0
+
+
+def pbsdsh(fake: Fake, words: list[str]) -> int:
+    """The words on both nodes; it ends with 0 whatever became of them."""
+    for _ in range(2):
+        subprocess.run(words[words.index("--") + 1 :], env=job_environment(fake), cwd=fake.state / "home", check=False)
     return 0
 
 
@@ -198,6 +209,8 @@ def main(name: str, folder: str, program: str, *words: str) -> int:
         if role == "nodes":
             print((fake.recorded / "nodes.out").read_text(encoding="utf-8"), end="")
             return 0
+        if role == "pbsdsh":
+            return pbsdsh(fake, rest)
         if sys.executable in rest and role in ("submit", "start"):
             return start(fake, rest)
         return {"submit": submit, "cancel": cancel, "ssh": ssh, "follow": lambda fake, _: follow(fake)}[role](

@@ -159,7 +159,8 @@ def test_srun(tmp_path):
 def test_pbs(tmp_path):
     words = command(tmp_path, "pbs", nodes=["n1", "n2"], access=["-A x"], queue="q1")
     assert "select=1:ncpus=1:host=n1+1:ncpus=1:host=n2" in words
-    assert words[words.index("--") : words.index("--") + 4] == ["--", "pbsdsh", "--", "python3"]
+    assert words[words.index("--") : words.index("--") + 3] == ["--", "/bin/sh", "-c"]
+    assert words[words.index("python3") - 1] == "pbsdsh"
     assert [words[2], words[words.index("--") - 1]] == ["block=true", "-Ax"]
     assert "select=7:ncpus=1" in command(tmp_path, "pbs", count=7)
 
@@ -177,6 +178,20 @@ def test_lsf_flux_sge(tmp_path):
     assert [job[job.index("-l") + 1] for job in jobs] == ["hostname=n1", "hostname=n2"]
     with pytest.raises(PlumbError, match="have to be named"):
         commands(asked(tmp_path, "sge"))
+
+
+def test_a_job_that_fails_is_told_in_its_own_words(tmp_path, monkeypatch):
+    """PBS brings them when qsub has ended; what an earlier job said is not its own."""
+    qsub = tmp_path / "qsub"
+    said = "pbs_mom, exec of pbsdsh failed with error: No such file or directory"
+    qsub.write_text(
+        f"#!/bin/sh\n(sleep 0.3; echo '{said}' >{tmp_path}/.job.log) >&- 2>&- &\necho 4711.head\nexit 254\n"
+    )
+    qsub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / ".job.log").write_text("earlier\n")
+    done = collect.collect(collect.Request("pbs", tmp_path, nodes=["n1"]))
+    assert done.last() == f"{said} (exit status 254)"
 
 
 @pytest.mark.parametrize("scheduler", ["squeue", "pbs", "lsf", "flux", "sge"])

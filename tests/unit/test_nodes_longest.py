@@ -45,7 +45,7 @@ def test_another_answer_is_one_line(sinfo):
         schedulers.named("slurm").longest_job(None)
 
 
-@pytest.mark.parametrize("scheduler", ["pbs", "local", "ssh"])
+@pytest.mark.parametrize("scheduler", ["flux", "local", "ssh"])
 def test_other_schedulers_are_not_asked(sinfo, scheduler):
     asked = sinfo("1:00:00\\n")
     assert schedulers.named(scheduler).longest_job(None) is None

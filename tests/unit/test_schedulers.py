@@ -254,6 +254,66 @@ def test_slurm_is_understood_as_it_answered(tmp_path):
     assert list(slurm_.hosts({"SLURM_JOB_NODELIST": "node[1-2]"})) == hosts
 
 
+class TestPbs:
+    """What OpenPBS 23.06.06 printed, two nodes; ``JOB`` stands for an id."""
+
+    def told(self, command):
+        told = json.loads((fake_scheduler.DATA / "pbs" / "recorded.json").read_text())
+        return next(item for item in told if item["command"] == command)
+
+    def test_its_nodes(self):
+        listings = ["pbsnodes -a -F json", "pbsnodes -a -F json (a job of both)", "pbsnodes -a -F json (n2 dead)"]
+        found = [pbs.read_nodes(self.told(command)["stdout"], "workq") for command in listings]
+        assert [[node.usable for node in nodes] for nodes in found] == [[True, True], [True, True], [False, False]]
+        assert found[1][0].state == "job-exclusive"
+        assert found[2] == [
+            schedulers.Node("n1", "offline", False, "bad DIMM, see ticket"),
+            schedulers.Node("n2", "down", False, "node down: communication closed"),
+        ]
+
+    def test_its_limits(self):
+        limited, unlimited = (self.told(f"qstat -Q -f -F json {name}")["stdout"] for name in ("short", "workq"))
+        assert pbs.read_limit(limited, "short") == 600
+        assert pbs.read_limit(unlimited, "workq") is None
+        assert pbs.read_limit(json.dumps({"Queue": {"q": {"resources_max": {"walltime": 90}}}}), "q") == 90
+        assert pbs.read_default(self.told("qstat -B -f -F json")["stdout"]) == "workq"
+        with pytest.raises(PlumbError, match="'soon' is no time limit"):
+            pbs.read_limit(json.dumps({"Queue": {"q": {"resources_max": {"walltime": "soon"}}}}), "q")
+
+    def test_its_ids_and_refusals(self, tmp_path):
+        found = schedulers.named("pbs")
+        assert found.job_id(self.told("qsub -J 1-2 -- /bin/true")["stdout"]) == "46[].ctl"
+        assert found.job_id(self.told("timeout --signal=INT 3 qsub -W block=true j.sh")["stdout"]) == "45.ctl"
+        case = fake_scheduler.Fake("pbs", tmp_path).case
+        refused, unknown = self.told("qsub -q nowhere j.sh"), self.told("qdel 99999.ctl")
+        assert [refused["stderr"], refused["status"]] == case["refused"]
+        assert [unknown["stderr"].replace("99999.ctl", "3.head"), unknown["status"]] == case["unknown_job"]
+
+    def test_nodes_of_a_job_are_not_packed_on_one(self):
+        """ReFrame's backend leaves ``exclusive_access`` out."""
+        found = schedulers.named("pbs")
+        assert found.reframe_options([], 2) == ["-l place=scatter:excl"]
+        assert found.reframe_options([], 1) == []
+        assert "-S /bin/bash" in found.reframe_partition([], [], None)["access"]
+
+    def test_without_a_queue_the_servers_default_is_asked(self, tmp_path, monkeypatch):
+        server, queue = (
+            self.told(f"qstat {words} -f -F json{name}")["stdout"] for words, name in (("-B", ""), ("-Q", " short"))
+        )
+        (tmp_path / "server").write_text(server.replace('"workq"', '"short"'))
+        (tmp_path / "queue").write_text(queue)
+        qstat = tmp_path / "qstat"
+        lines = [f'[ "$1" = -B ] && exec cat {tmp_path}/server', f'[ "$5" = short ] && exec cat {tmp_path}/queue']
+        qstat.write_text("\n".join(["#!/bin/sh", *lines, "exit 170", ""]))
+        qstat.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        assert schedulers.named("pbs").longest_job(None) == schedulers.named("pbs").longest_job("short") == 600
+        with pytest.raises(PlumbError, match="exit status 170"):
+            schedulers.named("pbs").longest_job("nowhere")
+        monkeypatch.setenv("PATH", str(tmp_path / "none"))
+        assert schedulers.named("pbs").longest_job(None) is None
+
+
 class TestGridEngine:
     """What its listings say; ``sge/nodes.out`` has the form that 8.1.9 printed on the test bed."""
 
@@ -273,11 +333,11 @@ class TestGridEngine:
 
     def test_slots_are_those_of_a_node(self):
         found = schedulers.named("sge")
-        assert found.access_for(["-q main", "-pe mpi 64"], 3) == ["-q main -pe mpi 192"]
-        assert found.access_for(["-q main"], 1) == ["-q main"]
+        assert found.reframe_options(["-q main", "-pe mpi 64"], 3) == ["-q main -pe mpi 192"]
+        assert found.reframe_options(["-q main"], 1) == ["-q main"]
         for access, what in ((["-q main"], "needs a parallel environment"), (["-pe mpi 4-8"], "no number of slots")):
             with pytest.raises(PlumbError, match=what):
-                found.access_for(access, 2)
+                found.reframe_options(access, 2)
 
 
 @pytest.mark.parametrize("nodes", [1000])

@@ -1,0 +1,236 @@
+"""A scheduler that this machine has: from the facts of two nodes to a report, and what goes wrong there.
+
+For schedulers that are not on the test bed. Run it on a login host, in a checkout that the nodes see at the same path:
+
+``PLUMB_TEST_SCHEDULER``  its name, such as ``pbs``
+``PLUMB_TEST_HOSTS``      two of its nodes, ``n1,n2``; ssh reaches them without a password, to look for what is left
+``PLUMB_TEST_ACCESS``     an option of every job, such as ``-q workq`` (default: none)
+``PLUMB_TEST_SITE``       further options of ``plumb site init``, such as ``--env FI_PROVIDER=tcp``
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stored
+import yaml
+
+from plumbline import paths, schedulers
+from plumbline.errors import PlumbError
+
+pytestmark = pytest.mark.e2e
+
+PLUMB = str(Path(sys.executable).parent / "plumb")
+#: one over two nodes, two on one
+TESTS = "osu_pair.*operation=bw.*placement=pair:node|osu_barrier.*placement=core|pi_sum.*placement=core.*build=stack"
+LONG = ["campaign", "--", "-n", "osu_pair.*operation=bw.*placement=pair:node", "-p", "mpich", "-S", "launches=200"]
+LONG += ["-S", "launch_time_limit=300"]  # its job ends before a launch does
+#: what lists the jobs that have not ended, and nothing else
+QUEUES = {"pbs": ["qstat"], "flux": ["flux", "jobs", "-n"]}
+#: options that cannot be fulfilled, and the scheduler's words for it
+REFUSED = {
+    "pbs": [("-q nowhere", "Unknown queue"), ("-l nonsense=1", "Unknown resource")],
+    "flux": [("--queue=nowhere", "nowhere")],
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A site of this scheduler in folders of its own."""
+
+    name: str
+    hosts: list[str]
+    access: list[str]
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where its records and its site are."""
+        own = {f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("results", "sites")}
+        return {**os.environ, **own}
+
+    def plumb(self, *words: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+        """A plumb command."""
+        return subprocess.run(
+            [PLUMB, *words], env=self.environment, capture_output=True, text=True, check=False, timeout=timeout
+        )
+
+    def options(self, *more: str) -> list[str]:
+        """The access options, for the commands that are given the scheduler by name."""
+        return [f"--scheduler={self.name}", *(f"--access={option}" for option in (*self.access, *more))]
+
+    def records(self) -> list[dict[str, Any]]:
+        """All of them."""
+        return [item for file in sorted((self.folder / "results").rglob("*.jsonl")) for item in stored.read_file(file)]
+
+    def left(self) -> list[str]:
+        """Jobs in the queue, and processes of ours on the nodes."""
+        queue = subprocess.run(QUEUES[self.name], capture_output=True, text=True, check=True).stdout.splitlines()
+        look = f"pgrep -af {shlex.quote(f'{self.folder}|share/osu/osu_')}"
+        for host in self.hosts:
+            words = ["bash", "-c", look] if host == socket.gethostname() else ["ssh", "-oBatchMode=yes", host, look]
+            queue += [
+                f"{host}: {line}"
+                for line in subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+                if "pgrep" not in line and "pytest" not in line
+            ]
+        return queue
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """A plumb command in a process of its own."""
+        return subprocess.Popen(
+            [PLUMB, *words], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+
+def wait(until: Callable[[], bool], seconds: float) -> None:
+    """Return when it is so; fail if that takes too long."""
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, f"not so after {seconds:g} s"
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """The scheduler that the variables name, with folders that its nodes see."""
+    name = os.environ.get("PLUMB_TEST_SCHEDULER", "")
+    if name not in QUEUES:
+        pytest.skip(f"not run: PLUMB_TEST_SCHEDULER names none of {', '.join(QUEUES)}")
+    hosts = os.environ.get("PLUMB_TEST_HOSTS", "").split(",")
+    if len(set(hosts)) != 2:
+        pytest.skip("not run: PLUMB_TEST_HOSTS names no two nodes")
+    access = os.environ.get("PLUMB_TEST_ACCESS", "")
+    try:
+        known = {node.name for node in schedulers.nodes(schedulers.named(name), None) if node.usable}
+    except PlumbError as error:
+        pytest.skip(f"not run: {name} does not answer: {error}")
+    if not known.issuperset(hosts):
+        pytest.skip(f"not run: of {', '.join(hosts)} {name} offers {', '.join(known & set(hosts)) or 'none'}")
+    folder = paths.build() / f"test-scheduler-{secrets.token_hex(4)}"
+    (folder / "sites").mkdir(parents=True)
+    shutil.copy(paths.root() / "site-configs" / "settings.py", folder / "sites")
+    try:
+        yield Cluster(name, hosts, [access] if access else [], folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def onboarded(cluster: Cluster) -> Cluster:
+    """With a site of the facts of both nodes, which one job brought."""
+    facts = cluster.folder / "facts"
+    nodes = [f"--node={host}" for host in cluster.hosts]
+    done = cluster.plumb("nodes", "facts", *cluster.options(), *nodes, f"--output={facts}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 of 2 nodes answered" in done.stdout
+    words = [f"--name=other{cluster.name}", "--partition=main", *cluster.options(), "--nodes=2", f"--facts={facts}"]
+    done = cluster.plumb("site", "init", *words, *shlex.split(os.environ.get("PLUMB_TEST_SITE", "")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return cluster
+
+
+def test_the_nodes_are_named_with_their_states(cluster: Cluster) -> None:
+    done = cluster.plumb("nodes", "states", *cluster.options())
+    assert done.returncode == 0, done.stderr
+    for host in cluster.hosts:
+        assert re.search(rf"^{host} +\S+ +yes", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_a_campaign_measures_on_one_node_and_on_two(onboarded: Cluster) -> None:
+    done = onboarded.plumb("campaign", "--", "-n", TESTS, "-S", "launches=1", "-S", "launch_time_limit=300")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    found = onboarded.records()
+    assert {item["variant"]["test"] for item in found} == {"osu_pair", "osu_barrier", "pi_sum"}
+    assert all(item["verified"] for item in found)
+    over = [item for item in found if item["variant"]["test"] == "osu_pair"]
+    site = yaml.safe_load((onboarded.folder / f"sites/other{onboarded.name}/site.yaml").read_text())
+    assert {item["stack"]["name"] for item in over} == set(site["partitions"][0]["stacks"])
+    for item in over:
+        assert sorted(item["nodes"]) == sorted(onboarded.hosts)
+        assert [host["hostname"] for host in item["hosts"]] == item["nodes"]
+    assert {node for item in found for node in item["nodes"]} <= set(onboarded.hosts)
+
+
+def test_a_gate_submits_itself(onboarded: Cluster) -> None:
+    work = onboarded.folder / "gate"
+    words = ["gate", "--baseline=mpich", "--candidate=mpich", "--tests=pi_sum.*placement=core.*build=stack"]
+    done = onboarded.plumb(*words, "--minutes=0.3", f"--work={work}", f"--json={work}.json")
+    assert done.returncode in (0, 1, 2, 3), done.stdout + done.stderr
+    assert "job: " in done.stdout
+    assert json.loads(Path(f"{work}.json").read_text()), done.stdout
+    newest = max(onboarded.records(), key=lambda item: item["time"])
+    assert newest["nodes"][0] in onboarded.hosts
+
+
+def test_its_records_become_references_and_a_report(onboarded: Cluster) -> None:
+    for _ in range(2):
+        again = onboarded.plumb("campaign", "--", "-n", "pi_sum.*placement=core.*build=stack", "-S", "launches=1")
+        assert again.returncode == 0, again.stdout + again.stderr
+    done = onboarded.plumb("calibrate", "--test=pi_sum", "--min-sessions=2")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert re.search(r"^(written|refused): ", done.stdout, re.MULTILINE), done.stdout
+    page = onboarded.folder / "report.html"
+    done = onboarded.plumb("report", f"--output={page}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert page.stat().st_size > 1000
+
+
+def test_an_interrupt_leaves_no_job_and_no_process(onboarded: Cluster) -> None:
+    before = len(onboarded.records())
+    with onboarded.begin(*LONG) as child:
+        wait(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, 120)
+        child.send_signal(signal.SIGINT)
+        output = child.communicate(timeout=90)[0]
+    assert child.returncode == 130, output
+    wait(lambda: onboarded.left() == [], 30)
+    assert [item["state"] for item in onboarded.records()[before:]] == ["interrupted"]
+
+
+def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded: Cluster) -> None:
+    file = onboarded.folder / f"sites/other{onboarded.name}/site.yaml"
+    text = file.read_text()
+    site = yaml.safe_load(text)
+    site["partitions"][0]["max_job_s"] = 60
+    file.write_text(yaml.safe_dump(site))
+    try:
+        done = onboarded.plumb(*LONG)
+    finally:
+        file.write_text(text)
+    assert done.returncode == 1, done.stdout + done.stderr
+    # a scheduler that asks first has the launches recorded that had finished
+    why = "plumb: interrupted by SIGTERM|the job ended before its launches"
+    assert re.search(rf"^failed osu_pair .* on mpich \(main\): ({why})", done.stdout, re.MULTILINE), done.stdout
+    wait(lambda: onboarded.left() == [], 30)
+
+
+def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
+    for option, words in REFUSED[cluster.name]:
+        folder = cluster.folder / "wrong"
+        done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", f"--output={folder}", timeout=60)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
+        assert words in done.stderr
+    assert cluster.left() == []
+
+
+def test_more_nodes_than_there_are_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
+    """What waits for what cannot come is ended at the limit."""
+    words = ["--nodes=999", f"--output={cluster.folder / 'many'}", "--limit=10"]
+    done = cluster.plumb("nodes", "facts", *cluster.options(), *words, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
+    wait(lambda: cluster.left() == [], 30)
