@@ -66,7 +66,7 @@ EXAMPLES = {
     "stack": "plumb stack install openmpi mpich",
     "knobs": "plumb knobs openmpi eager",
     "site": "plumb site measure --partition default",
-    "nodes": "plumb nodes states --scheduler squeue --partition main",
+    "nodes": "plumb nodes states --scheduler local",
     "calibrate": "plumb calibrate --test stream --dry-run",
     "lint": "plumb lint",
     "gate": "plumb gate --baseline main --candidate HEAD --stack openmpi --tests 'stream|osu_pair'",

@@ -14,7 +14,7 @@ from plumbline.errors import PlumbError
 from plumbline.profiles import crossed
 from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
 from plumbline.profiles.read import place_on
-from plumbline.topology import machine, plan
+from plumbline.topology import machine, placements, plan
 
 #: more ranks take too long: the search looks at every pair of them for each exchange
 MOST_RANKS = 512
@@ -176,10 +176,11 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     if nodes < 1 or count % nodes:
         raise PlumbError(f"{count} ranks do not fill {nodes} nodes alike", "plumb profile --nodes", "divide the ranks")
     host = machine.load(topology)
-    placements = ["compact", "scatter", *(["roundrobin"] if nodes > 1 else [])]
-    plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in placements]
+    dealing = [item.name for item in placements.listed() if item.map == "cyclic" and nodes > 1]
+    names = ["compact", "scatter", *dealing]
+    plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
     dealt = [_places(one, host, nodes) for one in plans]
-    found = [rank_map(name, sent, places, range(count)) for name, places in zip(placements, dealt, strict=True)]
+    found = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
     return [*found, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
 
 
