@@ -3,11 +3,13 @@
  *
  * There is no mpi.h here: one library serves every ABI. Handles of the tools interface are pointers in all of
  * them; a datatype is a pointer or an int, and is only handed back to the library that gave it. */
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "procfile.h"
 #include "witness.h"
 
 #define MOST 64
@@ -155,6 +157,24 @@ static void find_word(void *enumeration, struct setting *setting) {
     }
 }
 
+/* MPICH's texts read as empty. One that names a file is known if the file is mapped in this process: the
+ * library reads its files of choices by mmap, and leaves them there. */
+static void find_mapped(const char *name, char *text) {
+    static struct line_reader reader;
+    static char file[PATH_MAX];
+    const char *asked = getenv(name);
+    if (text[0] != '\0' || asked == NULL || asked[0] != '/' || strlen(asked) >= TEXT_BYTES ||
+        realpath(asked, file) == NULL || !lines_open(&reader, "/proc/self/maps"))
+        return;
+    const char *line;
+    while ((line = lines_next(&reader)) != NULL) {
+        const char *path = strchr(line, '/');
+        if (path != NULL && strcmp(path, file) == 0)
+            snprintf(text, TEXT_BYTES, "%s", asked);
+    }
+    lines_close(&reader);
+}
+
 static void read_setting(const char *name) {
     static char bytes[TEXT_BYTES];
     struct setting *setting = &settings[found];
@@ -172,6 +192,7 @@ static void read_setting(const char *name) {
     if ((size_t)count < sizeof bytes && mpi.read(handle, bytes) == 0) {
         snprintf(setting->name, sizeof setting->name, "%s", name);
         show(datatype, bytes, setting->value);
+        find_mapped(name, setting->value);
         find_word(enumeration, setting);
         found++;
     }

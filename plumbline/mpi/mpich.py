@@ -81,6 +81,8 @@ ON_NODE = {
     "reduce": ("is_multi_threaded=no", "is_commutative=yes"),
     "allreduce": ("is_multi_threaded=no", "is_commutative=yes"),
 }
+#: the smallest page; larger ones are multiples of it
+PAGE_BYTES = 4096
 ON_NODE_SETTING = "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
 
 
@@ -203,6 +205,8 @@ class Mpich(Family):
         on_node = [rule for rule in rules if rule.collective in ON_NODE]
         if on_node:
             file = folder / "posix_coll_tuning.json"
-            files.write("the algorithms of MPICH", file, json.dumps(on_node_tree(on_node), indent=1) + "\n")
+            text = json.dumps(on_node_tree(on_node), indent=1) + "\n"
+            # MPICH maps the file and reads on to a null byte, which is there unless the file ends with a page.
+            files.write("the algorithms of MPICH", file, text + "\n" * (len(text) % PAGE_BYTES == 0))
             found.append(Setting(ON_NODE_SETTING, str(file)))
         return tuple(found)

@@ -64,7 +64,7 @@ FOUND = {
         (Setting("btl_sm_eager_limit", "65536"), Setting("smsc", "^cma")), (Rule("allreduce", "3", 64, 128, ranks=2),)
     ),
     "mpich": Configuration(
-        (Setting("MPIR_CVAR_CH4_CMA_ENABLE", "0"), Setting(CELL, "65536")), (Rule("bcast", "smp", 0),)
+        (Setting("MPIR_CVAR_CH4_CMA_ENABLE", "0"), Setting(CELL, "65536")), (Rule("bcast", "mpir", 4096, None, 2),)
     ),
     "intelmpi": Configuration(rules=(Rule("allreduce", "2", 64, 128), Rule("allreduce", "1", 128, 256, ranks=2))),
 }
@@ -93,6 +93,16 @@ def test_open_mpi_reads_the_file_of_parameters(bench):
     found = inventory.of(document | {"environment": {**document["environment"], "HOME": str(home.parent)}})
     settings = manifest.load("openmpi+tuned")["settings"]
     assert {name: found.settings[name].now for name in settings} == settings
+
+
+def test_a_file_that_mpich_does_not_read_is_not_verified(bench):
+    """It tells the value of no text: only that the file is mapped in the process shows that it was taken."""
+    file = bench.folder / "choices.json"
+    file.write_text("{}")
+    name = "MPIR_CVAR_NETLOC_NODE_FILE"
+    launch = launched(bench, "mpich", settings={name: str(file)}, environment={})
+    assert not launch["verified"]
+    assert all(f"setting {name}={file} was not taken" in reason for reason in launch["reasons"])
 
 
 def test_settings_of_the_stack_are_proven_too(bench):
