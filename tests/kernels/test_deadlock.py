@@ -57,11 +57,14 @@ def test_the_record_of_a_hung_job_names_ranks_call_and_peer(
 ) -> None:
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two cores are needed")
-    record = kernel_stack.record(tmp_path, monkeypatch, "deadlock", **asked("blocking", 4))
-    (hung,) = record["launches"]
-    assert hung["status"] == "timeout"
+    for limit_s in (4, 16, 60):  # a busy machine may still start the ranks when the time is over
+        record = kernel_stack.record(tmp_path / str(limit_s), monkeypatch, "deadlock", **asked("blocking", limit_s))
+        (hung,) = record["launches"]
+        assert hung["status"] == "timeout"
+        if not any("MPI_Init" in line for line in hung["waiting"]):
+            break
     assert hung["waiting"][0] == "ranks 0-1 in MPI_Ssend (0 to 1 tag 7, 1 to 0 tag 7)"
-    said = f"ended by its time limit of 4 s; waiting: {hung['waiting'][0]}"
+    said = f"ended by its time limit of {limit_s} s; waiting: {hung['waiting'][0]}"
     assert any(said in reason for reason in record["reasons"])
     assert record["figures"] == []
     left = [cwd for cwd in Path("/proc").glob("[0-9]*/cwd") if str(tmp_path) in folder_of(cwd)]

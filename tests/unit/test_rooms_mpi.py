@@ -24,6 +24,7 @@ NAMES = re.compile(
 )
 #: modules outside of the room that name a family, and why
 EXCEPTIONS = {
+    "cli.py": "examples in its help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "stacks/command.py": "examples in its help",
     "stacks/spack/settings.py": "the packages of Spack",

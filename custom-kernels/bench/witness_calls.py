@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the witness adds to one MPI call: the least time of many batches on one rank, with and without it.
 
-The least time does not depend on what else the machine does, unlike a ping-pong between two ranks (bench_cost.py).
+The least time does not depend on what else the machine does, unlike that of a ping-pong (witness_programs.py).
 
-    python custom-kernels/witness/bench_calls.py --stack mpich
+    python custom-kernels/bench/witness_calls.py --stack mpich
 """
 
 from __future__ import annotations
