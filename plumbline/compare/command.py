@@ -9,13 +9,16 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 
 from tabulate import tabulate
 
-from plumbline import units
+from plumbline import files, units
 from plumbline.compare import rows, sides
+from plumbline.compare.page import document, members
 from plumbline.compare.rows import Comparison, Line
 from plumbline.errors import PlumbError
+from plumbline.pages import page
 from plumbline.records import query
 from plumbline.statistics import unpaired
 from plumbline.views.table import table
@@ -31,23 +34,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="SIDE",
         help="a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
-        "KIND=VALUE[,KIND=VALUE] says which is meant; the first is what the others are held against",
+        "KIND=VALUE[,KIND=VALUE] says which is meant, tag=NAME a tag of git; "
+        "the first is what the others are held against",
     )
     parser.add_argument("--test", help="only tests whose name begins so")
     parser.add_argument("--all-figures", action="store_true", help="not only the first figure of each test")
     parser.add_argument("--format", choices=list(FORMATS), default="text")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="default, but for html: standard output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison; 1 if some records are damaged."""
     if len(args.sides) < 2:
         raise PlumbError("one side is nothing to compare", "plumb compare", "give two, such as the names of two stacks")
+    if args.format == "html" and args.output is None:
+        raise PlumbError("html needs a file", "plumb compare", "name it by --output")
     found, damages = query.records(query.Selection(test=args.test, comparable=True))
     chosen = [sides.parse(text, found) for text in args.sides]
     comparison = rows.compare(found, chosen, args.all_figures)
     if not comparison.lines:
         raise PlumbError("the sides have no figure in common", "plumb compare", "plumb list shows what there is")
-    print(FORMATS[args.format](comparison))
+    made = FORMATS[args.format](comparison)
+    if args.output is None:
+        print(made)
+    else:
+        files.write("the comparison", args.output, f"{made}\n")
+        print(f"compared: {args.output}, {closing(comparison)}")
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     return 1 if damages else 0
@@ -98,6 +110,11 @@ def as_json(comparison: Comparison) -> str:
     return json.dumps(asdict(comparison), indent=1)
 
 
+def html(comparison: Comparison) -> str:
+    """The comparison as a page of its own."""
+    return page.render("compare", document(comparison, _legend(comparison), closing(comparison)))
+
+
 def closing(comparison: Comparison) -> str:
     """The important line: how many figures each side alone is best in, and in how many no side is."""
     best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
@@ -108,8 +125,8 @@ def closing(comparison: Comparison) -> str:
 
 
 def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows; a column that would be empty, or the same everywhere, is left out."""
-    kept = [name for name in rows.MEMBERS if len({getattr(line.key, name) for line in comparison.lines}) > 1]
+    """Header and rows."""
+    kept = members(comparison)
     header = ("test", "placement", *kept, "figure", "unit", *comparison.sides, "best")
     return header, [_row(line, kept, comparison.sides) for line in comparison.lines]
 
@@ -164,4 +181,5 @@ FORMATS: dict[str, Callable[[Comparison], str]] = {
     "csv": as_csv,
     "json": as_json,
     "markdown": markdown,
+    "html": html,
 }

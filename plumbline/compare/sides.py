@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from plumbline import git
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord
 
@@ -36,6 +37,8 @@ KINDS = {
     "version": Kind(lambda row, value: row.stack.mpi.version == value, ("stack",)),
     "period": Kind(_in_period, ()),
 }
+#: a tag of this checkout stands for its commit
+TAG = "tag"
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,10 @@ def parse(text: str, rows: Sequence[AnyRecord]) -> Side:
 def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, str]:
     kind, equals, value = part.partition("=")
     if equals:
-        if kind not in KINDS or not value:
-            raise PlumbError(f"'{part}' is no condition", f"plumb compare {text}", f"KIND=VALUE of {', '.join(KINDS)}")
-        return kind, value
+        if kind not in (*KINDS, TAG) or not value:
+            cure = f"KIND=VALUE of {', '.join((*KINDS, TAG))}"
+            raise PlumbError(f"'{part}' is no condition", f"plumb compare {text}", cure)
+        return ("commit", _commit(value)) if kind == TAG else (kind, value)
     if ".." in part:
         return "period", part
     found = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
@@ -78,6 +82,13 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
         cure = f"write {found[0]}={part}" if found else "plumb list shows what there is"
         raise PlumbError(f"'{part}' {what}", "plumb compare", cure)
     return found[0], part
+
+
+def _commit(tag: str) -> str:
+    found = git.commit(f"refs/tags/{tag}")
+    if found is None:
+        raise PlumbError(f"'{tag}' is no tag of this checkout", "plumb compare", "git tag lists them")
+    return found
 
 
 def _guessed(part: str) -> Iterable[str]:

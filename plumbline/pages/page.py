@@ -25,6 +25,7 @@ SHARED = ("format", "dom", "theme", "chart")
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "report": (
         "details",
+        "sides",
         "findings",
         "overview",
         "stream",
@@ -38,6 +39,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "circumstances",
         "report",
     ),
+    "compare": ("sides", "compare"),
     "gate": ("gate",),
     "systems": ("circumstances", "systems"),
     "series": ("history", "series"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.compare import rows
+from plumbline.compare import page, rows
 from plumbline.compare.sides import Side
 from plumbline.records.model import Record
 
@@ -23,17 +23,17 @@ def side_by_side(usable: Sequence[tuple[Record, int]], comparison: rows.Comparis
     """``stacks``, and for each line of ``comparison`` its cells: value, entry, ratio to the first, interval, marks."""
     if comparison is None or not comparison.lines:
         return None
+    stacks = comparison.sides
     entries = {record.id: number for record, number in usable}
     lines = []
     for line in comparison.lines:
-        cells = []
-        for number, cell in enumerate(line.cells):
-            difference = line.differences[number]
-            found = {"ratio": difference.ratio, "low": difference.low, "high": difference.high} if difference else {}
-            shown = {"claimed": line.claimed[number], "best": number in line.best, **found}
-            cells.append({"value": cell.value, "entry": entries[cell.records[-1]], **shown} if cell else None)
+        made = [page.cell(line, number) for number in range(len(stacks))]
+        cells = [
+            None if shown is None or known is None else {**shown, "entry": entries[known.records[-1]]}
+            for shown, known in zip(made, line.cells, strict=True)
+        ]
         key = line.key
         lines.append(
             {"name": key.variant, "placed": key.placement, "figure": key.figure, "unit": line.unit, "cells": cells}
         )
-    return {"stacks": list(comparison.sides), "lines": lines}
+    return {"stacks": list(stacks), "lines": lines}

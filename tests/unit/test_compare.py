@@ -9,7 +9,7 @@ import sys
 import pytest
 from samples import record, variant
 
-from plumbline import cli, paths
+from plumbline import cli, git, paths
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import unpaired
@@ -144,6 +144,33 @@ def test_csv_and_markdown_say_the_same(measured, capsys):
     page = compare(capsys, "openmpi", "mpich", "--format", "markdown").splitlines()
     assert page[0].startswith("| test ")
     assert page[-1].startswith("**1 figure:")
+
+
+def test_a_page_goes_to_a_file(measured, capsys, tmp_path):
+    measured(10000, "openmpi")
+    measured(20000, "mpich")
+    assert cli.main(["compare", "openmpi", "mpich", "--format", "html"]) == 2
+    assert "html needs a file" in capsys.readouterr().err
+    out = compare(capsys, "openmpi", "mpich", "--format", "html", "--output", str(tmp_path / "c.html"))
+    assert out.startswith(f"compared: {tmp_path / 'c.html'}, 1 figure: openmpi best in 0, mpich best in 1")
+    text = (tmp_path / "c.html").read_text()
+    shown = json.loads(text.split('id="data">')[1].split("</script>")[0])
+    assert [cell["best"] for cell in shown["lines"][0]["cells"]] == [False, True]
+    table = compare(capsys, "openmpi", "mpich", "--output", str(tmp_path / "c.txt"))
+    assert table.startswith("compared: ")
+    assert (tmp_path / "c.txt").read_text() == compare(capsys, "openmpi", "mpich")
+
+
+def test_a_tag_is_its_commit(measured, capsys, monkeypatch):
+    commits = {"refs/tags/v1": "a" * 40, "refs/tags/v2": "b" * 40}
+    monkeypatch.setattr(git, "commit", commits.get)
+    suite = record()["suite"]
+    for value, commit in ((10000, "a"), (20000, "b"), (40000, "c")):
+        measured(value, suite=suite | {"commit": commit * 40})
+    (line,) = documents(capsys, "tag=v1", "tag=v2")["lines"]
+    assert [cell["value"] for cell in line["cells"]] == [10000, 20000]
+    assert cli.main(["compare", "tag=v1", "tag=v3"]) == 2
+    assert "'v3' is no tag of this checkout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

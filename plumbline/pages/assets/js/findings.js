@@ -46,19 +46,8 @@ function stackRow({ name, placed, figure, unit, cells }) {
   return [
     [name, small(placed)],
     [figure, small(shown)],
-    ...cells.map((cell) => (cell ? stackCell(cell, factor) : DASH)),
+    ...cells.map((cell) =>
+      cell ? sideCell(opener(data.entries[cell.entry], digits(cell.value / factor)), cell) : DASH,
+    ),
   ];
-}
-
-function stackCell({ value, entry, best, claimed, ratio, low, high }, factor) {
-  const open = opener(data.entries[entry], digits(value / factor));
-  return [
-    best && h('span', { class: 'glyph', title: 'best' }, '★ '),
-    best ? h('strong', null, open) : open,
-    ratio !== undefined && small(`${digits(ratio)} [${digits(low)} ${digits(high)}]${claimed ? '' : '?'}`),
-  ];
-}
-
-function small(text) {
-  return h('small', { class: 'under' }, text);
 }
