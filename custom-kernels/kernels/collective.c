@@ -1,5 +1,6 @@
 /* Collective operations, and messages between two halves of the ranks, each call timed by itself: from a
  * start that all ranks have in common to the exit of the last. */
+#include "candidates.h"
 #include "collective_call.h"
 #include "common_clock.h"
 #include "fail_together.h"
@@ -18,6 +19,7 @@ static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 static int operation = ALL_OPERATIONS, in_place;
 static struct sizes sizes = {7, {8, 64, 512, 4096, 32768, 131072, 1048576}};
 static long repetitions = 200;
+static const char *race = NULL;
 static double late_us = 0.5, most_invalid = 25.0, most_seconds = 3.0;
 
 static const char *const operations[] = {[BCAST] = "bcast",
@@ -52,6 +54,8 @@ static const struct argument arguments[] = {
      "timed calls of each size"},
     {"--seconds", ARGUMENT_REAL, &most_seconds, 0, 1e6, NULL,
      "of a size: a size that takes longer has fewer calls, at least 6"},
+    {"--race", ARGUMENT_TEXT, &race, 0, 0, NULL,
+     "NAME=VALUE,VALUE: a setting of the MPI library, its values in turn, against the value that it has"},
     {"--late", ARGUMENT_REAL, &late_us, 0, 1e9, NULL,
      "us that the last rank may start after the first, beside the clock error: more is an invalid window"},
     {"--most-invalid", ARGUMENT_REAL, &most_invalid, 0, 100, NULL,
@@ -72,6 +76,9 @@ static const struct program program = {
         "time          exit of the last rank - start of the first one: median over the valid windows\n"
         "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
         "independent\n"
+        "ratio         time of a call with a value of --race / time of the call with the library's own value "
+        "of the\n"
+        "              same round: median over rounds; ratio_low/high as above\n"
         "invalid       windows whose ranks did not start together (--late), in percent of all\n"
         "clock_error   bound of the error of a difference between two ranks' clocks\n"
         "Clock: CLOCK_MONOTONIC. Ranks of one host read one clock: the kernel keeps it for all CPUs, and "
@@ -92,11 +99,12 @@ static const struct program program = {
     .arguments = arguments,
 };
 
-/* The calls of one size, `count` of them: rank by rank, in this rank's clock, then in common time. */
+/* The calls of one size, `count` rounds of each candidate: in this rank's clock, then in common time. */
 struct windows {
-    double *begin, *end;
+    double *begin, *end; /* of a round all candidates, one after the other */
     long count;
 };
+static struct candidates *candidates;
 
 /* What was found over all rows; `fewest` calls had the one that --seconds cut most. */
 struct findings {
@@ -129,32 +137,40 @@ static void one_window(const struct call *call, long round, struct agreed *agree
 }
 
 /* All calls of a size, or those that --seconds leaves: the starts are agreed on, so all ranks end after the
- * same call. Returns the number of wrong elements on this rank. */
-static long measure(const struct call *call, struct windows *windows) {
+ * same round. The candidates of a round take turns at being first. Returns the number of wrong elements on
+ * this rank. */
+static long measure(struct call *call, struct windows *windows) {
     struct agreed agreed = {.lead = least_lead_ns};
     double begin, end, first = 0.0;
     bool over = false;
-    long wrong = 0;
+    long wrong = 0, of_round = candidates_count(candidates);
     windows->count = 0;
     clock_before();
     for (long round = 0; windows->count < (over ? LEAST_FOR_INTERVAL : repetitions); round++) {
-        one_window(call, round, &agreed, &begin, &end);
-        wrong += call_faults(call, round);
-        if (round >= WARM_UP || over) {
-            windows->begin[windows->count] = begin;
-            windows->end[windows->count++] = end;
+        bool counts = round >= WARM_UP || over;
+        for (long turn = 0; turn < of_round; turn++) {
+            int which = (int)((round + turn) % of_round);
+            call->all = candidates_take(candidates, which);
+            one_window(call, round, &agreed, &begin, &end);
+            wrong += call_faults(call, round);
+            windows->begin[windows->count * of_round + which] = begin;
+            windows->end[windows->count * of_round + which] = end;
+            first = first > 0.0 ? first : agreed.start;
         }
-        first = round ? first : agreed.start;
-        over = agreed.start - first > 1e9 * most_seconds;
+        windows->count += counts;
+        over = agreed.start - first > 1e9 * most_seconds * (double)of_round;
     }
     clock_after();
+    candidates_take(candidates, 0);
     return wrong;
 }
 
-/* On rank 0: the times of the valid windows, in ns, in `times`; returns how many there are. */
-static long valid_times(const struct windows *windows, double error, double *times) {
-    size_t count = (size_t)windows->count;
-    double *first = allocate(count, sizeof *first), *last = allocate(count, sizeof *last);
+/* On rank 0: the time of every window in ns, round by round; NAN for a window that is not valid. To be freed.
+ */
+static double *times_of(const struct windows *windows, double error) {
+    size_t count = (size_t)windows->count * (size_t)candidates_count(candidates);
+    double *first = allocate(count, sizeof *first), *last = allocate(count, sizeof *last),
+           *times = allocate(count, sizeof *times);
     for (size_t index = 0; index < count; index++) {
         windows->begin[index] = clock_common(windows->begin[index]);
         windows->end[index] = clock_common(windows->end[index]);
@@ -162,19 +178,39 @@ static long valid_times(const struct windows *windows, double error, double *tim
     MPI_Reduce(windows->begin, first, (int)count, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
     MPI_Reduce(windows->begin, last, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(windows->end, times, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    long valid = 0;
     for (size_t index = 0; index < count; index++)
-        if (last[index] - first[index] <= 1e3 * late_us + error)
-            times[valid++] = times[index] - first[index];
+        times[index] =
+            last[index] - first[index] <= 1e3 * late_us + error ? times[index] - first[index] : NAN;
     free(first);
     free(last);
-    return valid;
+    return times;
 }
 
-static void report(struct result *result, const struct call *call, const struct windows *windows,
-                   struct findings *found) {
-    double error = clock_error(), *times = allocate((size_t)windows->count, sizeof *times);
-    long valid = valid_times(windows, error, times);
+/* The median of `count` values with its interval, as figures `name`, `name`_low and `name`_high. Sorts. */
+static void row_median(struct row *row, const char *name, const char *unit, double *values, long count,
+                       double scale) {
+    char low[32], high[32];
+    snprintf(low, sizeof low, "%s_low", name);
+    snprintf(high, sizeof high, "%s_high", name);
+    double median = summarize(values, (size_t)count).median;
+    struct interval interval = median_interval(values, (size_t)count);
+    row_figure(row, name, unit, LOWER_IS_BETTER, scale * median, count);
+    row_figure(row, low, unit, LOWER_IS_BETTER, scale * interval.low, count);
+    row_figure(row, high, unit, LOWER_IS_BETTER, scale * interval.high, count);
+}
+
+/* The row of a candidate; `times` are those of all candidates. */
+static void report_one(struct result *result, const struct call *call, const struct windows *windows,
+                       const double *times, int which, struct findings *found) {
+    long step = candidates_count(candidates), valid = 0, pairs = 0;
+    double *own = allocate((size_t)windows->count, sizeof *own),
+           *ratios = allocate((size_t)windows->count, sizeof *own);
+    for (const double *round = times; round < times + windows->count * step; round += step) {
+        if (!isnan(round[which]))
+            own[valid++] = round[which];
+        if (!isnan(round[which]) && round[0] > 0.0)
+            ratios[pairs++] = round[which] / round[0];
+    }
     double invalid = 100.0 * (double)(windows->count - valid) / (double)windows->count;
     struct row *row = result_row(result);
     row_text(row, "operation", operations[call->operation]);
@@ -182,21 +218,28 @@ static void report(struct result *result, const struct call *call, const struct 
         row_integer(row, "bytes", (long long)(call->elements * sizeof(float)));
         row_text(row, "in_place", places[call->in_place]);
     }
-    if (valid >= LEAST_FOR_INTERVAL) {
-        double us = 1e-3 / operation_repeats(call->operation);
-        double median = summarize(times, (size_t)valid).median;
-        struct interval interval = median_interval(times, (size_t)valid);
-        row_figure(row, "time", "us", LOWER_IS_BETTER, us * median, valid);
-        row_figure(row, "time_low", "us", LOWER_IS_BETTER, us * interval.low, valid);
-        row_figure(row, "time_high", "us", LOWER_IS_BETTER, us * interval.high, valid);
-    }
-    found->too_few += valid < LEAST_FOR_INTERVAL;
+    if (race)
+        row_integer(row, candidates_setting(candidates), candidates_value(candidates, which));
+    if (valid >= LEAST_FOR_INTERVAL)
+        row_median(row, "time", "us", own, valid, 1e-3 / operation_repeats(call->operation));
+    if (race && pairs >= LEAST_FOR_INTERVAL)
+        row_median(row, "ratio", "1", ratios, pairs, 1.0);
+    found->too_few += valid < LEAST_FOR_INTERVAL || pairs < LEAST_FOR_INTERVAL;
     found->rows++;
     found->cut += windows->count < repetitions;
-    found->fewest = windows->count < found->fewest ? windows->count : found->fewest;
     row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, windows->count);
-    row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * error, 1);
+    row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * clock_error(), 1);
     found->worst_invalid = fmax(found->worst_invalid, invalid);
+    free(own);
+    free(ratios);
+}
+
+static void report(struct result *result, const struct call *call, const struct windows *windows,
+                   struct findings *found) {
+    double error = clock_error(), *times = times_of(windows, error);
+    for (int which = 0; which < candidates_count(candidates); which++)
+        report_one(result, call, windows, times, which, found);
+    found->fewest = windows->count < found->fewest ? windows->count : found->fewest;
     found->clock_error = fmax(found->clock_error, error);
     free(times);
 }
@@ -253,8 +296,9 @@ int main(int argc, char **argv) {
     program_start(&program, argc, argv);
     require_sense();
     clock_start();
-    struct windows windows = {allocate((size_t)repetitions, sizeof(double)),
-                              allocate((size_t)repetitions, sizeof(double)), 0};
+    candidates = candidates_new(race);
+    size_t most = (size_t)repetitions * (size_t)candidates_count(candidates);
+    struct windows windows = {allocate(most, sizeof(double)), allocate(most, sizeof(double)), 0};
     struct result *result = result_new();
     struct findings found = {.fewest = repetitions};
     for (int which = 0; which < OPERATIONS; which++)
@@ -275,6 +319,7 @@ int main(int argc, char **argv) {
     result_check(result, found.too_few == 0, "rows with too few valid windows for a median",
                  (double)found.too_few, 0);
     clock_end();
+    candidates_free(candidates);
     free(windows.begin);
     free(windows.end);
     return result_finish(result);

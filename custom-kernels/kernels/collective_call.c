@@ -71,8 +71,8 @@ size_t operation_memory(enum operation operation, size_t bytes) {
 
 struct call call_new(enum operation operation, bool in_place, size_t bytes) {
     size_t elements = bytes / sizeof(float), ranks = (size_t)program_ranks();
-    struct call call = {operation, in_place, elements, elements + facts[operation].gaps,
-                        NULL,      NULL,     NULL,     NULL};
+    struct call call = {operation, in_place, elements,      elements + facts[operation].gaps, NULL, NULL,
+                        NULL,      NULL,     MPI_COMM_WORLD};
     if (ranks * call.stride > INT_MAX)
         fail_together(
             "--bytes: blocks of %zu B for %zu ranks are more than MPI counts: choose a smaller size", bytes,
@@ -144,16 +144,16 @@ static int partner(void) {
     return rank < half ? rank + half : rank < 2 * half ? rank - half : MPI_PROC_NULL;
 }
 
-static void there_and_back(const float *give, float *get, int count) {
+static void there_and_back(const float *give, float *get, int count, MPI_Comm all) {
     int other = partner();
     if (other == MPI_PROC_NULL)
         return;
     bool begins = program_rank() < other;
     if (begins)
-        MPI_Send(give, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD);
-    MPI_Recv(get, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(give, count, MPI_FLOAT, other, 0, all);
+    MPI_Recv(get, count, MPI_FLOAT, other, 0, all, MPI_STATUS_IGNORE);
     if (!begins)
-        MPI_Send(give, count, MPI_FLOAT, other, 0, MPI_COMM_WORLD);
+        MPI_Send(give, count, MPI_FLOAT, other, 0, all);
 }
 
 void call_make(const struct call *call) {
@@ -162,7 +162,7 @@ void call_make(const struct call *call) {
     void *get = call->receive;
     const void *give = call->in_place && input_in_place(call) ? MPI_IN_PLACE : call->send;
     void *part = output_stays(call) ? MPI_IN_PLACE : get;
-    MPI_Comm all = MPI_COMM_WORLD;
+    MPI_Comm all = call->all;
     MPI_Datatype type = MPI_FLOAT;
     switch (call->operation) {
     case BCAST:
@@ -209,7 +209,7 @@ void call_make(const struct call *call) {
         break;
     case PINGPONG:
         for (int trip = 0; trip < operation_repeats(PINGPONG); trip++)
-            there_and_back(give, get, count);
+            there_and_back(give, get, count, all);
         break;
     case EXCHANGE:
         MPI_Sendrecv(give, count, type, partner(), 0, get, count, type, partner(), 0, all, MPI_STATUS_IGNORE);

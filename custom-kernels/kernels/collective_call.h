@@ -2,6 +2,7 @@
 #ifndef PLUMB_COLLECTIVE_CALL_H
 #define PLUMB_COLLECTIVE_CALL_H
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -44,6 +45,7 @@ struct call {
     size_t stride;   /* from block to block: the operations that end in v leave one element out */
     float *send, *receive;
     int *counts, *displacements;
+    MPI_Comm all; /* MPI_COMM_WORLD, or one of its duplicates */
 };
 
 /* Collective: too many elements for MPI's counts end all ranks. `bytes` is a multiple of sizeof(float). */

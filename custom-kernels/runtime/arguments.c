@@ -111,6 +111,9 @@ static bool read_value(const struct argument *argument, const char *text) {
         return read_choice(argument, text);
     case ARGUMENT_SIZES:
         return read_sizes(argument, text);
+    case ARGUMENT_TEXT:
+        *(const char **)argument->value = text;
+        return *text != '\0';
     case ARGUMENT_FLAG:
         break;
     }
@@ -127,7 +130,9 @@ static void describe(const struct argument *argument, char *text, size_t room) {
         int used = snprintf(text, room, "one of");
         for (int index = 0; argument->choices[index] && used < (int)room; index++)
             used += snprintf(text + used, room - (size_t)used, " %s", argument->choices[index]);
-    } else if (argument->most < 1e18)
+    } else if (argument->kind == ARGUMENT_TEXT)
+        snprintf(text, room, "a text");
+    else if (argument->most < 1e18)
         snprintf(text, room, "%s from %.12g to %.12g", what, argument->least, argument->most);
     else
         snprintf(text, room, "%s of at least %.12g", what, argument->least);
@@ -185,6 +190,10 @@ void argument_text(const struct argument *argument, char *text, size_t room) {
         break;
     case ARGUMENT_CHOICE:
         snprintf(text, room, "%s", argument->choices[*(int *)argument->value]);
+        break;
+    case ARGUMENT_TEXT:
+        snprintf(text, room, "%s",
+                 *(const char **)argument->value ? *(const char **)argument->value : "none");
         break;
     case ARGUMENT_SIZES:
         for (int index = 0; index < sizes->count && used + 24 < room; index++) {

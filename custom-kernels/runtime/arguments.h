@@ -13,6 +13,7 @@ enum argument_kind {
     ARGUMENT_REAL,    /* double */
     ARGUMENT_CHOICE,  /* int: index of the word in `choices` */
     ARGUMENT_SIZES,   /* struct sizes: "8,1K,4M", or "8-4M" for every doubling */
+    ARGUMENT_TEXT,    /* const char *: as it is given, not empty */
 };
 
 enum { MOST_SIZES = 64 };

@@ -150,9 +150,15 @@ KNOBS = (
     _on_node("bcast", "mpir"),
     _on_node("reduce", "mpir"),
     _on_node("barrier", "mpir"),
-    _algorithm("alltoall", "brucks", "pairwise", "scattered"),
-    _algorithm("allgather", "brucks", "recursive_doubling", "ring"),
-    _knob("CH4_NETMOD", "ofi", "ucx", scope="inter", note="not tried between nodes"),
+    _algorithm("alltoall", "brucks", "k_brucks", "nb", "pairwise", "scattered"),
+    _algorithm("alltoallv", "nb", "scattered"),
+    _algorithm("allgather", "brucks", "k_brucks", "nb", "recursive_doubling", "ring"),
+    _algorithm("allgatherv", "brucks", "nb", "recursive_doubling", "ring"),
+    _algorithm("gather", "binomial", "nb"),
+    _algorithm("scatter", "binomial", "nb"),
+    _algorithm("reduce_scatter", "nb", "pairwise", "recursive_doubling", "recursive_halving"),
+    _algorithm("reduce_scatter_block", "nb", "pairwise", "recursive_doubling", "recursive_halving"),
+    _algorithm("scan", "nb", "recursive_doubling", "smp"),
     _knob("CH4_OFI_EAGER_THRESHOLD", "16384", "65536", scope="inter", note="not tried"),
 )  # fmt: skip
 

@@ -74,9 +74,12 @@ def _root_variables() -> dict[str, str]:
     return dict.fromkeys(names, "1") if os.geteuid() == 0 else {}
 
 
-def _algorithm(collective: str, last: int) -> Knob:
-    """A collective's algorithm for all sizes; 0 is the library's own choice."""
-    values = tuple(str(number) for number in range(1, last + 1))
+def _algorithm(collective: str, *numbers: int) -> Knob:
+    """A collective's algorithm for all sizes; 0 is the library's own choice.
+
+    ``two_proc`` is left out: it ends the program on any other number of ranks, and is the library's choice for two.
+    """
+    values = tuple(map(str, numbers))
     return Knob(f"coll_tuned_{collective}_algorithm", values, "running", "both", (collective,), needs=(DYNAMIC,))
 
 
@@ -92,12 +95,19 @@ KNOBS = (
     Knob("coll_han_priority", ("0",), "start", "both", note="0: no hierarchical collectives"),
     Knob("btl_tcp_eager_limit", ("16384", "262144"), "start", "inter", note="not tried"),
     Knob("pml", ("ob1", "ucx"), "start", "both", note="ucx: where it has a transport; aborts elsewhere"),
-    _algorithm("allreduce", 6),
-    _algorithm("alltoall", 5),
-    _algorithm("bcast", 9),
-    _algorithm("allgather", 7),
-    _algorithm("reduce", 7),
-    _algorithm("barrier", 6),
+    _algorithm("allreduce", *range(1, 7)),
+    _algorithm("alltoall", 1, 2, 3, 4),
+    _algorithm("alltoallv", 1, 2),
+    _algorithm("bcast", *range(1, 10)),
+    _algorithm("allgather", 1, 2, 3, 4, 5, 7),
+    _algorithm("allgatherv", 1, 2, 3, 4, 6),
+    _algorithm("gather", 1, 2, 3),
+    _algorithm("scatter", 1, 2, 3),
+    _algorithm("reduce", *range(1, 8)),
+    _algorithm("reduce_scatter", 1, 2, 3, 4),
+    _algorithm("reduce_scatter_block", 1, 2, 3, 4),
+    _algorithm("scan", 1, 2),
+    _algorithm("barrier", 1, 2, 3, 4, 6),
 )
 
 

@@ -21,7 +21,7 @@ from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.records.model import Record, Variant
 from plumbline.tune import curves, race
-from plumbline.tune.curves import Place
+from plumbline.tune.curves import Contest, Place
 
 STATE = "tune.json"
 Say = Callable[[str], None]
@@ -108,9 +108,12 @@ class Bench:
 
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
         """One for each placement."""
-        asked, settings = self.asked, self.settings(configuration)
-        places = [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
-        return [curves.variant(place, label, launches, settings, asked.sizes) for place in places]
+        settings = self.settings(configuration)
+        return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self._places()]
+
+    def _places(self) -> list[Place]:
+        asked = self.asked
+        return [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
 
     def kept(self, stage: str) -> Path | None:
         """The session file of a stage that finished."""
@@ -124,9 +127,22 @@ class Bench:
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
         """The records of each of ``candidates``, one for each placement, measured unless they were before."""
+        variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
+        return self._stage(name, variants, rounds)
+
+    def contests(self, name: str, contests: Sequence[Contest], under: Configuration, rounds: int) -> list[list[Record]]:
+        """The records of each of ``contests`` under a configuration, one for each placement."""
+        settings, sizes = self.settings(under), self.asked.sizes
+        variants = [
+            curves.contest_variant(place, contest, rounds, settings, sizes)
+            for contest in contests
+            for place in self._places()
+        ]
+        return self._stage(name, variants, rounds)
+
+    def _stage(self, name: str, variants: Sequence[Variant], rounds: int) -> list[list[Record]]:
         file = self.kept(name)
         if file is None:
-            variants = [one for each in candidates for one in self.variants(each, race.label(each), rounds)]
             documents = [model.document(variant) for variant in variants]
             work = self.folder / "work"
             work.mkdir(exist_ok=True)

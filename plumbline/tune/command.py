@@ -161,11 +161,13 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
     partition = partition or document["partitions"][0]["name"]
     if jobs.needed(site.partition(document, partition)):
         circumstances = session.before_a_job(circumstances)
+    family = mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]]
+    race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
     return Asked(
         site=name,
         partition=partition,
         stack=args.stack,
-        family=manifests.load(args.stack)["mpi"]["family"],
+        family=family.name,
         placements=tuple(args.placement or ("core",)),
         sizes=args.sizes,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
@@ -198,7 +200,10 @@ def _plan(args: argparse.Namespace) -> str:
     for number, rounds in enumerate(race.ROUNDS, 1):
         stages[f"race {number}"] = (count + 1) * rounds
         count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
-    stages["algorithms"] = (len(race.bundles(knobs, race.DEFAULT)) + 2) * tune.ALGORITHM_ROUNDS
+    algorithms = [knob for knob in knobs if race.is_algorithm(knob)]
+    running = [knob for knob in algorithms if knob.when == "running"]
+    bundles = race.bundles([knob for knob in algorithms if knob not in running], race.DEFAULT)
+    stages["algorithms"] = (len(running) + (len(bundles) + 2 if bundles else 0)) * tune.ALGORITHM_ROUNDS
     if args.screen:
         stages = {"screen": tune.SCREEN}
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]

@@ -26,6 +26,8 @@ BARRIER = "barrier"
 SIZES = (8, 64, 256, *(1 << power for power in range(10, 21)))
 #: a start that a neighbour delayed is no fault of a candidate: every window counts, medians bear a few late ones
 ARGUMENTS = ("--operation", "all", "--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
+#: of a race within one process: more calls, because each is held against one of the same round
+RACE_ARGUMENTS = ("--repetitions", "50", "--seconds", "0.3", "--late", "1e6", "--most-invalid", "100", "--json")
 #: seconds after which a launch is ended: one that hangs costs no more
 TIME_LIMIT_S = 60
 
@@ -75,6 +77,60 @@ class Place(NamedTuple):
 
 def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
     """All rows under ``settings`` of the library; ``label`` tells it from the others of its session."""
+    arguments = [*ARGUMENTS, "--bytes", ",".join(map(str, sizes))]
+    return _variant(place, label, launches, settings, arguments, [row.figure for row in rows(sizes)])
+
+
+class Contest(NamedTuple):
+    """Values of a setting that one launch takes in turn, all in the same process, for one operation.
+
+    ``numbers``: each value, as settings have it -> the number that MPI_T knows it by.
+    """
+
+    setting: str
+    operation: str
+    numbers: Mapping[str, str]
+
+    def figures(self, sizes: Sequence[int]) -> dict[tuple[str, Row], WantedFigure]:
+        """The figure of each value at each size: its time / that of the setting's own value, call by call."""
+        each = [Row(self.operation, size) for size in ((0,) if self.operation == BARRIER else sizes)]
+        return {
+            (value, row): WantedFigure(
+                name=f"{row.figure.name}_{value}", metric="ratio", where={**row.figure.where, self.setting: int(number)}
+            )
+            for value, number in self.numbers.items()
+            for row in each
+        }
+
+    def ratios(self, records: Sequence[Record], sizes: Sequence[int]) -> dict[str, dict[Row, float]]:
+        """Of each value the ratio of each row, the median of the verified ``records``."""
+        found: dict[str, dict[Row, float]] = {value: {} for value in self.numbers}
+        for (value, row), wanted in self.figures(sizes).items():
+            every = [figure.value for record in records if (figure := record.figure(wanted.name)) is not None]
+            if every:
+                found[value][row] = float(np.median(every))
+        return found
+
+
+def contest_variant(
+    place: Place, contest: Contest, launches: int, settings: Mapping[str, str], sizes: Sequence[int]
+) -> Variant:
+    """The rows of ``contest`` under ``settings`` of the library."""
+    race = f"{contest.setting}={','.join(contest.numbers.values())}"
+    arguments = ["--operation", contest.operation, "--race", race, *RACE_ARGUMENTS]
+    arguments += ["--bytes", ",".join(map(str, sizes))]
+    figures = list(contest.figures(sizes).values())
+    return _variant(place, contest.setting, launches, settings, arguments, figures)
+
+
+def _variant(
+    place: Place,
+    label: str,
+    launches: int,
+    settings: Mapping[str, str],
+    arguments: list[str],
+    figures: list[WantedFigure],
+) -> Variant:
     return Variant(
         schema=1,
         test="tune",
@@ -83,7 +139,7 @@ def variant(place: Place, label: str, launches: int, settings: Mapping[str, str]
         partition=place.partition,
         stack=place.stack,
         benchmark=KERNEL,
-        arguments=[*ARGUMENTS, "--bytes", ",".join(map(str, sizes))],
+        arguments=arguments,
         placement=place.placement,
         memory=None,
         threads=1,
@@ -91,7 +147,7 @@ def variant(place: Place, label: str, launches: int, settings: Mapping[str, str]
         nodes=place.nodes,
         parser="kernel",
         context={"kernel": KERNEL},
-        figures=[row.figure for row in rows(sizes)],
+        figures=figures,
         launches=launches,
         time_limit_s=TIME_LIMIT_S,
         environment={},

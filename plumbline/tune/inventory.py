@@ -45,7 +45,7 @@ class Known(Struct, frozen=True):
     """A setting under its own name, with its value by default and in the stack.
 
     ``allowed`` are the values that the library names: words, numbers with their words, or a range; empty where it
-    names none. A value whose word it takes is shown as that.
+    names none. A value whose word it takes is shown as that; ``words`` are in the order of their numbers.
     """
 
     name: str
@@ -55,6 +55,13 @@ class Known(Struct, frozen=True):
     running: bool
     allowed: str
     about: str
+    words: tuple[str, ...] = ()
+
+    def number(self, value: str) -> str | None:
+        """What MPI_T has for ``value``: its number if it is a word; None for a word that the library lacks."""
+        if value.isdigit():
+            return value
+        return str(self.words.index(value)) if value in self.words else None
 
 
 class Inventory(Struct, frozen=True):
@@ -83,7 +90,9 @@ def of(document: dict[str, Any]) -> Inventory:
         words = family.words(told.about) if told.type == "int" else []
         allowed = ", ".join(words) or _numbered(told.words) or family.range_of(told.about)
         default_shown, now_shown = (_worded(words, text) for text in (told.value, value))
-        settings[name] = Known(name, told.type, default_shown, now_shown, told.running, allowed, told.about)
+        settings[name] = Known(
+            name, told.type, default_shown, now_shown, told.running, allowed, told.about, tuple(words)
+        )
     curated = tuple(knob for knob in family.knobs if knob.name in settings)
     lacking = tuple(knob.name for knob in family.knobs if knob.name not in settings)
     library = " ".join(default.library.splitlines()[0].partition(",")[0].split())

@@ -1,9 +1,10 @@
-"""The race of settings that are fixed at start: candidates, and who of them goes on to the next rung.
+"""The race: candidates, and who of them goes on to the next rung.
 
 Successive halving: in every rung each candidate has a launch a round, the default among them, all in random order; the
 better third goes on to a rung with more rounds. A candidate is held against the default of the same round, row by
-row. One whose launch fails is infeasible, which is no error. Algorithms of different collectives do not meet each
-other, so one launch tries one of each (a bundle).
+row. One whose launch fails is infeasible, which is no error. Algorithms of collectives that the library changes while
+it runs take turns within one process, call by call. Of the others one launch tries one of each collective (a bundle):
+they do not meet each other.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 
 from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Setting
-from plumbline.tune.curves import Curve, Row
+from plumbline.tune.curves import Contest, Curve, Row
+from plumbline.tune.inventory import Known
 
 DEFAULT = Configuration()
 #: rounds of the rungs
@@ -76,6 +78,14 @@ def _of(settings: Iterable[Setting]) -> Configuration:
 def is_algorithm(knob: Knob) -> bool:
     """Whether it chooses how one collective is done: then what it wins is a rule for sizes."""
     return len(knob.operations) == 1 and knob.operations[0] != "p2p"
+
+
+def contest(knob: Knob, known: Known) -> Contest | None:
+    """Its values, taken in turn in one process; None for what is no algorithm or is fixed when the library starts."""
+    numbers = {value: number for value in knob.values if (number := known.number(value)) is not None}
+    if not is_algorithm(knob) or knob.when == "start" or not known.running or not numbers:
+        return None
+    return Contest(knob.name, knob.operations[0], numbers)
 
 
 def bundles(knobs: Iterable[Knob], base: Configuration) -> list[Configuration]:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plumbline.errors import PlumbError
-from plumbline.mpi.settings import Configuration, Knob, Rule
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
 from plumbline.tune import confirm, curves, inventory, race, rules, screen, weights
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import Curve, Row
+from plumbline.tune.inventory import Inventory
 from plumbline.tune.race import DEFAULT, Score
 from plumbline.tune.screen import Finding
 
@@ -73,7 +74,7 @@ def tuned(bench: Bench) -> Tuning:
     knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
-    wanted = [_with_rules(bench, found, knobs, best), *(one.configuration for one in finalists)]
+    wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
     _confirm(bench, found, knobs, wanted)
     return found
 
@@ -133,12 +134,56 @@ def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
     return [one for one in best if one.cost < 0]
 
 
-def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score) -> Configuration:
+def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score) -> Configuration:
     """``best`` with the algorithms that win on top of it."""
+    base = best.configuration
+    chosen, left = _in_process(bench, found, knobs, offered, base)
+    chosen += _by_launches(bench, found, left, best)
+    made = Configuration(base.settings, tuple(chosen))
+    try:
+        bench.settings(made)
+    except PlumbError as error:
+        found.notes.append(f"algorithms by size are left out: {error.what}")
+        return base
+    return made
+
+
+def _in_process(
+    bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, base: Configuration
+) -> tuple[list[Rule], list[Knob]]:
+    """Rules of the algorithms that can be changed in a process, and the knobs that are left: fixed, or it failed."""
+    left = list(knobs)
+    contests = [(knob, one) for knob in knobs if (one := race.contest(knob, offered.settings[knob.name]))]
+    if not contests:
+        return [], left
+    needs = dict.fromkeys(need for knob, _ in contests for need in knob.needs)
+    under = Configuration(tuple(dict.fromkeys((*base.settings, *needs))))
+    every = bench.contests("algorithms in one process", [one for _, one in contests], under, ALGORITHM_ROUNDS)
+    chosen: list[Rule] = []
+    raced: list[Score] = []
+    for (knob, contest), records in zip(contests, every, strict=True):
+        if reason := _reason(records):
+            found.notes.append(f"{knob.name} is raced by launches: {reason}")
+            continue
+        left.remove(knob)
+        for ranks in sorted({_ranks(record) for record in records}):
+            ratios = contest.ratios([one for one in records if _ranks(one) == ranks], bench.asked.sizes)
+            scores = [_of_ratios(Setting(knob.name, value), each) for value, each in ratios.items()]
+            raced += scores
+            chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
+    found.raced.append(raced)
+    return chosen, left
+
+
+def _of_ratios(setting: Setting, ratios: Mapping[Row, float]) -> Score:
+    return race.score(Configuration((setting,)), [ratios], [dict.fromkeys(ratios, 1.0)], {})
+
+
+def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
     base = best.configuration
     bundles = race.bundles(knobs, base)
     if not bundles:
-        return base
+        return []
     unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
     found.raced.append(_scores(unique, every, found.weights))
     chosen: list[Rule] = []
@@ -148,13 +193,7 @@ def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score)
         known = next((one.ratios for one in scores if one.configuration == base), dict.fromkeys(best.ratios, 1.0))
         if known:
             chosen += rules.choose(knobs, known, [one for one in scores if one.configuration != base], ranks)
-    made = Configuration(base.settings, tuple(chosen))
-    try:
-        bench.settings(made)
-    except PlumbError as error:
-        found.notes.append(f"algorithms by size are left out: {error.what}")
-        return base
-    return made
+    return chosen
 
 
 def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:

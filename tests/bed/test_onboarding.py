@@ -202,6 +202,24 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
 # ---- what goes wrong
 
 
+@pytest.mark.alone
+def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
+    """The screen alone: a launch takes seconds there, a tuning some hundred of them."""
+    folder = "/shared/plumbline/build/tune-two"
+    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --json {folder}.json", 400)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert "job: sbatch --wait" in done.stdout
+    found = json.loads((bed.shared / "plumbline/build/tune-two.json").read_text())
+    assert found["asked"]["nodes"] == 2
+    assert found["default_us"]["core"]["pingpong 8 B"] > 0
+    (record,) = records(bed.shared / "plumbline/build/tune-two/records")
+    assert record["nodes"] == bed.nodes[:2]
+    assert [launch["verified"] for launch in record["launches"]] == [True] * 5
+    unknown = plumb(bed, "tune mpich --nodes 2 --knob gone")
+    assert unknown.returncode == 2
+    assert "no knob 'gone' to race here" in unknown.stderr
+
+
 def test_a_drained_node_is_named_and_the_rest_goes_on(onboarded, bed, fault: Callable[..., None]):
     fault("drain", "node2")
     tests = "-n 'osu_pair.*operation=latency.*placement=pair:(node|l3)|pi_sum' -p mpich -S launches=1"

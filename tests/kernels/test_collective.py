@@ -150,6 +150,10 @@ def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: Kernel
         (2, ["--bytes", "8,10"], "--bytes: 10 is not a multiple of 4"),
         (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
         (2, ["--repetitions", "5"], "--repetitions: '5' is not a whole number from 6"),
+        (2, ["--race", "NO_SUCH=1"], "--race: the MPI library has no whole number NO_SUCH"),
+        (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is no list of whole numbers"),
+        (2, ["--race", "NO_SUCH"], "--race: 'NO_SUCH' is not NAME=VALUE,VALUE"),
+        (2, ["--race"], "--race: '' is not a text"),
         (2, ["--operation", "gossip"], "--operation: 'gossip' is not one of bcast"),
     ],
 )
@@ -159,3 +163,47 @@ def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: li
     assert done.returncode == 2, done.stderr
     assert len(said) == 1, done.stderr
     assert line in said[0]
+
+
+#: the setting of allgather's algorithm, a value that three ranks cannot have, and what is needed for that to be an error
+RACED = {
+    "openmpi": ("coll_tuned_allgather_algorithm", 6, {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}),
+    "mpich": ("MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM", 4, {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}),
+}
+
+
+def race(stack: KernelStack, ranks: int, value: int, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    name = RACED[stack.name][0]
+    options = ["--operation", "allgather", "--bytes", "8,64", "--race", f"{name}=1,{value}", *TINY, "--json"]
+    return stack.mpirun(ranks, "collective", *options, env=env)
+
+
+@pytest.fixture
+def racing(kernel_stack: KernelStack) -> KernelStack:
+    """A stack whose library takes algorithms while it runs."""
+    if kernel_stack.name not in RACED:
+        pytest.skip(f"{kernel_stack.name} has no algorithm that a test sees: its values have no effect while it runs")
+    return kernel_stack
+
+
+def test_values_of_a_setting_take_turns_in_one_process(racing: KernelStack, json_of: JsonOf) -> None:
+    name, value, env = RACED[racing.name]
+    document = json_of(race(racing, 2, value, env))
+    assert document["passed"], document["checks"]
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    for item in document["measurements"]:
+        key = (item["params"]["bytes"], item["params"][name])
+        found.setdefault(key, {})[item["metric"]] = item["value"]
+    assert set(found) == {(size, one) for size in (8, 64) for one in (0, 1, value)}
+    assert {figures["ratio"] for (_, one), figures in found.items() if one == 0} == {1.0}
+    for figures in found.values():
+        assert 0 < figures["ratio_low"] <= figures["ratio"] <= figures["ratio_high"]
+
+
+def test_a_value_is_in_effect_when_it_is_its_turn(racing: KernelStack) -> None:
+    """An algorithm for two ranks, or for powers of two, ends a program with three ranks."""
+    _, value, env = RACED[racing.name]
+    assert race(racing, 3, 1, env).returncode == 0
+    done = race(racing, 3, value, env)
+    assert done.returncode != 0
+    assert "MPI_ERR_UNSUPPORTED_OPERATION" in done.stderr or "algorithm is not usable" in done.stderr

@@ -18,7 +18,8 @@ from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.tune import command, confirm, race, report, rules, screen, tune, weights
 from plumbline.tune.bench import Asked, Bench
 from plumbline.tune.confirm import Confirmed
-from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Row, of_launch, rows
+from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows
+from plumbline.tune.inventory import Inventory, Known
 from plumbline.tune.race import DEFAULT
 
 #: us a message, and bytes a us
@@ -268,6 +269,27 @@ def test_rules_that_gained_nothing_are_left_out():
     assert rules.gaining(whole, [Row("bcast", 8192)], knobs()) == whole[1:2]
 
 
+def known_of(every):
+    """What a library tells of these knobs: all may change while it runs."""
+    return {knob.name: Known(knob.name, "int", "0", "0", True, "", "") for knob in every}
+
+
+def test_what_takes_turns_in_one_process():
+    start, running = (
+        Knob("bcast_algorithm", ("1", "b", "c"), when, "both", ("bcast",)) for when in ("start", "running")
+    )
+    known = Known("bcast_algorithm", "int", "a", "a", True, "a, b", "", ("a", "b"))
+    assert race.contest(start, known) is None
+    assert race.contest(knobs()[0], known) is None
+    contest = race.contest(running, known)
+    assert contest.numbers == {"1": "1", "b": "1"}, "a word that the library lacks is left out"
+    variant = contest_variant(Place("s", "p", "openmpi", "core"), contest, 3, {"x": "1"}, (8, 64))
+    assert variant.arguments[:4] == ["--operation", "bcast", "--race", "bcast_algorithm=1,1"]
+    assert (variant.arguments[-1], variant.launches, variant.settings) == ("8,64", 3, {"x": "1"})
+    where = {"operation": "bcast", "bytes": 64, "in_place": "no", "bcast_algorithm": 1}
+    assert {"bcast_64_b": where} == {one.name: one.where for one in variant.figures if one.name == "bcast_64_b"}
+
+
 class FakeBench:
     """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
 
@@ -276,12 +298,32 @@ class FakeBench:
             stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1
         )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
+        self.stages = []
 
     def settings(self, configuration):
         return {one.name: one.value for one in configuration.settings}
 
     def stage(self, name, candidates, rounds):
+        self.stages.append(name)
         return [[self.record(self.truth(one), rounds)] for one in candidates]
+
+    def contests(self, name, contests, under, rounds):
+        """A process takes the values of ``bcast_algorithm`` in turn; that of ``alltoall_algorithm`` is aborted."""
+        found = []
+        for one in contests:
+            known = {
+                figure.name: self.ratio(under, one, value, row) for (value, row), figure in one.figures(SIZES).items()
+            }
+            record = self.record({}, 0)
+            record.figure = lambda name, known=known: SimpleNamespace(value=known[name])
+            if one.operation == "alltoall":
+                record.reasons = ["launch 0 ended with status 1"]
+            found.append([record])
+        return found
+
+    def ratio(self, under, contest, value, row):
+        factors = self.truth(Configuration((*under.settings, Setting(contest.setting, value)))) or {}
+        return factors.get(f"{row.operation}_{row.size}", 1.0)
 
     def record(self, times, rounds):
         measured = launches(rounds, next(self.seed), **times) if times is not None else [None] * rounds
@@ -307,21 +349,41 @@ class FakeBench:
 def tuned(monkeypatch):
     """Run the tuner on a library with such a truth and such verdicts; what was found and the bench."""
 
-    def run(truth, verdicts, counts=()):
+    def run(truth, verdicts, counts=(), mine=None, every=False):
+        mine = tuple(mine or knobs()[:5])
         bench = FakeBench(truth, verdicts)
+        bench.asked.every = every
         bench.asked.counts = counts
         monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.manifests, "load", lambda name: {})
-        monkeypatch.setattr(
-            tune.inventory, "of", lambda manifest: SimpleNamespace(knobs=knobs()[:5], lacking=("gone",))
-        )
+        monkeypatch.setattr(tune.inventory, "of", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
         return tune.tuned(bench), bench
 
     return run
 
 
 BAD_EAGER = {f"pingpong_{size}": 4.0 for size in (512, 1024, 2048, 4096)}
+
+
+def test_an_algorithm_that_wins_within_a_process_is_a_rule_and_needs_no_launches_of_its_own(tuned):
+    def truth(configuration):
+        chosen = {one.value for one in configuration.settings if one.name == "bcast_algorithm"}
+        return {"allreduce_64": 4.0} | {f"bcast_{size}": 0.5 if "2" in chosen else 1.0 for size in SIZES[:3]}
+
+    faster = {Row("bcast", size): ("GAIN", 0.5) for size in SIZES[:3]}
+    found, bench = tuned(truth, lambda configuration: faster if configuration.rules else {}, every=True)
+    assert found.winner.configuration.rules == (Rule("bcast", "2", 0, SIZES[3], 2),)
+    assert "algorithms" not in bench.stages
+
+
+def test_algorithms_whose_process_fails_are_raced_by_launches(tuned):
+    found, bench = tuned(lambda configuration: {}, lambda configuration: {}, mine=knobs(), every=True)
+    assert "alltoall_algorithm is raced by launches: launch 0 ended with status 1" in found.notes
+    assert "algorithms" in bench.stages
+    names = {one.name for score in found.raced[-1] for one in score.configuration.settings}
+    assert "alltoall_algorithm" in names
+    assert "bcast_algorithm" not in names
 
 
 def test_settings_that_were_made_bad_are_found_and_cured(tuned):
