@@ -165,7 +165,7 @@ def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: li
     assert line in said[0]
 
 
-#: the setting of allgather's algorithm, a value that three ranks cannot have, and what is needed for that to be an error
+#: the setting of allgather's algorithm, a value that three ranks cannot have, and what makes that an error
 RACED = {
     "openmpi": ("coll_tuned_allgather_algorithm", 6, {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}),
     "mpich": ("MPIR_CVAR_ALLGATHER_INTRA_ALGORITHM", 4, {"MPIR_CVAR_COLLECTIVE_FALLBACK": "error"}),
