@@ -44,7 +44,7 @@ COMMANDS = {
     "note": ("views.note", "write down what happened to a site; history, gates and pages show it"),
     "report": ("report.command", "one campaign and its history as a single HTML file"),
     "publish": ("publish.command", "static pages over all systems and campaigns, for a web server or a disk"),
-    "export": ("exchange.export", "figures as CSV, OpenMetrics, Parquet or a results database of ReFrame"),
+    "export": ("exchange.export", "figures as CSV, OpenMetrics, Parquet, or results of ReFrame or JUBE"),
     "import": ("exchange.bring", "figures of other programs from performance logs of ReFrame"),
     "compact": ("records.command", "make few Parquet files of many session files"),
     "outliers": ("outliers.command", "nodes and links that differ from their class"),

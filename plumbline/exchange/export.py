@@ -8,19 +8,24 @@ from pathlib import Path
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.exchange import openmetrics, parquet, reframe_database, rows
+from plumbline.exchange import jube, openmetrics, parquet, reframe_database, rows
 from plumbline.records import query
 from plumbline.units import counted
 
-#: forms of text, which may go to standard output, and those of files
+#: forms of text, which may go to standard output, and those of files or (jube) folders
 TEXTS = {"csv": rows.as_csv, "openmetrics": openmetrics.text}
-FILES = {"parquet": parquet.write, "reframe": reframe_database.write}
+FILES = {"parquet": parquet.write, "reframe": reframe_database.write, "jube": jube.write}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb export``."""
     parser.add_argument("--format", choices=[*TEXTS, *FILES], required=True)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default for csv and openmetrics: standard output")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="PLACE",
+        help="a file, for jube a folder; default for csv and openmetrics: standard output",
+    )
     parser.add_argument("--site")
     parser.add_argument("--test", help="only tests whose name begins so")
     parser.add_argument("--stack")
@@ -43,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             files.write("the figures", args.output, text)
     elif args.output is None:
-        raise PlumbError(f"{args.format} needs a file", "plumb export", "name it by --output")
+        raise PlumbError(f"{args.format} needs a place", "plumb export", "name a file by --output, for jube a folder")
     else:
         FILES[args.format](figures, args.output)
     for damage in damages:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,7 @@ def test_conditions_choose_records(results, capsys, tmp_path):
 
 def test_what_is_no_text_needs_a_file(results, capsys):
     put(results, made(1, 1.0))
-    assert "parquet needs a file" in export(capsys, "--format", "parquet")[2]
+    assert "parquet needs a place" in export(capsys, "--format", "parquet")[2]
 
 
 def test_parquet_has_types(results, capsys, tmp_path):
@@ -132,3 +133,38 @@ def test_reframe_compares_our_figures(results, capsys, tmp_path):
     assert listed.stdout.count("20260101T000000+0000") == 1
     assert "c1" in listed.stdout
     assert "c2" in listed.stdout
+
+
+def jube(place, *words):
+    """JUBE itself on the folder ``place``."""
+    program = shutil.which("jube") or pytest.skip("jube is not installed: apt-get install jube")
+    command = [program, "result", *words, str(place)]
+    ended = subprocess.run(command, cwd=place.parent, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_jube_shows_our_figures(results, capsys, tmp_path):
+    odd = "a, $better ${unit} %n=1,2 \x01 <x>"
+    put(results, made(2, 200.0, variant=variant(name=odd)), made(1, 100.0), made(3, 5.0, verified=False))
+    target = tmp_path / "runs"
+    for _ in range(2):  # the second one takes the place of the first
+        assert export(capsys, "--format", "jube", "--output", target)[0] == 0
+    shown = jube(target, "--style", "pretty").splitlines()
+    header, *lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown if line.startswith("|")]
+    found = [dict(zip(header, cells, strict=True)) for cells in lines if not cells[0].startswith("-")]
+    assert [(one["time"], one["value"], one["smallest"], one["launches"]) for one in found] == [
+        ("2026-01-01T00:00:00.000Z", "101.0", "100.0", "3"),
+        ("2026-01-02T00:00:00.000Z", "201.0", "200.0", "3"),
+    ]
+    assert found[1]["variant"] == odd.replace("\x01", "\ufffd")
+    assert (found[0]["unit"], found[0]["campaign"]) == ("MB/s", "")
+
+
+def test_a_folder_of_others_is_left_alone(results, capsys, tmp_path):
+    put(results, made(1, 1.0))
+    (tmp_path / "mine").mkdir()
+    status, _, err = export(capsys, "--format", "jube", "--output", tmp_path / "mine")
+    assert status == 2
+    assert "was not made by Plumbline" in err
+    assert list((tmp_path / "mine").iterdir()) == []
