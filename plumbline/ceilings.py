@@ -14,6 +14,7 @@ from plumbline.errors import PlumbError
 from plumbline.launch import driver
 from plumbline.launch.signals import interruptible
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.nodes import energy
 from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure
 from plumbline.site import ceilings as file_of
@@ -33,6 +34,8 @@ MEMORY_REPETITIONS = 2
 TIME_LIMIT_S = 300
 #: elements of a page: what the kernel rounds the size of an array up to
 PAGE_ELEMENTS = 512
+#: over which idle power is measured
+IDLE_S = 10
 
 
 MEMORY_LIST = "memory_bandwidth_MB_per_s"
@@ -135,6 +138,7 @@ def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable
     ]
     chosen = [one for one in wanted if one.program in benchmarks]
     begin = time.monotonic()
+    watts, unknown = _idle()
     descriptions = [description(one, name, part["name"], stack) for one in chosen]
     _, records = driver.run(descriptions, work / f"work-{part['name']}", say=say, into=work)
     found = collect(chosen, records, left_out)
@@ -147,16 +151,28 @@ def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable
         stack=stack,
         session=records[0].session,
         seconds=round(time.monotonic() - begin, 1),
+        idle_W=watts,
+        no_idle_W=unknown,
         left_out=left_out,
         **found,
     )
     say(f"ceilings: {file_of.save(name, measured)}, in {measured.seconds:.0f} s")
+    say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
     if disturbed := sum(record.disturbed_count for record in records):
         total = units.counted(sum(record.launch_count for record in records), "launch")
         say(f"{disturbed} of {total} were disturbed: measure again when the machine is idle")
     for line in left_out:
         say(f"left out: {line}")
     return 1 if left_out else 0
+
+
+def _idle() -> tuple[float | None, str | None]:
+    """The idle power of this host in W, or why it is not known."""
+    meter = energy.find()
+    watts = energy.idle(meter, IDLE_S) if meter.counters else None
+    if watts is None:
+        return None, meter.missing or f"the counters of {meter} could not be read"
+    return units.significant(watts, 4), None
 
 
 def experiments(host: Machine) -> Iterator[Experiment]:

@@ -14,10 +14,12 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from plumbline import files, mpi
 from plumbline.nodes import energy
 from plumbline.nodes.collector import Reader
-from plumbline.topology import links
+from plumbline.topology import devices, links
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
 SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
@@ -63,6 +65,12 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
         **({"pci_links": found} if found else {}),
         **({"mpi_settings": settings} if settings else {}),
     }
+
+
+def measured() -> dict[str, Any]:
+    """The facts of this host that a record has: those of :func:`collect`, and its ``devices`` where it has some."""
+    found = devices.load()
+    return {**collect(), **({"devices": msgspec.to_builtins(found)} if found.devices else {})}
 
 
 def _settings(root: Path) -> dict[str, str]:

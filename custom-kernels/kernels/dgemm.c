@@ -10,6 +10,7 @@
 #include "share.h"
 #include "simd.h"
 #include "timer.h"
+#include "work.h"
 
 #include <math.h>
 #include <omp.h>
@@ -52,6 +53,7 @@ static const struct program program = {
         "update added; every row within (2 n + 2 k + p + 3) u |A| |B| |x|, which is what rounding alone\n"
         "may add up to (u = 2^-53; Higham, Accuracy and Stability, 3.5; p is 1 for C = A B).",
     .arguments = arguments,
+    .work = true,
 };
 
 /* Threads as a grid over C: as square as their number allows. */
@@ -84,24 +86,29 @@ static void own_block(const struct matrices *all) {
 
 /* One product of every rank, in s. */
 static double multiply(struct matrices *all) {
+    work_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
 #pragma omp parallel
     own_block(all);
     all->products++;
-    return ranks_max(ticks_s(ticks() - begin));
+    double seconds = ticks_s(ticks() - begin);
+    work_end(2.0 * (double)all->n * (double)all->n * (double)all->k, 0.0);
+    return ranks_max(seconds);
 }
 
 /* The loop on every thread of every rank, in s; `flops` receives what this rank did. */
 static double peak(long loops, double *flops) {
     double done = 0.0, sink = 0.0;
+    work_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
 #pragma omp parallel reduction(+ : done, sink)
     done += fma_work(loops, &sink);
-    double seconds = ranks_max(ticks_s(ticks() - begin));
+    double seconds = ticks_s(ticks() - begin);
+    work_end(done, 0.0);
     *flops = isfinite(sink) ? done : NAN;
-    return seconds;
+    return ranks_max(seconds);
 }
 
 /* Loops that take as long as a product does: what disturbs the machine then hits both alike. */

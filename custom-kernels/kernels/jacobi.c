@@ -7,6 +7,7 @@
 #include "program.h"
 #include "result.h"
 #include "timer.h"
+#include "work.h"
 
 #include <math.h>
 #include <omp.h>
@@ -14,6 +15,8 @@
 
 enum { ALL_MODES = MODES, BOTH_HALOS = 2, MOST_RUNS = MODES * 2 };
 enum { STREAMING, REGULAR };
+/* Of an update: five additions and a product. */
+enum { UPDATE_FLOP = 6 };
 
 static const char *const mode_choices[] = {"pure",         "vector",      "task-split", "task-tasks",
                                            "task-dynamic", "task-nested", "all",        NULL};
@@ -66,6 +69,7 @@ static const struct program program = {
         "same for any number of ranks and threads.",
     .arguments = arguments,
     .thread_level = thread_level,
+    .work = true,
 };
 
 /* One combination that is measured. */
@@ -106,11 +110,15 @@ static struct findings solve(struct grid *grid, struct run *run) {
     run->bandwidth = fmax(run->bandwidth, limits_bandwidth(grid, run->threads, run->sweep.streaming));
     run->cache_rate = fmax(run->cache_rate, limits_cache_rate(grid, run->threads));
     grid_start(grid, run->threads);
+    const struct box own = grid_inside(grid);
+    const double updates = (double)problem.sweeps * (double)box_points(&own);
+    work_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
     for (long sweep = 0; sweep < problem.sweeps; sweep++, from = 1 - from)
         mode_sweep(run->mode, run->halo, from, &run->regions, &run->sweep, run->threads);
     run->best_s = fmin(run->best_s, case_seconds(begin));
+    work_end(UPDATE_FLOP * updates, sweep_bytes(run->sweep.streaming) * updates);
     omp_set_num_threads(full);
     halo_exchange(run->halo, from);
     return grid_findings(grid, from, problem.sweeps, full);

@@ -9,6 +9,7 @@
 #include "share.h"
 #include "simd.h"
 #include "timer.h"
+#include "work.h"
 
 #include <math.h>
 #include <omp.h>
@@ -67,6 +68,7 @@ static const struct program program = {
               "nothing to check.\n"
               "Sources: J. D. McCalpin, STREAM 5.10; likwid-bench; RRZE-HPC TheBandwidthBenchmark.",
     .arguments = arguments,
+    .work = true,
 };
 
 /* One kernel with one kind of store, and what it took: the slowest rank of every repetition, in s. */
@@ -129,9 +131,19 @@ static void take(struct arrays *arrays, int count, size_t length) {
     }
 }
 
+static double bytes_counted(const struct test *test) {
+    const struct kernel_facts *facts = &kernel_facts[test->kernel];
+    return 8.0 * (facts->loads + facts->stores);
+}
+
+static double bytes_moved(const struct test *test) {
+    return bytes_counted(test) + (test->streaming ? 0.0 : 8.0 * kernel_facts[test->kernel].allocated);
+}
+
 /* One repetition of one test: its time on this rank. */
 static double run(struct test *test, const struct arrays *arrays, size_t length) {
     double sum = 0.0;
+    work_begin();
     MPI_Barrier(MPI_COMM_WORLD);
     uint64_t begin = ticks();
 #pragma omp parallel reduction(+ : sum)
@@ -141,6 +153,7 @@ static double run(struct test *test, const struct arrays *arrays, size_t length)
             sum = kernel_run(test->kernel, test->streaming, arrays, own.begin, own.end);
     }
     double seconds = ticks_s(ticks() - begin) / (double)sweeps;
+    work_end(0.0, (double)sweeps * (double)length * bytes_moved(test));
     test->sum = sum;
     return seconds;
 }
@@ -152,15 +165,6 @@ static void run_all(struct test *tests, int count, const struct arrays *arrays, 
     for (int test = 0; test < count; test++)
         MPI_Allreduce(MPI_IN_PLACE, tests[test].seconds, (int)repetitions, MPI_DOUBLE, MPI_MAX,
                       MPI_COMM_WORLD);
-}
-
-static double bytes_counted(const struct test *test) {
-    const struct kernel_facts *facts = &kernel_facts[test->kernel];
-    return 8.0 * (facts->loads + facts->stores);
-}
-
-static double bytes_moved(const struct test *test) {
-    return bytes_counted(test) + (test->streaming ? 0.0 : 8.0 * kernel_facts[test->kernel].allocated);
 }
 
 /* What is read, and what is written without being read. */

@@ -3,6 +3,7 @@
 #include "fail_together.h"
 #include "rank_variables.h"
 #include "timer.h"
+#include "work.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -115,4 +116,6 @@ void program_start(const struct program *program, int argc, char **argv) {
             level_name(self.level), level_name(wanted));
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &self.node);
     timer_start();
+    if (program->work)
+        work_open();
 }

@@ -141,7 +141,26 @@ static void free_result(struct result *result) {
     free(result);
 }
 
+static void collect_work(struct result *result) {
+    result->work = work_collect();
+    const struct work *work = &result->work;
+    if (work->flop > 0.0)
+        result_note(result, "work by the model, in everything timed: %.4g GFlop", work->flop * 1e-9);
+    if (work->bytes > 0.0)
+        result_note(result, "work by the model, in everything timed: %.4g GB", work->bytes * 1e-9);
+    if (work->missing[0])
+        result_note(result, "not counted: %s", work->missing);
+    else
+        result_note(result,
+                    "counted by the processor meanwhile: %.4g instructions, %.3g a cycle; %.4g misses of the "
+                    "last cache (%ld bytes each)",
+                    work->counted[INSTRUCTIONS], work->counted[INSTRUCTIONS] / work->counted[CYCLES],
+                    work->counted[CACHE_MISSES], work->line_bytes);
+}
+
 int result_finish(struct result *result) {
+    if (program_facts()->work)
+        collect_work(result);
     struct binding *bindings = binding_collect();
     int passed = result_passed(result);
     if (program_rank() == 0) {

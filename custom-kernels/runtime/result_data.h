@@ -4,6 +4,7 @@
 
 #include "binding.h"
 #include "result.h"
+#include "work.h"
 
 enum { MOST_PARAMETERS = 12, MOST_FIGURES = 12 };
 
@@ -41,6 +42,7 @@ struct result {
     struct check *checks;
     struct note *notes;
     char *model;
+    struct work work; /* where the program counts it */
     int row_count, check_count, note_count;
 };
 

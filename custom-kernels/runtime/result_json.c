@@ -117,6 +117,23 @@ static void write_timer(struct json *out) {
     json_close(out, '}');
 }
 
+static void write_work(struct json *out, const struct work *work) {
+    static const char *const names[COUNTERS] = {"instructions", "cycles", "cache_misses"};
+    json_open(out, "work", '{');
+    write_real(out, "flop", work->flop);
+    write_real(out, "bytes", work->bytes);
+    if (work->missing[0])
+        json_text(out, "missing", work->missing);
+    else {
+        json_open(out, "counted", '{');
+        for (int counter = 0; counter < COUNTERS; counter++)
+            write_real(out, names[counter], work->counted[counter]);
+        json_int(out, "line_bytes", work->line_bytes);
+        json_close(out, '}');
+    }
+    json_close(out, '}');
+}
+
 bool result_write_json(const struct result *result, const struct binding *bindings) {
     struct json out;
     json_start(&out, STDOUT_FILENO);
@@ -134,6 +151,8 @@ bool result_write_json(const struct result *result, const struct binding *bindin
     write_notes(&out, "notes", result, false);
     write_notes(&out, "remarks", result, true);
     json_bool(&out, "passed", result_passed(result));
+    if (program_facts()->work)
+        write_work(&out, &result->work);
     write_measurements(&out, result);
     json_close(&out, '}');
     return json_finish(&out) == 0;

@@ -9,7 +9,7 @@ from plumbline import limits
 from plumbline.errors import PlumbError
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Limit, Record, Verdict, WantedFigure
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
@@ -26,7 +26,7 @@ def settle(
     says so. So is one that lacks a figure, unless that is optional and no launch has it, and one whose launches all
     printed the same. The verdict is the worst of
     its figures against their references in ``expected``. A figure without a limit is held against its ceiling of those
-    ``measured``, which makes nothing invalid.
+    ``measured``, which makes nothing invalid; they have the idle power too.
     """
     reasons = [f"launch {launch.order}: {reason}" for launch in record.launches for reason in launch.reasons]
     if not record.launches:
@@ -44,8 +44,16 @@ def settle(
         except PlumbError as error:
             reasons = [str(error)]
     record.figures = found
+    record.idle = idle_of(measured)
     record.reasons = reasons
     record.verdict = "invalid" if reasons else verdict
+
+
+def idle_of(measured: Measured | None) -> Idle | None:
+    """The idle power among ``measured``."""
+    if measured is None or measured.idle_W is None:
+        return None
+    return Idle(power_w=measured.idle_W, host=measured.host, measured=measured.measured)
 
 
 def _reported(record: Record) -> list[WantedFigure]:

@@ -122,7 +122,7 @@ def _why(ended: process.Ended, folder: Path) -> str:
 
 def main() -> int:
     """Write this host's provenance to ``argv[1]``/HOST.json, whole or not at all."""
-    files.replace(Path(sys.argv[1]) / f"{os.uname().nodename}.json", json.dumps(provenance.collect()))
+    files.replace(Path(sys.argv[1]) / f"{os.uname().nodename}.json", json.dumps(provenance.measured()))
     return 0
 
 

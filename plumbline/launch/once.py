@@ -16,7 +16,7 @@ from plumbline.launch import cause, environment, figures, hosts, loaded, process
 from plumbline.launch.prepare import Prepared
 from plumbline.nodes import energy
 from plumbline.records import store
-from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen
+from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
 from plumbline.witness import disturbance, processes, transports
 from plumbline.witness.compare_nodes import compare_nodes
 
@@ -83,6 +83,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     ]
     measurements: list[Measurement] = []
     remarks: list[str] = []
+    did: Work | None = None
     had = SettingsSeen(job.settings, {}) if job.settings else None
     if ended.status == "ok":
         if job.settings:
@@ -93,7 +94,9 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     if ended.status == "ok" and not job.variant.profiled:
         try:
             measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
-            remarks = parsers.remarks(job.variant.parser, "".join(_printed(job, folder)))
+            printed = _printed(job, folder)
+            remarks = parsers.remarks(job.variant.parser, "".join(printed))
+            did = msgspec.convert(parsers.work(job.variant.parser, printed), Work | None)
             reasons += work.claims(record.benchmark, measurements, seen)
         except PlumbError as error:
             reasons.append(str(error))
@@ -109,6 +112,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         disturbed=disturbed.disturbed,
         shm_free_bytes=room,
         energy_j=joules,
+        work=did,
         transports=transports.between(seen),
         disturbance=disturbed,
         measurements=measurements,

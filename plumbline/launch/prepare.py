@@ -169,6 +169,6 @@ def _new_record(
         reasons=["no launch finished"],
         figures=[],
         verdict="invalid",
-        host=provenance.collect(),
+        host=provenance.measured(),
         command=[],
     )

@@ -47,6 +47,7 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
 
     ``machine`` tells whether a node is such a machine (:func:`words`). ``left_out`` says what has no ceiling, and why.
+    ``idle_W`` is what the processors used while nothing ran, ``no_idle_W`` why that is not known.
     """
 
     partition: str
@@ -62,6 +63,8 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     copy_bandwidth_MB_per_s: list[Ceiling] = []
     peak_GFlop_per_s: list[Ceiling] = []
     handover_latency_ns: list[Ceiling] = []
+    idle_W: float | None = None
+    no_idle_W: str | None = None
     left_out: list[str] = []
 
 

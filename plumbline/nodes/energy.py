@@ -91,6 +91,17 @@ class Reading:
         return found or None
 
 
+def idle(meter: Meter, seconds: float) -> float | None:
+    """The power by the counters of ``meter`` in W, over ``seconds`` in which this process sleeps; None without them."""
+    first = Reading.now(meter)
+    if first.values is None:
+        return None
+    time.sleep(seconds)
+    last = Reading.now(meter)
+    joules = first.until(last)
+    return sum(joules.values()) / (last.time - first.time) if joules else None
+
+
 def _powercap(root: Path) -> Iterator[Counter]:
     """Each package, and its memory. The other zones are parts of a package, or count one a second time."""
     base = root / "sys/class/powercap"

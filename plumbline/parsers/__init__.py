@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plumbline.parsers import imb, kernel, osu, stream
@@ -21,6 +21,7 @@ __all__ = [
     "Unit",
     "parse",
     "remarks",
+    "work",
 ]
 
 #: Name of a parser to its function.
@@ -55,3 +56,13 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
 def remarks(parser: str, text: str) -> list[str]:
     """What the program says of this launch beside its figures; ``text`` is an output that :func:`parse` accepts."""
     return kernel.remarks(text) if parser == "kernel" else []
+
+
+def work(parser: str, texts: Sequence[str]) -> dict[str, Any] | None:
+    """What the program did in everything that it timed: ``flop`` and ``bytes`` by its model, and what was counted.
+
+    ``texts`` are outputs that :func:`parse` accepts, one of each process for STREAM. None if the program has no model.
+    """
+    if parser == "stream":
+        return stream.work(texts)
+    return kernel.work("".join(texts)) if parser == "kernel" else None

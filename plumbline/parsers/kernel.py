@@ -46,6 +46,12 @@ def remarks(text: str) -> list[str]:
     return list(schemas.parse_json(text).get("remarks", []))
 
 
+def work(text: str) -> dict[str, Any] | None:
+    """What the kernel did in everything that it timed, as its schema says; None if its model counts no work."""
+    found: dict[str, Any] | None = schemas.parse_json(text).get("work")
+    return found
+
+
 def _document(text: str) -> dict[str, Any]:
     lines = lines_of(text)
     require_alive(lines)

@@ -30,6 +30,8 @@ from plumbline.parsers.measurement import MB_S, Measurement, ParseError
 from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
 
 METRICS = ("copy", "scale", "add", "triad")
+#: of an element in the four of them
+FLOP, BYTES = 0 + 1 + 1 + 2, 16 + 16 + 24 + 24
 
 _BANNER = re.compile(r"\ASTREAM version \$Revision: [0-9.]+ \$\Z")
 _ELEMENTS = re.compile(r"\AArray size = ([0-9]+) \(elements\), Offset = [0-9]+ \(elements\)\Z")
@@ -88,6 +90,16 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if counted is not None:
         params["threads"] = counted
     return [Measurement(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
+
+
+def work(texts: Sequence[str]) -> dict[str, float]:
+    """``flop`` and ``bytes`` of all iterations, as STREAM counts them, of the processes that printed ``texts``."""
+    done = 0
+    for text in texts:
+        lines = lines_of(text)
+        elements = _one(_ELEMENTS, lines, "the array size", needed=True) or 0
+        done += elements * (_one(_TIMES, lines, "the number of executions", needed=True) or 0)
+    return {"flop": FLOP * done, "bytes": BYTES * done}
 
 
 def _table(lines: Sequence[str], start: int) -> dict[str, float]:

@@ -152,6 +152,35 @@ class SettingsSeen(Struct, frozen=True, gc=False):
     seen: dict[str, str]
 
 
+class Counted(Struct, frozen=True, gc=False, kw_only=True):
+    """What the processors counted in what the program timed; ``line_bytes`` is of a cache line, 0: not known."""
+
+    instructions: Number
+    cycles: Number
+    cache_misses: Number
+    line_bytes: int
+
+
+class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What the program did in everything that it timed: by its model (0: it counts none), and as ``counted``.
+
+    ``missing`` is why nothing was counted.
+    """
+
+    flop: Number
+    bytes: Number
+    counted: Counted | None = None
+    missing: str | None = None
+
+
+class Idle(Struct, frozen=True, gc=False, kw_only=True):
+    """What the node ``host`` used while nothing was measured there, in W, by the counters of the launches' energy."""
+
+    power_w: Number
+    host: str
+    measured: Time
+
+
 class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One start of the benchmark.
 
@@ -161,7 +190,8 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     /dev/shm of the driver's node before it. ``transports`` are those that the ranks had open
     (:func:`plumbline.witness.transports.between`). ``remarks`` are what the program says of this launch beside its
     figures. ``energy_j``: joules of the node's processors meanwhile, by counter (:mod:`plumbline.nodes.energy`);
-    None on several nodes, and where no counter could be read: ``host`` says why.
+    None on several nodes, and where no counter could be read: ``host`` says why. ``work`` is None where the program
+    has no model of it.
     """
 
     index: Position
@@ -176,6 +206,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     superseded: bool = False
     shm_free_bytes: int | None = None
     energy_j: dict[str, Number] | None = None
+    work: Work | None = None
     transports: list[str] = []
     disturbance: Disturbance
     measurements: list[Measurement]
@@ -440,6 +471,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
     ``hosts``, of a variant on several nodes, has the provenance of each, or why it is missing.
     ``side`` is that of a live gate, which measures until it knows; else the number of launches was fixed beforehand.
+    ``idle`` is None where no energy could be read when the ceilings were measured.
     ``seal`` is that of its line (``plumbline.records.seal``), None in records of earlier versions.
     """
 
@@ -454,6 +486,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
     loaded: list[LoadedFile] = []
     hosts: list[dict[str, Any]] | None = None
     side: Side | None = None
+    idle: Idle | None = None
     seal: str | None = None
 
     def counting(self) -> list[Launch]:

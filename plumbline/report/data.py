@@ -14,6 +14,7 @@ from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
+from plumbline.report.devices import devices
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, findings
 from plumbline.report.history import history
@@ -21,6 +22,7 @@ from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
 from plumbline.report.profiled import profiled
 from plumbline.report.side_by_side import compared, side_by_side
+from plumbline.report.work import work
 from plumbline.topology import placements
 from plumbline.views import summary
 
@@ -75,6 +77,8 @@ def document(
         "collectives": collectives(usable),
         "hybrids": hybrids(usable),
         "profiles": profiled(profiles),
+        "work": work(usable),
+        "devices": devices(records),
         "history": history(past, scope.notes),
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),

@@ -38,6 +38,7 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
     """The element of the page's ``entries`` for ``record``."""
     host = dict(record.host)
     load = host.pop("load", None)
+    host.pop("devices", None)  # the page has them in a section of their own
     return {
         "id": record.id,
         "session": record.session,
@@ -91,6 +92,7 @@ def _figure(figure: Figure, record: Record) -> dict[str, Any]:
 
 def _launch(launch: Launch) -> dict[str, Any]:
     names = (
+        "energy_j",
         "index",
         "order",
         "start",

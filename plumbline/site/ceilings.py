@@ -18,6 +18,7 @@ HEADER = """\
 # What this site's machines reached where they were measured: ceilings, not limits. `plumb site measure` writes this.
 # best: the best launch; spread_percent: how far the worst one is from it; record: plumb --results build/ceilings show
 # level: of the cache that held the data, 0 for memory; pair: distance class of the two cores
+# idle_W: power of the node's processors, by the counters of `energy_j` in records, before anything was started
 # Bandwidths are of bytes read and written together, as STREAM counts; those of copies of bytes copied.
 """
 

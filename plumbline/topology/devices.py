@@ -45,20 +45,27 @@ class Device(Struct, frozen=True):
 class Devices(Struct, frozen=True):
     """The devices of a machine, by kind and PCI address; ``ways[i][j]`` is the word of :data:`WORDS` for i and j."""
 
-    topology: str
     devices: tuple[Device, ...]
     ways: tuple[tuple[str, ...], ...]
 
 
 def load(topology: str | Path | None = None) -> Devices:
     """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
-    arguments = [] if topology is None else ["--topology", str(topology)]
-    return msgspec.json.decode(binder.ask(["--devices", *arguments]), type=Devices)
+    return msgspec.json.decode(_asked(topology), type=Devices)
+
+
+def _asked(topology: str | Path | None) -> str:
+    return binder.ask(["--devices", *([] if topology is None else ["--topology", str(topology)])])
+
+
+def of_host(facts: Mapping[str, Any]) -> Devices | None:
+    """The devices of a host with the ``facts`` of :func:`plumbline.provenance.measured`; None where it has none."""
+    return msgspec.convert(facts["devices"], Devices) if "devices" in facts else None
 
 
 def document(topology: str | Path | None = None) -> dict[str, Any]:
     """The devices as JSON has them. Each of this host whose PCIe link sysfs knows has it as ``link``."""
-    found = msgspec.to_builtins(load(topology))
+    found: dict[str, Any] = msgspec.json.decode(_asked(topology))
     here = links.read() if topology is None else {}
     for device in found["devices"]:
         if device["address"] in here:
@@ -66,14 +73,14 @@ def document(topology: str | Path | None = None) -> dict[str, Any]:
     return found
 
 
-def draw(found: Devices, known: Mapping[str, Link], width: int) -> Iterator[str]:
+def draw(found: Devices, known: Mapping[str, Link | str], width: int) -> Iterator[str]:
     """What each device is, the ways between them as a table, and what its words mean; ``width`` is columns.
 
-    ``known`` are links by PCI address.
+    ``known`` are links by PCI address, as they are or in words.
     """
-    facts = [_facts(device, known.get(device.address)) for device in found.devices]
-    widths = [max(map(len, column)) + 2 for column in zip(*facts, strict=True)]
-    yield from ("  " + "".join(text.ljust(size) for text, size in zip(row, widths, strict=True)) for row in facts)
+    rows = [facts(device, known.get(device.address)) for device in found.devices]
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    yield from ("  " + "".join(text.ljust(size) for text, size in zip(row, widths, strict=True)) for row in rows)
     if len(found.devices) > 1:
         yield from _table(found, width)
 
@@ -93,7 +100,8 @@ def _table(found: Devices, width: int) -> Iterator[str]:
     yield from textwrap.wrap(legend, width, initial_indent="  ", subsequent_indent="    ")
 
 
-def _facts(device: Device, link: Link | None) -> tuple[str, ...]:
+def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
+    """Label, address, vendor and device, names, what it is near to, and its link: as texts."""
     near = (
         f"socket {_span(device.sockets)}, NUMA node {_span(device.nodes)}" if device.cpus else "near to no usable CPU"
     )

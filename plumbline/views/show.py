@@ -10,9 +10,13 @@ from typing import Any
 from plumbline import units
 from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
-from plumbline.views import summary
+from plumbline.topology import devices
+from plumbline.views import spent, summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
+
+#: columns of the table of devices
+DEVICES = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def text(record: Record) -> str:
     """Figures with every launch, rank map, circumstances, command; the verdict last."""
-    blocks = [_head(record), _figures(record), _remarks(record), _launches(record)]
+    blocks = [_head(record), _figures(record), _remarks(record), _launches(record), spent.text(record)]
     blocks += [_ranks(record), _host(record), _command(record)]
     return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
 
@@ -128,12 +132,14 @@ def _host(record: Record) -> str:
     known = {
         key: value
         for key, value in host.items()
-        if value is not None and key not in ("hostname", "kernel_command_line")
+        if value is not None and key not in ("hostname", "kernel_command_line", "devices")
     }
     unknown = sorted(key for key, value in host.items() if value is None)
     shown = [f"{key:<18} {_plain(value)}" for key, value in known.items()]
     if unknown:
         shown.append(f"{'not readable':<18} {', '.join(unknown)}")
+    if found := devices.of_host(host):
+        shown += ["", "devices", *(line.rstrip() for line in devices.draw(found, host.get("pci_links", {}), DEVICES))]
     return "\n".join(shown)
 
 

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
+from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 
 from plumbline.launch import driver
 from plumbline.nodes import energy
+from plumbline.records.model import Work
 from plumbline.views import show
 
 FIND = energy.find
@@ -35,7 +36,10 @@ def test_joules_of_each_launch_are_in_its_record(
     bench.stack(SPEND.format(counter=str(package / "energy_uj")) + STREAM_OUTPUT)
     _, (record,) = driver.run([bench.variant(launches=2)], bench.folder / "work")
     assert [launch.energy_j for launch in record.launches] == [{"package-0": 42.0}] * 2
+    iterations = 2 * ELEMENTS
+    assert [launch.work for launch in record.launches] == [Work(flop=4 * iterations, bytes=80 * iterations)] * 2
     lines = show.text(record).splitlines()
+    assert "energy     42 J a launch" in show.text(record)
     assert any(line.split()[:5] == ["launch", "start", "wall", "s", "J"] for line in lines)
     rows = [line.split() for line in lines if re.match(r" +\d  \d\d:", line)]
     assert [row[3] for row in rows] == ["42", "42"]

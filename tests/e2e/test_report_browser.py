@@ -6,22 +6,24 @@ import re
 import statistics
 
 import chromium
+import msgspec
 import pytest
 import reports
 from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 from samples import launch, record
 
-from plumbline import units
+from plumbline import paths, units
 from plumbline.pages import page
 from plumbline.records.model import convert
 from plumbline.report import data
 from plumbline.report.collectives import collectives
+from plumbline.topology import devices
 
 pytestmark = chromium.needed
 SECTIONS = (
     "findings", "stacks", "overview", "left-out", "stream", "curves", "collectives", "hybrids", "pairs", "profiles",
-    "launches", "history", "circumstances",
+    "work", "launches", "history", "devices", "circumstances",
 )  # fmt: skip
 #: how many pixels of a picture are not transparent, and in how many colours; the library may draw in several layers
 INK = """drawing => {
@@ -321,6 +323,25 @@ def test_the_best_hybrid_code_is_held_against_the_best_pure_one(visit, tmp_path)
     assert (cells[4], cells[6]) == ("1.299", "hybrid wins")
     tab.locator("#hybrids .opener").first.click()
     expect(tab.get_by_role("dialog")).to_contain_text("operation=vector")
+
+
+def test_joules_and_devices_stand_as_tables(visit, tmp_path):
+    item = reports.solver("pure", "core", 1, [1000.0, 1001.0, 1002.0])
+    known = devices.load(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    item["host"] = {**item["host"], "hostname": "node1", "devices": msgspec.to_builtins(known)}
+    for number, one in enumerate(item["launches"]):
+        one |= {"energy_j": {"package-0": 100.0 + number}, "work": {"flop": 2e9, "bytes": 0, "missing": "in a test"}}
+    tab = visit(render(tmp_path, [item]))
+    cells = tab.locator("#work tbody tr").first.locator("th, td").all_inner_texts()
+    assert cells[3:] == ["101.0", "101.0", "50.50", "2.000"]
+    expect(tab.locator("#work li").first).to_have_text("not counted: in a test")
+    facts, ways = tab.locator("#devices table").all()
+    assert facts.locator("tbody tr").count() == len(known.devices)
+    assert [row.split() for row in ways.locator("tbody tr").all_inner_texts()] == [
+        [device.label, *row] for device, row in zip(known.devices, known.ways, strict=True)
+    ]
+    tab.locator("#work .opener").first.click()
+    expect(tab.get_by_role("dialog").get_by_role("columnheader", name="energy")).to_be_visible()
 
 
 def test_every_launch_has_its_dot(visit, report, campaign):

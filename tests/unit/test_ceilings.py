@@ -71,6 +71,12 @@ def taken(**changes):
     return ceilings.Taken(**{**known, "caches": caches, "own_caches": caches, **changes})
 
 
+def test_records_have_the_idle_power_that_was_measured_with_the_ceilings():
+    assert figures.idle_of(measured()) is None
+    found = figures.idle_of(measured(idle_W=61.2))
+    assert (found.power_w, found.host, found.measured) == (61.2, "node1", "2026-11-22T10:00:00.000Z")
+
+
 def bound(metric, unit="MB/s", directions=1, params=None, **changes):
     """The ceiling's value for a figure under a plan, and its words."""
     asked = ceilings.Figure(metric, unit, params or {}, directions)

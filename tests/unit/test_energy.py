@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from plumbline import provenance
+from plumbline import ceilings, provenance
 from plumbline.nodes import energy
 
 RANGE = 262143328850
@@ -128,3 +129,32 @@ def test_a_host_without_counters_says_so_once(tmp_path: Path) -> None:
     first = energy.Reading.now(meter)
     assert first.until(energy.Reading.now(meter)) is None
     assert provenance.collect(tmp_path)["energy"] == str(meter)
+
+
+def test_idle_power_is_joules_over_the_time_slept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zones = two_packages(tmp_path)
+    clock = [100.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+        add(zones["package-0"], 300)
+        add(zones["dram of package-0"], 50)
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert energy.idle(energy.find(tmp_path), 10.0) == pytest.approx(35.0)
+    meter = energy.find(tmp_path)
+    (zones["package-1"] / "energy_uj").unlink()
+    assert energy.idle(meter, 10.0) is None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_idle_power_or_why_it_is_not_known_is_measured_with_the_ceilings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    if there:
+        two_packages(tmp_path)
+    meter = energy.find(tmp_path)
+    monkeypatch.setattr(energy, "find", lambda: meter)
+    monkeypatch.setattr(energy, "idle", lambda meter, seconds: 61.239)
+    assert ceilings._idle() == ((61.24, None) if there else (None, meter.missing))

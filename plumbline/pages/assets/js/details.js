@@ -168,10 +168,12 @@ function launchPoint(figure, value, launch, place) {
 }
 
 function launchesTable(entry) {
+  const counted = entry.launches.some((launch) => launch.energy_j);
   const columns = [
     { title: 'launch', number: true, head: true },
     { title: 'start' },
     { title: 'wall', unit: 's', number: true },
+    ...(counted ? [{ title: 'energy', unit: 'J', number: true }] : []),
     { title: 'verified' },
     ...entry.figures.map((figure) => ({ title: figure.name, unit: figure.unit, number: true })),
     { title: 'notes', kind: 'notes' },
@@ -180,11 +182,16 @@ function launchesTable(entry) {
     launch.order,
     launch.start.slice(11, 23),
     fixed(launch.wall_s, 2),
+    ...(counted ? [joules(launch.energy_j)] : []),
     launch.verified ? 'yes' : 'NO',
     ...entry.figures.map((figure) => String(figure.samples[place] ?? DASH)),
     notesOf(launch),
   ]);
   return table('Launches of this record, in the order started', columns, rows);
+}
+
+function joules(counters) {
+  return counters ? fixed(Object.values(counters).reduce((sum, value) => sum + value, 0), 0) : DASH;
 }
 
 function notesOf(launch) {

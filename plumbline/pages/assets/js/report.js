@@ -63,8 +63,10 @@ function fillPage() {
     hybridSection,
     matrixSection,
     profileSection,
+    workSection,
     launchSection,
     data.history && historySection,
+    deviceSection,
     circumstanceSection,
   ]
     .filter(Boolean)

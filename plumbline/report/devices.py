@@ -1,0 +1,37 @@
+"""GPUs, network cards and NVMe drives of the nodes, and the ways between them, for a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from plumbline.records.model import Record
+from plumbline.topology.devices import WORDS, Devices, facts, of_host
+
+
+def devices(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """An element for each set of devices, the nodes that have it as its ``hosts``, for nodes whose records know any.
+
+    ``rows`` are texts: label, address, vendor and device, names, what it is near to, its link. ``ways`` has a row of
+    words for each device, ``words`` what those words mean.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for record in records:
+        for host in record.hosts or [record.host]:
+            known = of_host(host)
+            if known is None:
+                continue
+            drawn = _drawn(known, host.get("pci_links", {}))
+            item = found.setdefault(json.dumps(drawn, sort_keys=True), {"hosts": [], **drawn})
+            item["hosts"] = sorted({*item["hosts"], str(host["hostname"])})
+    return sorted(found.values(), key=lambda item: item["hosts"])
+
+
+def _drawn(known: Devices, links: dict[str, str]) -> dict[str, Any]:
+    met = {word for row in known.ways for word in row}
+    return {
+        "rows": [facts(device, links.get(device.address)) for device in known.devices],
+        "ways": known.ways,
+        "words": [[word, meaning] for word, meaning in WORDS.items() if word in met],
+    }

@@ -1,0 +1,107 @@
+"""The work that kernels count by their models, and what the processor counts beside it, where it does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+from plumbline import paths
+
+SOURCE = paths.root() / "tests/support/soft_counters.c"
+DGEMM = ("dgemm", "--size", "256", "--repetitions", "2", "--json")
+
+
+@pytest.fixture(scope="module")
+def soft(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which the kernel's software counters stand for those of the processor."""
+    library = tmp_path_factory.mktemp("counters") / "soft_counters.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-Wall", "-Wextra", "-o", library, SOURCE, "-ldl"], check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
+def work(document: dict[str, Any]) -> dict[str, Any]:
+    return dict(document["work"])
+
+
+def test_a_model_is_what_all_ranks_did_in_all_repetitions(kernel_stack: KernelStack, json_of: JsonOf) -> None:
+    triad = (
+        "membw",
+        "--kernels",
+        "triad",
+        "--stores",
+        "regular",
+        "--size",
+        "4096",
+        "--repetitions",
+        "5",
+        "--sweeps",
+        "3",
+    )
+    found = work(json_of(kernel_stack.mpirun(2, *triad, "--json")))
+    assert (found["flop"], found["bytes"]) == (0, 2 * 5 * 3 * 4096 * 32)
+    grid = (
+        "jacobi",
+        "--size",
+        "32,16,16",
+        "--sweeps",
+        "4",
+        "--repetitions",
+        "3",
+        "--mode",
+        "pure",
+        "--stores",
+        "regular",
+    )
+    found = work(json_of(kernel_stack.mpirun(2, *grid, "--json")))
+    updates = 32 * 16 * 16 * 4 * 3
+    assert (found["flop"], found["bytes"]) == (6 * updates, 24 * updates)
+
+
+def test_products_and_the_peak_are_both_work(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(2, *DGEMM))
+    products = 2 + next(item["samples"] for item in document["measurements"] if item["metric"] == "rate")
+    assert work(document)["flop"] > 2 * products * 2 * 256**3
+    assert work(document)["bytes"] == 0
+
+
+def test_counters_run_while_something_is_timed(one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str]) -> None:
+    """Nanoseconds of CPU time stand for instructions (soft_counters.c)."""
+    document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "OMP_NUM_THREADS": "2"}))
+    assert "missing" not in work(document)
+    rate = next(item for item in document["measurements"] if item["metric"] == "rate")
+    assert work(document)["counted"]["instructions"] > 2 * 256**3 * rate["samples"] / rate["value"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errno.ENOENT, "the host shows no hardware counters, as is usual in virtual machines"),
+        (errno.EBUSY, "other programs use the hardware counters"),
+        (errno.ENOSYS, f"perf_event_open: {os.strerror(errno.ENOSYS)}"),
+    ],
+)
+def test_why_nothing_is_counted_is_said(
+    one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str], error: int, said: str
+) -> None:
+    document = json_of(one_stack.mpirun(2, *DGEMM, env={**soft, "FAKE_COUNTERS": str(error)}))
+    assert work(document)["missing"] == said
+    assert document["notes"].count(f"not counted: {said}") == 1
+
+
+def test_a_refusal_names_the_setting_where_it_is_the_cause(
+    one_stack: KernelStack, json_of: JsonOf, soft: dict[str, str]
+) -> None:
+    level = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii"))
+    document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "FAKE_COUNTERS": str(errno.EACCES)}))
+    setting = f"kernel.perf_event_paranoid is {level}; 2 would do"
+    assert work(document)["missing"] == (setting if level > 2 else f"perf_event_open: {os.strerror(errno.EACCES)}")
+
+
+def test_kernels_without_a_model_of_work_say_nothing_of_it(one_stack: KernelStack, json_of: JsonOf) -> None:
+    assert "work" not in json_of(one_stack.mpirun(1, "pi", "--json"))
