@@ -151,7 +151,8 @@ def _script(submission: Submission) -> str:
     Schedulers differ in the variables and the folder that a job begins with, in when they write its output, and in
     whether waiting for it ends with its exit status: the script says or leaves all of them itself.
     """
-    lines = [*submission.partition.get("prepare", []), f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
+    lines = [*submission.scheduler.script_begins, *submission.partition.get("prepare", [])]
+    lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
     lines += [f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?"]
     lines += [f"echo $status >{shlex.quote(str(submission.status))}", "exit $status"]
     return "\n".join(["#!/bin/bash", *lines, ""])

@@ -64,13 +64,14 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         **scheduler.reframe_partition(part.get("access", []), part.get("hosts", []), pinned.of(part["name"])),
         "name": part["name"],
         "descr": part.get("description", part["name"]),
-        "scheduler": scheduler.name,
+        "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
         "environs": [_name(stack) for stack in part["stacks"]] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": part.get("prepare", []),
         "extras": {
             "archived": found.get("archived", False),
+            "scheduler": scheduler.name,
             "max_job_s": part.get("max_job_s"),
             "nodes": nodes_offered(part),
             "max_pending_s": part.get("max_pending_s", MAX_PENDING_S),

@@ -133,8 +133,11 @@ class Family(ABC):
         return kind
 
     def reaches(self, scheduler: Scheduler, program: str) -> bool:
-        """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` by itself."""
-        return True
+        """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` by itself.
+
+        Here for Hydra, the launcher of all families but Open MPI.
+        """
+        return scheduler.hydra
 
     def setting_variable(self, name: str) -> str:
         """The variable that sets the library's setting ``name``."""

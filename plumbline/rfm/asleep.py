@@ -22,10 +22,11 @@ class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-
         super().run()
         if self.job.jobid is None:
             return
-        scheduler = self.current_partition.scheduler.registered_name
         if self.is_local():
             process.sleep_until_end(int(self.job.jobid), self.job.time_limit)
-        elif schedulers.named(scheduler).has_jobs:
+            return
+        scheduler = self.current_partition.extras["scheduler"]
+        if schedulers.named(scheduler).has_jobs:
             jobs.note(Path(self.stagedir), scheduler, str(self.job.jobid))
 
     @run_after("run")

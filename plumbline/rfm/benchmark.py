@@ -169,8 +169,6 @@ class PlumbTest(RecordShown, AsleepTest):
         available = usable.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
         lowered = "" if available == extras["nodes"] else f" ({usable.VARIABLE})"
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
-        why = f"{self.nodes} nodes asked: ReFrame's jobs for {self.scheduler.name} have one"
-        self.skip_if(self.scheduler.reframe_one_node and self.nodes > 1, why)
         if self.optional("max_pending_time") is None:
             self.max_pending_time = f"{extras['max_pending_s']}s"
         if self.nodes > 1:  # part of each node would be other CPUs on each, and others' traffic on their links
@@ -252,7 +250,7 @@ class PlumbTest(RecordShown, AsleepTest):
     @property
     def scheduler(self) -> schedulers.Scheduler:
         """The partition's."""
-        return schedulers.named(self.current_partition.scheduler.registered_name)
+        return schedulers.named(self.current_partition.extras["scheduler"])
 
     def optional(self, name: str) -> Any:
         """What the test says of ``name``, or None where it says nothing."""

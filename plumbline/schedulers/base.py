@@ -163,12 +163,17 @@ class Scheduler(ABC):
 
     #: the names of Open MPI's components (``ras``) that read its jobs; none: there are no jobs, or no such component
     open_mpi: tuple[str, ...] = ()
+    #: whether Hydra reads its jobs
+    hydra = True
     #: the variables by which its own programs, and launchers built with it, know their job; ``A_`` is all that begin so
     job_variables: tuple[str, ...] = ()
     #: those of them by which a person changes how the steps of a job run
     step_settings: tuple[str, ...] = ()
 
     # --- a job
+
+    #: lines that a job script begins with
+    script_begins: tuple[str, ...] = ()
 
     @abstractmethod
     def submit(self, job: Job, script: Path) -> list[str]:
@@ -267,8 +272,10 @@ class Scheduler(ABC):
 
     #: jobs at once: benchmarks beside one another on a node measure one another
     reframe_jobs = 8
-    #: whether a job of ReFrame's backend has one node, whatever a test asks for
-    reframe_one_node = False
+
+    def reframe_backend(self) -> str:
+        """What ReFrame calls its backend for this scheduler."""
+        return self.name
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
         """What ReFrame's backend leaves out of the script of a job of ``nodes`` nodes with the options ``access``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.schedulers import names
@@ -31,9 +31,18 @@ class Flux(Scheduler):
     #: of form F58, ``ƒ`` where the locale has it
     id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
     open_mpi = ("flux",)
-    cancel_command = ("flux", "job", "cancel")
-    reframe_one_node = True
+    hydra = False
+    cancel_command = ("flux", "cancel")
+    #: all processes of the script get SIGTERM, and as soon as the script ends, SIGKILL: it has to wait for the driver
+    script_begins = ("trap : TERM",)
     rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", None, "FLUX_JOB_SIZE"),)
+
+    def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """As the job's own instance says: a broker on each."""
+        if not self.inside(environment):
+            return ()
+        listed = answer(["flux", "getattr", "hostlist"], "hosts of the job", environment=environment)
+        return tuple(dict.fromkeys(names.expand(listed.strip(), "flux getattr hostlist")))
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """Prints the id and ends at once."""
@@ -57,6 +66,12 @@ class Flux(Scheduler):
         """By ``status`` rather than ``list``: the scheduler's view calls everything ``down`` and knows no reason."""
         ask = ["flux", "resource", "status", "-n", "-o", "{state}|{nodelist}|{reason}", *self.in_queue(queue)]
         return read_nodes(answer(ask, WHERE_STATES))
+
+    def reframe_backend(self) -> str:
+        """Ours; ReFrame is imported only where it asks."""
+        from plumbline.schedulers import flux_reframe
+
+        return flux_reframe.register(self)
 
 
 def _on(hosts: Sequence[str]) -> list[str]:

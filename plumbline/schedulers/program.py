@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +41,14 @@ def last_line(text: str) -> str:
     return next((line[:300] for line in reversed(lines) if line and line not in EMPTY), "")
 
 
-def run(command: Sequence[str], limit: float) -> Done:
-    """Run ``command`` for at most ``limit`` seconds; SIGTERM comes first, at which programs cancel their job."""
+def run(command: Sequence[str], limit: float, environment: Mapping[str, str] | None = None) -> Done:
+    """Run ``command`` for at most ``limit`` seconds; SIGTERM comes first, at which programs cancel their job.
+
+    ``environment``: None for this process's own.
+    """
     with subprocess.Popen(
         list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace",
+        errors="replace", env=environment,
     ) as process:  # fmt: skip
         try:
             stdout, stderr = process.communicate(timeout=limit)
@@ -70,11 +74,11 @@ def late(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
 
 
-def answer(command: Sequence[str], what: str, limit: float = 60) -> str:
+def answer(command: Sequence[str], what: str, limit: float = 60, environment: Mapping[str, str] | None = None) -> str:
     """Standard output of a query to the scheduler, or a :class:`PlumbError` with what it said."""
-    if shutil.which(command[0]) is None:
+    if shutil.which(command[0], path=(environment or os.environ).get("PATH")) is None:
         raise PlumbError(f"{command[0]} is not on PATH", what, "run this on a login host, or name another --scheduler")
-    done = run(command, limit)
+    done = run(command, limit, environment)
     if done.status != 0:
         raise PlumbError(f"{command[0]} failed: {done.last()}", what, "run it yourself: " + " ".join(command))
     return done.stdout

@@ -1,9 +1,9 @@
 """Jobs over two nodes: what every launcher is told, and what every scheduler is asked for.
 
-Nobody has all these schedulers. ReFrame writes the job scripts of a made-up site without them; they follow the manuals,
-and only Slurm's were ever run: sbatch(1); qsub(1B) of PBS Professional; bsub(1); qsub(1) of Grid Engine, whose slots
-come from the partition's access options; ReFrame's own ssh and Flux backends, whose scripts carry no request. A wanted
-change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_nodes.py`` and then read as a diff.
+Nobody has all these schedulers. ReFrame writes the job scripts of a made-up site without them; they follow the manuals:
+sbatch(1); qsub(1B) of PBS; bsub(1); qsub(1) of Grid Engine, whose slots come from the options of the partition;
+flux-batch(1); ReFrame's own ssh backend, whose scripts carry no request. A wanted change is written with
+``PLUMB_GOLDEN=write pytest tests/golden/test_nodes.py`` and then read as a diff.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ ACCESS = {
     "pbs": ["-q main"],
     "lsf": ["-q main"],
     "sge": ["-q main", "-pe mpi 16"],
+    "flux": ["--queue=main"],
 }
 SCHEDULERS = ("slurm", "squeue", "pbs", "lsf", "sge", "flux", "ssh", "local")
 #: tests whose jobs have two nodes: one rank of 16 threads on each, ranks dealt over them, a pair
@@ -48,18 +49,6 @@ SELECTED = (
     "rank_map.*placement=roundrobin.*node_count=2.*dimensions=2",
     "osu_pair.*operation=latency.*placement=pair:node",
 )
-#: ReFrame's Flux backend needs Flux's Python bindings to be there at all
-FLUX = {
-    "__init__.py": "class Flux: pass\n",
-    "job.py": """\
-class FluxExecutor: pass
-class JobException(Exception): pass
-class JobspecV1:
-    @classmethod
-    def from_command(cls, **options):
-        return cls()
-""",
-}
 
 
 @pytest.fixture
@@ -105,7 +94,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
         text = text.replace(str(folder / "sites"), "SITES").replace(str(folder / "stacks"), "STACKS")
         text = re.sub(r"(rfm_\w+)_[0-9a-f]{8}\b", r"\1_HASH", text)
         found.setdefault(variant["partition"], {})[variant["name"]] = text
-    return {"output": {"": output}, **found}
+    return found
 
 
 def _site(sites: Path) -> None:
@@ -126,13 +115,9 @@ def _site(sites: Path) -> None:
 
 
 def _dry_run(folder: Path) -> str:
-    (folder / "flux").mkdir()
-    for name, text in FLUX.items():
-        (folder / "flux" / name).write_text(text, encoding="utf-8")
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RFM_", "PLUMB_"))}
     environment = {
         **clean,
-        "PYTHONPATH": str(folder),
         "PLUMB_SITES": str(folder / "sites"),
         "PLUMB_STACKS": str(folder / "stacks"),
         "RFM_CONFIG_FILES": str(folder / "sites" / "settings.py"),
@@ -145,14 +130,8 @@ def _dry_run(folder: Path) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300).stdout
 
 
-@pytest.mark.parametrize("scheduler", [name for name in SCHEDULERS if name != "flux"])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_job_scripts_over_two_nodes(scheduler: str, scripts: dict[str, dict[str, str]]) -> None:
     found = scripts[scheduler]
     assert len(found) == len(SELECTED)
-    golden(f"jobscripts/nodes-{scheduler}.txt", "".join(f"### {name}\n{found[name]}\n" for name in sorted(found)))
-
-
-def test_flux_gets_no_job_over_two_nodes(scripts: dict[str, dict[str, str]]) -> None:
-    """ReFrame's backend asks Flux for one node, whatever the test says."""
-    assert "flux" not in scripts
-    assert scripts["output"][""].count("2 nodes asked: ReFrame's jobs for flux have one") == len(SELECTED)
+    golden(f"jobscripts/nodes-{scheduler}.txt", "\n".join(f"### {name}\n{found[name]}" for name in sorted(found)))

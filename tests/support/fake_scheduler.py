@@ -68,7 +68,7 @@ def install(name: str, folder: Path, monkeypatch) -> Fake:
         file.write_text(f'#!/bin/sh\nexec {sys.executable} -S {__file__} {name} {folder} {program} "$@"\n')
         file.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    for variable in fake.case["environment"]:
+    for variable in fake.case["environment"].keys() - {"PATH"}:
         monkeypatch.delenv(variable, raising=False)
     return fake
 
@@ -208,6 +208,9 @@ def main(name: str, folder: str, program: str, *words: str) -> int:
         rest = line[length:]
         if role == "nodes":
             print((fake.recorded / "nodes.out").read_text(encoding="utf-8"), end="")
+            return 0
+        if role == "hosts":
+            print(fake.case["host_list"], end="")
             return 0
         if role == "pbsdsh":
             return pbsdsh(fake, rest)

@@ -172,6 +172,7 @@ def test_open_mpi_says_which_schedulers_it_was_built_with(tmp_path, monkeypatch,
     assert launcher.reaches(job) is reached
     assert launcher.reaches(OUTSIDE)
     assert Launcher(mpi.TABLE["mpich"], "hydra", "mpiexec").reaches(job)
+    assert not Launcher(mpi.TABLE["mpich"], "hydra", "mpiexec").reaches({"FLUX_URI": "local:///x"})
     assert hosts.of_job(2, job) == (os.uname().nodename, "n2")
     with pytest.raises(PlumbError, match="3 nodes asked, the job names 2"):
         hosts.of_job(3, job)

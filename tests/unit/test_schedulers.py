@@ -149,7 +149,7 @@ def interrupted(fake, until):
     while not until() and time.monotonic() < deadline and child.poll() is None:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=20)
+    out, err = child.communicate(timeout=60)
     assert child.returncode != 0
     assert "KeyboardInterrupt" in err
     return out
@@ -314,6 +314,37 @@ class TestPbs:
         assert schedulers.named("pbs").longest_job(None) is None
 
 
+class TestFlux:
+    """What Flux 0.88.0 printed, two brokers on two nodes."""
+
+    def told(self, command):
+        told = json.loads((fake_scheduler.DATA / "flux" / "recorded.json").read_text(encoding="utf-8"))
+        return next(item for item in told if item["command"] == command)
+
+    def test_its_nodes(self):
+        ask = "flux resource status -n -o '{state}|{nodelist}|{reason}'"
+        found = [flux.read_nodes(self.told(ask + when)["stdout"]) for when in ("", " (a job of both)", " (n2 drained)")]
+        assert [[node.usable for node in nodes] for nodes in found] == [[True, True], [True, True], [True, False]]
+        assert found[2][1] == schedulers.Node("n2", "drained", False, "bad DIMM | see ticket")
+
+    def test_its_ids_and_refusals(self, tmp_path):
+        printed = self.told("flux batch --nodes=2 --exclusive --output=o --error=e s.sh")["stdout"]
+        assert schedulers.named("flux").job_id(printed) == printed.strip()
+        case = fake_scheduler.Fake("flux", tmp_path).case
+        refused, unknown = self.told("flux batch --nodes=1 --queue=nope s.sh"), self.told("flux cancel f3")
+        assert [refused["stderr"], refused["status"]] == case["refused"]
+        assert [unknown["stderr"], unknown["status"]] == case["unknown_job"]
+        assert self.told("flux getattr hostlist")["stdout"] == case["host_list"]
+
+    def test_a_job_that_does_not_answer_is_one_line(self, tmp_path):
+        said = self.told("FLUX_URI=local:///nowhere flux getattr hostlist")
+        program = tmp_path / "flux"
+        program.write_text(f"#!/bin/sh\necho {said['stderr']!r} >&2\nexit {said['status']}\n")
+        program.chmod(0o755)
+        with pytest.raises(PlumbError, match="flux failed: flux: flux_open: No such file or directory"):
+            schedulers.named("flux").hosts({"FLUX_URI": "local:///nowhere", "PATH": str(tmp_path)})
+
+
 class TestGridEngine:
     """What its listings say; ``sge/nodes.out`` has the form that 8.1.9 printed on the test bed."""
 
@@ -377,8 +408,7 @@ class TestManyNodes:
 def test_the_table_is_one_of_reframes_schedulers():
     for name, found in schedulers.TABLE.items():
         assert found.name == name
-        if name != "flux":  # ReFrame loads it only where flux's own package is installed
-            assert getscheduler(name)
+        assert getscheduler(found.reframe_backend())
 
 
 def test_every_scheduler_has_recorded_outputs():
