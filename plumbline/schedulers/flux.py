@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from plumbline.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import (
     WHERE_STATES,
@@ -17,6 +19,7 @@ from plumbline.schedulers.base import (
 )
 from plumbline.schedulers.program import answer
 
+WHERE_LIMIT = "flux queue list"
 USABLE = {"avail", "allocated", "housekeeping"}
 
 
@@ -67,6 +70,13 @@ class Flux(Scheduler):
         ask = ["flux", "resource", "status", "-n", "-o", "{state}|{nodelist}|{reason}", *self.in_queue(queue)]
         return read_nodes(answer(ask, WHERE_STATES))
 
+    def longest_job(self, queue: str | None) -> int | None:
+        """The limit of the queue, or of the one that jobs get which name none; None on a host that has no flux."""
+        if shutil.which("flux") is None:
+            return None
+        ask = ["flux", "queue", "list", "-n", "-o", "{queuem}|{limits.timelimit}"]
+        return read_limit(answer(ask, WHERE_LIMIT), queue)
+
     def reframe_backend(self) -> str:
         """Ours; ReFrame is imported only where it asks."""
         from plumbline.schedulers import flux_reframe
@@ -91,3 +101,22 @@ def read_nodes(text: str) -> list[Node]:
             if name not in found or found[name].usable:  # a line that forbids its use counts more
                 found[name] = Node(name, state, usable, "" if usable else why)
     return list(found.values())
+
+
+def read_limit(text: str, queue: str | None) -> int | None:
+    """``flux queue list -n -o '{queuem}|{limits.timelimit}'``: seconds; None for ``inf``.
+
+    ``*`` ends the name of the default. An instance without queues has one line without a name.
+    """
+    limits: dict[str | None, str] = {}
+    for name, limit in (line.split("|") for line in text.splitlines() if line.count("|") == 1):
+        limits[name.removesuffix("*")] = limit
+        if not name or name.endswith("*"):
+            limits[None] = limit
+    if queue is not None and queue not in limits:
+        raise PlumbError(f"Flux has no queue {queue}", WHERE_LIMIT, "flux queue list names them")
+    limit = limits.get(queue, "inf")
+    try:
+        return None if limit == "inf" else int(float(limit))
+    except ValueError:
+        raise PlumbError(f"{limit!r} is no time limit", WHERE_LIMIT, "report this answer of flux") from None

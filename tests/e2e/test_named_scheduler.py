@@ -45,7 +45,7 @@ QUEUES = {"pbs": ["qstat"], "flux": ["flux", "jobs", "-n"]}
 #: options that cannot be fulfilled, and the scheduler's words for it
 REFUSED = {
     "pbs": [("-q nowhere", "Unknown queue"), ("-l nonsense=1", "Unknown resource")],
-    "flux": [("--queue=nowhere", "nowhere")],
+    "flux": [("--queue=nowhere", "nowhere"), ("--nonsense=1", "nonsense")],
 }
 
 

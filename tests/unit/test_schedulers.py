@@ -336,6 +336,17 @@ class TestFlux:
         assert [unknown["stderr"], unknown["status"]] == case["unknown_job"]
         assert self.told("flux getattr hostlist")["stdout"] == case["host_list"]
 
+    def test_its_limits(self):
+        ask = "flux queue list -n -o '{queuem}|{limits.timelimit}'"
+        without, three = (self.told(ask + which)["stdout"] for which in ("", " (three queues)"))
+        assert flux.read_limit(without, None) is None
+        assert [flux.read_limit(three, queue) for queue in ("debug", "batch", None)] == [600, None, None]
+        assert flux.read_limit(three.replace("batch*|inf", "batch*|90.5"), None) == 90
+        with pytest.raises(PlumbError, match="Flux has no queue nowhere"):
+            flux.read_limit(three, "nowhere")
+        with pytest.raises(PlumbError, match="'soon' is no time limit"):
+            flux.read_limit(three.replace("600.0", "soon"), "debug")
+
     def test_a_job_that_does_not_answer_is_one_line(self, tmp_path):
         said = self.told("FLUX_URI=local:///nowhere flux getattr hostlist")
         program = tmp_path / "flux"
