@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "plumb profile TEST --stack STACK [--json]\n"
         "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
-        "       plumb profile --stack STACK --placement P [--ranks N] [--threads T] [--memory M] -- PROGRAM ARG…"
+        "       plumb profile --stack STACK --placement P [--nodes N] [--ranks N] [--threads T] [--memory M] "
+        "-- PROGRAM ARG…"
     )
     parser.add_argument(
         "words",
@@ -38,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stack", help="an installed stack: its launcher and library are used")
     parser.add_argument("--placement", metavar="P", help="of a program's ranks (docs/placements.md)")
-    parser.add_argument("--ranks", type=int, metavar="N", help="default: as many as the placement has room for")
+    parser.add_argument(
+        "--ranks", type=int, metavar="N", help="on each node; default: as many as the placement has room for"
+    )
     parser.add_argument("--threads", type=int, metavar="T", help="of a rank; default: what fills its object")
     parser.add_argument("--memory", metavar="M", help="memory policy; default: the placement's")
     parser.add_argument("--partition", metavar="NAME", help="default: the site's first")
@@ -49,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
     )
-    parser.add_argument("--nodes", type=int, default=1, metavar="N", help="of that machine (default: 1)")
+    parser.add_argument("--nodes", type=int, metavar="N", help="of a program, or of the machine --on (default: 1)")
     parser.add_argument(
         "--export", choices=list(export.FORMS), help="as mpiP's report, or as Hatchet and Thicket read it"
     )
@@ -105,7 +108,7 @@ def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None
             raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
         print(export.FORMS[args.export](profile))
     elif args.on:
-        found = maps.elsewhere(profile, args.on, args.nodes, args.threads or 1)
+        found = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
         if args.json:
             _print_json(profile, found)
         else:
@@ -136,9 +139,13 @@ def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
     return record.verified and bool(profile.ranks) and not profile.missing
 
 
+def _nodes(args: argparse.Namespace) -> int:
+    return 1 if args.nodes is None else int(args.nodes)
+
+
 def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """The variants that ReFrame selects for the stack, on one node."""
-    for name in ("ranks", "threads", "memory"):
+    """The variants that ReFrame selects for the stack."""
+    for name in ("nodes", "ranks", "threads", "memory"):
         if getattr(args, name) is not None:
             raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
     found = list_variants([args.stack], "|".join(args.words), None, folder).of(args.stack)
@@ -157,7 +164,7 @@ def _program(args: argparse.Namespace, name: str, partition: str) -> list[dict[s
             "schema": 1, "test": "profile", "name": f"profile {Path(program).name}", "site": name,
             "partition": partition, "stack": args.stack, "benchmark": OWN, "arguments": arguments,
             "placement": args.placement, "memory": args.memory, "threads": args.threads, "ranks_per_node": args.ranks,
-            "nodes": 1, "parser": "none", "figures": [], "launches": 1, "time_limit_s": args.time_limit,
+            "nodes": _nodes(args), "parser": "none", "figures": [], "launches": 1, "time_limit_s": args.time_limit,
             "environment": {}, "params": {},
             "context": {"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
         }

@@ -1,0 +1,106 @@
+"""``plumb profile`` of a program over two nodes, on every installed stack: started by ssh, joined by a network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from kernel_stack import KernelStack
+from two_nodes import NAMES, TwoNodes, two_nodes
+
+from plumbline import paths
+from plumbline.profiles import crossed, read
+from plumbline.profiles.model import Profile
+from plumbline.records import store
+from plumbline.records.model import Record
+from plumbline.topology import machine
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site with both nodes in a folder of its own."""
+
+    nodes: TwoNodes
+    folder: Path
+
+    def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A plumb command on the first node."""
+        own = {f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("sites", "results")}
+        return self.nodes.run([sys.executable, "-m", "plumbline.cli", *words], {**os.environ, **own}, 600)
+
+    def profile(self, stack: KernelStack, placement: str) -> tuple[Record, Profile]:
+        """``heat1d`` on four ranks: each exchanges 3 messages with either neighbour, then ranks 1 to 3 send 4 to 0."""
+        words = ["profile", "--stack", stack.name, "--placement", placement, "--nodes", "2", "--ranks", "2"]
+        words += ["--threads", "1", "--time-limit", "300"]
+        done = self.plumb(*words, "--", str(stack.programs / "heat1d"), "--repetitions", "1")
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+        session = max((self.folder / "results" / "local").glob("*.jsonl"), key=lambda file: file.stat().st_mtime_ns)
+        (record,) = [one for one in store.read(session) if isinstance(one, Record)]
+        return record, read.load(session.parent / "profiles" / f"{record.id}.json")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """This machine's site, where it is called by the names of the two nodes."""
+    if len(machine.load().cores) < 2:
+        pytest.skip("not run: two ranks on a node need two cores")
+    folder = tmp_path_factory.mktemp("nodes")
+    shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
+    file = folder / "sites" / "local" / "site.yaml"
+    known = yaml.safe_load(file.read_text(encoding="utf-8"))
+    known["hostnames"] = [f"^{name}$" for name in NAMES]
+    known["partitions"][0]["hosts"] = list(NAMES)
+    file.write_text(yaml.safe_dump(known), encoding="utf-8")
+    with two_nodes(folder) as nodes:
+        yield Site(nodes, folder)
+
+
+def _messages(profile: Profile) -> tuple[int, int]:
+    """Those that stay on a node, and those that do not."""
+    found = {name: one.messages for name, one in crossed.traffic(profile).items()}
+    return sum(found.values()) - found[crossed.NODES], found[crossed.NODES]
+
+
+def test_two_nodes(kernel_stack: KernelStack, site: Site) -> None:
+    """Ranks of both leave a profile, their places are proven, and what crossed the network is told apart."""
+    record, profile = site.profile(kernel_stack, "compact")
+    assert (record.verified, record.is_profiled, record.figures) == (True, True, [])
+    assert [rank.host for rank in profile.ranks] == [place.host for place in profile.places] == sorted(2 * NAMES)
+    assert profile.missing == []
+    assert all(rank.is_complete for rank in profile.ranks)
+    assert _messages(profile) == (2 * 6 + 4, 6 + 2 * 4)
+
+
+def test_placement_over_nodes(one_stack: KernelStack, site: Site) -> None:
+    """Dealt in turn, every exchange of neighbours leaves its node; ``plumb diff`` says so."""
+    both = [site.profile(one_stack, placement) for placement in ("compact", "roundrobin")]
+    assert [rank.host for rank in both[1][1].ranks] == [*NAMES, *NAMES]
+    assert _messages(both[1][1]) == (4, 3 * 6 + 2 * 4)
+    told = site.plumb("diff", *(record.id for record, _ in both))
+    assert told.returncode == 0, told.stderr
+    rows = [line.split() for line in told.stdout.splitlines() if line.startswith(crossed.NODES)]
+    assert [row[2:4] for row in rows] == [["14", "26"]]
+    assert "the same calls and sizes" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--nodes", "2", "heat1d"], "--nodes is of a program"),
+        (["--nodes", "3", "--placement", "core", "--", "true"], "3 nodes asked, hosts names 2"),
+        (["--nodes", "0", "--placement", "core", "--", "true"], "nodes"),
+    ],
+)
+def test_nodes_that_cannot_be_had_are_one_line(one_stack: KernelStack, site: Site, words: list[str], line: str) -> None:
+    """Nothing is launched."""
+    done = site.plumb("profile", "--stack", one_stack.name, *words)
+    told = done.stderr.splitlines()
+    assert (done.returncode, len(told)) == (2, 1), done.stderr
+    assert line in told[0]

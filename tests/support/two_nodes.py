@@ -1,0 +1,144 @@
+"""Two nodes on one machine: namespaces of their own names, networks and /dev/shm, joined by a link, with sshd in each.
+
+Nothing stays: a node is the process namespace of one process, and its link, its mounts and its daemon go with that.
+Both see all CPUs and the same files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+NAMES = ("plumb-n1", "plumb-n2")
+_ADDRESSES = ("198.51.100.1", "198.51.100.2")  # of a block for documentation (RFC 5737): no one's own
+_NEEDED = ("unshare", "nsenter", "ip", "sshd", "ssh-keygen", "mount")
+_NEW = ("unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+_PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+
+#: what the first process of a node does: a private view of the machine, then it waits until its input ends
+_NODE = """
+set -e
+hostname "$1"
+mount --make-rprivate /
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir /run/sshd
+mount --bind "$2/etc/hosts" /etc/hosts
+mount --bind "$2/etc/ssh" /etc/ssh
+ip link set lo up
+echo ready
+read -r _
+ip address add "$3/24" dev eth0
+ip link set eth0 up
+"$(PATH=$PATH:/usr/sbin command -v sshd)" -f /etc/ssh/sshd_config
+echo ready
+exec cat
+"""
+_CLIENT = """
+Host *
+  IdentityFile {folder}/etc/ssh/id
+  IdentitiesOnly yes
+  UserKnownHostsFile /dev/null
+  GlobalKnownHostsFile {folder}/etc/ssh/known_hosts
+"""
+_SERVER = """
+HostKey {folder}/etc/ssh/id
+AuthorizedKeysFile {folder}/etc/ssh/id.pub
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+StrictModes no
+UsePAM no
+"""
+
+
+@dataclass(frozen=True)
+class TwoNodes:
+    """The process ids of their first processes, as the machine counts them."""
+
+    pids: tuple[int, int]
+
+    def run(
+        self, command: Sequence[str], environment: dict[str, str], timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        """``command`` on the first node, in the present folder."""
+        enter = [
+            "nsenter",
+            f"--target={self.pids[0]}",
+            "--mount",
+            "--uts",
+            "--net",
+            "--ipc",
+            "--pid",
+            f"--wd={Path.cwd()}",
+        ]
+        return subprocess.run(
+            [*enter, "--", *command],
+            capture_output=True, text=True, check=False, env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def two_nodes(folder: Path) -> Iterator[TwoNodes]:
+    """Raise them, with their settings in ``folder``; skip where this host cannot."""
+    missing = [name for name in _NEEDED if shutil.which(name, path=_PATH) is None]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"not run: two nodes on one machine need {', '.join(missing) or 'root'}")
+    if subprocess.run([*_NEW, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"not run: this host refuses {shlex.join(_NEW)}")
+    _write_settings(folder)
+    with contextlib.ExitStack() as stack:
+        nodes = [stack.enter_context(_begun(name, folder, at)) for name, at in zip(NAMES, _ADDRESSES, strict=True)]
+        first, second = (_child(node) for node in nodes)
+        link = ["ip", "link", "add", "eth0", "netns", str(first), "type", "veth", "peer", "name", "eth0"]
+        subprocess.run([*link, "netns", str(second)], check=True, env={**os.environ, "PATH": _PATH})
+        for node in nodes:
+            assert node.stdin is not None
+            node.stdin.write("go\n")
+            node.stdin.flush()
+            _ready(node)
+        yield TwoNodes((first, second))
+
+
+def _write_settings(folder: Path) -> None:
+    ssh = folder / "etc" / "ssh"
+    ssh.mkdir(parents=True)
+    hosts = "".join(f"{address} {name}\n" for name, address in zip(NAMES, _ADDRESSES, strict=True))
+    (folder / "etc" / "hosts").write_text(f"127.0.0.1 localhost\n{hosts}", encoding="ascii")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "id")], check=True)
+    key = (ssh / "id.pub").read_text(encoding="ascii")
+    (ssh / "known_hosts").write_text(f"{','.join((*NAMES, *_ADDRESSES))} {key}", encoding="ascii")
+    (ssh / "ssh_config").write_text(_CLIENT.format(folder=folder), encoding="ascii")
+    (ssh / "sshd_config").write_text(_SERVER.format(folder=folder), encoding="ascii")
+
+
+@contextlib.contextmanager
+def _begun(name: str, folder: Path, address: str) -> Iterator[subprocess.Popen[str]]:
+    """The process that holds a node: when it ends, the kernel ends all that runs there."""
+    with subprocess.Popen(
+        [*_NEW, "bash", "-c", _NODE, "node", name, str(folder), address],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PATH": _PATH},
+    ) as node:  # fmt: skip
+        try:
+            _ready(node)
+            yield node
+        finally:
+            node.kill()
+
+
+def _ready(node: subprocess.Popen[str]) -> None:
+    assert node.stdout is not None
+    assert node.stdout.readline() == "ready\n"
+
+
+def _child(node: subprocess.Popen[str]) -> int:
+    """The process that is the first of the node: the only child of ``unshare``."""
+    (child,) = Path(f"/proc/{node.pid}/task/{node.pid}/children").read_text(encoding="ascii").split()
+    return int(child)
