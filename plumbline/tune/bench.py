@@ -8,7 +8,7 @@ again: finished stages are read, the others measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,15 @@ class Bench:
         """``stage`` finished, its records are in ``file``."""
         self._state.stages[stage] = str(file)
         self._save()
+
+    def cost(self, sessions: Iterable[str]) -> tuple[int, float]:
+        """Launches of all stages that finished and of the gate's ``sessions``, and how many seconds they took."""
+        files = {
+            *map(Path, self._state.stages.values()),
+            *(store.session_file(self.asked.site, one) for one in sessions),
+        }
+        launches = [launch for file in files if file.exists() for record in read(file) for launch in record.launches]
+        return len(launches), sum(launch.wall_s for launch in launches)
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
         """The records of each of ``candidates``, one for each placement, measured unless they were before."""

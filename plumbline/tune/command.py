@@ -115,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"\n{report.confirmed(found.confirmed[-1])}")
     for note in found.notes:
         say(note)
+    say(report.cost(bench, found))
     if args.json:
         files.write("what the tuning found", args.json, report.document(bench, found))
     if not args.screen:

@@ -17,7 +17,7 @@ from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import Finding
 from plumbline.tune.tune import Tuning
-from plumbline.units import counted, human_bytes, percent, significant
+from plumbline.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.views.table import table
 
 #: findings on a terminal; the JSON document has all
@@ -128,8 +128,15 @@ def closing(tuning: Tuning) -> str:
     )
 
 
+def cost(bench: Bench, tuning: Tuning) -> str:
+    """What the tuning took."""
+    launches, seconds = bench.cost(one.session for one in tuning.confirmed)
+    return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
+
+
 def document(bench: Bench, tuning: Tuning) -> str:
     """All of it."""
+    launches, seconds = bench.cost(one.session for one in tuning.confirmed)
     found = {
         "asked": msgspec.to_builtins(bench.asked),
         "default_us": {
@@ -140,6 +147,7 @@ def document(bench: Bench, tuning: Tuning) -> str:
         "race": [[_score(one) for one in rung] for rung in tuning.raced],
         "confirmed": [_confirmed(one) for one in tuning.confirmed],
         "notes": tuning.notes,
+        "cost": {"launches": launches, "seconds": round(seconds, 1)},
         "result": closing(tuning) if tuning.raced or tuning.confirmed else None,
     }
     return json.dumps(found, indent=1, allow_nan=False) + "\n"

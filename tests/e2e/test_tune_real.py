@@ -45,6 +45,9 @@ def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small
     tuned = next(item for item in records if item.variant.settings)
     assert tuned.variant.settings == {NAME: "65536"}
     assert tuned.launches[0].verified, tuned.launches[0].reasons
+    launches = sum(len(item.launches) for item in records)
+    assert found["cost"]["launches"] >= launches > 2, "the confirmation may have had none"
+    assert f"cost: {found['cost']['launches']} launches that took" in said.out
     last = said.out.splitlines()[-1]
     assert last.startswith(("tune: not proven: ", "tune: no significant gain: "))
     assert cli.main(["tune", "--resume", str(work), "--json", str(document)]) == 0
