@@ -21,7 +21,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale disturbed testbed testbed-down faults bare lint docs pictures lock clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale disturbed ptx testbed testbed-down faults bare lint docs pictures lock clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -88,6 +88,14 @@ testbed: .venv/.stamp ## a small cluster on this machine (root): 3 booted hosts;
 testbed-down: ## remove it
 	@tests/bed/bed down
 
+ptx: .venv/.stamp-dev build/ptx/.stamp ## give the PTX of gpu_memory to NVIDIA's assembler (a wheel of 40 MB; no GPU is needed)
+	@$(BIN)/python -m pytest tests/kernels/test_gpu_memory.py -k assembler
+
+build/ptx/.stamp: requirements-ptx.txt .venv/.stamp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --only-binary :all: --no-deps --upgrade \
+		--target $(@D) --requirement $<
+	@touch $@
+
 faults: .venv/.stamp-dev setup ## the tests on the test bed alone: onboarding, and what goes wrong (root)
 	@$(PYTEST) tests/bed
 
@@ -96,7 +104,7 @@ bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make ca
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)
-	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade $$lock.in --output-file $$lock.txt; done
+	@for lock in requirements requirements-dev requirements-ptx; do $(COMPILE) --upgrade $$lock.in --output-file $$lock.txt; done
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
 
 clean: ## remove what was compiled and cached

@@ -160,7 +160,7 @@ def test_each_kind_of_pipeline_has_its_job(runner, checkout, host, source, jobs)
     assert [line.split(";")[0] for line in said.splitlines() if line.startswith("plumb-")] == jobs
 
 
-@pytest.mark.parametrize(("branch", "jobs"), [("main", ["test", "pages"]), ("change", ["test"])])
+@pytest.mark.parametrize(("branch", "jobs"), [("main", ["test", "ptx", "pages"]), ("change", ["test", "ptx"])])
 def test_the_pipeline_of_this_project_has_its_jobs(runner, tmp_path, host, branch, jobs):
     shutil.copy(paths.root() / ".gitlab-ci.yml", tmp_path)
     git(tmp_path, "init", "--quiet", "--initial-branch=main")

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = [
     ROOT / "requirements.txt",
     ROOT / "requirements-dev.txt",
+    ROOT / "requirements-ptx.txt",
     *sorted((ROOT / "plumbline/stacks/wheels").glob("*.txt")),
 ]
 
