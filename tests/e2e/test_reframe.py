@@ -171,12 +171,12 @@ def test_placements_that_never_differ_are_a_fault(configured, suite):
     assert found.startswith("test stream_threads: placements compact and scatter are equal on every stored machine")
 
 
-def test_stream_arms_are_distinct_on_every_stored_topology_with_two_packages(configured):
+def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages(configured):
     stream = [test for test in integrity.describe(TESTS) if test["@class"] == "stream_threads"]
     assert {test["placement"] for test in stream} == {"none", "compact", "spread"}
-    stored = [file for file in TOPOLOGIES.glob("*.xml") if integrity.is_twice_the_same(machine.load(file))]
+    stored = [file for file in TOPOLOGIES.rglob("*.xml") if len(machine.load(file).packages) > 1]
     machines = [*integrity.two_packages(), *map(str, stored)]
-    assert len(machines) > 20
+    assert {"asymmetric-cgroup.xml", "ranger-4x4.xml", "gpu4-uneven.xml"} <= {file.name for file in stored}
     assert [one for one in machines if integrity.equal_arms(stream, [one])] == []
 
 

@@ -9,11 +9,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_seed_sites import reframe
+from test_seed_sites import dry_run, reframe, topology
 
 from plumbline import paths
+from plumbline.errors import PlumbError
+from plumbline.topology.plan import resolve
 
 PAGE = (paths.root() / "docs" / "seeds.md").read_text(encoding="utf-8").replace(r"\|", "\0")
 #: row -> its command
@@ -34,11 +37,35 @@ def test_every_experiment_has_a_row_with_a_command_unless_it_is_said_to_be_missi
     assert without == {name for name, command in ROWS.items() if command == MISSING}
 
 
-def test_each_selection_has_tests(tmp_path: Path) -> None:
-    patterns = [words[2] for words in commands("reframe")]
-    described = json.loads(reframe("ulysses", "--describe", "-n", "|".join(patterns), prefix=tmp_path))
-    names = [check["name"].replace(" ", "") for check in described]
-    assert [pattern for pattern in patterns if not any(re.search(pattern, name) for name in names)] == []
+def words_of(check: dict[str, Any]) -> str:
+    """A variant's name as ReFrame's ``-n`` sees it."""
+    return str(check["name"]).replace(" ", "")
+
+
+def has_room(check: dict[str, Any]) -> bool:
+    """Whether a node of gpc holds the variant. What a class sets (two threads of a pair) ReFrame does not describe."""
+    for threads in [check["threads"]] if "threads" in check else [None, 2]:
+        try:
+            resolve(
+                check.get("placement", "node"), threads=threads, memory=check.get("memory"),
+                ranks=check["ranks_per_node"] or None, topology=topology("gpc", "default"),
+            )  # fmt: skip
+        except PlumbError:
+            continue
+        return True
+    return False
+
+
+def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
+    """Of each test that a command selects, the first and the last variant for which gpc has room: 4 nodes of 2 x 4."""
+    patterns = {one for words in commands("reframe") for one in words[2].split("|")}
+    described = json.loads(reframe("gpc", "--describe", "-n", "|".join(patterns), prefix=tmp_path / "described"))
+    fitting = [check for check in described if has_room(check)]
+    selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns}
+    chosen = {name for names in selected.values() for name in (*names[:1], *names[-1:])}
+    stages = dry_run("gpc", "|".join(f"^{re.escape(name)}$" for name in chosen), "openmpi", tmp_path / "dry")
+    made = [words_of(json.loads((stage / "variant.json").read_text(encoding="utf-8"))) for stage in stages]
+    assert [one for one in patterns if not any(re.search(one, name) for name in made)] == []
 
 
 @pytest.mark.parametrize("words", commands("plumb", "plumb-bind"), ids=" ".join)
