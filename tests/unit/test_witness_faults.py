@@ -81,8 +81,9 @@ def test_widening_the_mask_is_no_less_a_fault(tmp_path, two):
     program = compile_c(tmp_path, IDLE)
     run(tmp_path / "w", plan, ["taskset", "-c", f"{first},{second}", program])
     reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
-    assert len(reasons) == 2
     assert "no thread is bound there" in reasons[0]
+    assert "outside the rank's CPU" in reasons[1]
+    assert all("was moved between CPUs" in reason for reason in reasons[2:]), "the kernel may move it, or not"
 
 
 @pytest.mark.parametrize("language", ["c", "python"])
