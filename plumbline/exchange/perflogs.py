@@ -1,85 +1,20 @@
-"""Records from performance logs of ReFrame: lines of values under a header, which is written again where it changes.
-
-Such figures are ``imported``: nothing about them was witnessed, so they are never verified. What a log does not say
-stands as ``unknown`` in the record.
-"""
+"""Performance logs of ReFrame: lines of values under a header, which is written again where it changes."""
 
 from __future__ import annotations
 
 import csv
-import datetime
-import hashlib
-import json
-import math
-import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline import csv_input
 from plumbline.errors import PlumbError
-from plumbline.records.model import (
-    Benchmark,
-    Disturbance,
-    Figure,
-    Launch,
-    Measurement,
-    Mpi,
-    Placement,
-    Record,
-    Stack,
-    Suite,
-    Variant,
-    WantedFigure,
-)
-from plumbline.units import Better
-
-UNKNOWN, IMPORTED = "unknown", "imported"
-#: columns that a log must have, the first name of each that is there counts
-NEEDED = {
-    "time": ("job_completion_time_unix", "job_completion_time"),
-    "name": ("name", "display_name"),
-    "system": ("system",),
-    "partition": ("partition",),
-    "environment": ("environ",),
-}
-VALUE = "_value"
-#: what ReFrame writes where there is nothing
-NOTHING = ("", "None", "null")
-#: units in which less is better
-TIMES = ("s", "ms", "us", "µs", "ns", "sec", "secs", "second", "seconds", "min", "minutes", "h", "hours", "cycles")
-_SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+from plumbline.exchange.imported import NEEDED, VALUE
 
 
-@dataclass(frozen=True)
-class Log:
-    """The records of a log, and how many of its lines have no value."""
-
-    records: list[Record]
-    without: int
-
-
-def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
-    """The records of ``file``, as of ``site`` (default: the log's system).
-
-    Less is better in figures that ``lower`` names, in times, and in what has an upper threshold only. Raises
-    :class:`PlumbError` with the line that is wrong.
-    """
-    records, without = list[Record](), 0
-    for where, cells in _lines(file):
-        figures = _figures(cells, lower, where)
-        if figures:
-            records.append(_record(cells, figures, site, where))
-        else:
-            without += 1
-    return Log(records, without)
-
-
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE:LINE`` and the cells of each line by the names of the header above it."""
+def runs(file: Path, text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """``FILE:LINE`` of the log ``file``, which has ``text``, and the cells of each line by the header above it."""
     header: list[str] = []
     separator = "|"
-    for number, line in enumerate(csv_input.text(file, "performance log").splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         where = f"{file}:{number}"
         if not line.strip():
             continue
@@ -101,128 +36,3 @@ def _header(line: str, where: str) -> tuple[list[str], str]:
         cure = "a log needs a header, as ReFrame's default format has it"
         raise PlumbError(f"no column {', '.join(missing)}", where, cure)
     return names, separator
-
-
-def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[Figure]:
-    found = []
-    for column, text in cells.items():
-        name = column.removesuffix(VALUE)
-        if name == column or f"{name}_unit" not in cells or text in NOTHING:
-            continue
-        unit = cells[f"{name}_unit"]
-        item = Measurement(name, _number(text, column, where), unit, _better(name, unit, cells, lower), {})
-        found.append(Figure.of(name, [item]))
-    return found
-
-
-def _better(name: str, unit: str, cells: dict[str, str], lower: Collection[str]) -> Better:
-    below, above = (cells.get(f"{name}_{end}_thres", "") for end in ("lower", "upper"))
-    bounded_above = below in NOTHING and above not in NOTHING
-    return "lower" if name in lower or unit in TIMES or bounded_above else "higher"
-
-
-def _number(text: str, column: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, "correct or remove the line") from None
-    if not math.isfinite(value):
-        raise PlumbError(f"{column} '{text}' is not finite", where, "correct or remove the line")
-    return value
-
-
-def _record(cells: dict[str, str], figures: list[Figure], site: str | None, where: str) -> Record:
-    name, stack = _cell(cells, "name"), _cell(cells, "environment")
-    place = site or _cell(cells, "system")
-    if not _SITE.fullmatch(place):
-        raise PlumbError(f"'{place[:40]}' cannot be the name of a site", where, "say --site")
-    test, params = name.split()[0], dict(re.findall(r"%([^\s=]+)=(\S+)", name))
-    moment = _time(cells, where)
-    nodes = [node for node in re.split(r"[\s,]+", cells.get("job_nodelist", "")) if node]
-    ranks, threads = (_count(cells, column) for column in ("num_tasks", "num_cpus_per_task"))
-    count = max(1, len(nodes))
-    placed = Placement(
-        name=UNKNOWN, memory=UNKNOWN, threads=threads, ranks_per_node=max(1, ranks // count), nodes=count
-    )
-    line = json.dumps([place, cells], sort_keys=True)
-    return Record(
-        schema=1,
-        id=hashlib.sha256(line.encode()).hexdigest()[:12],
-        provenance="imported",
-        session=f"{file_of(place, _cell(cells, 'partition'), test)}-{moment}",
-        campaign=None,
-        time=moment,
-        state="complete",
-        site=place,
-        partition=_cell(cells, "partition"),
-        nodes=nodes,
-        suite=Suite(version=IMPORTED, commit=None, dirty=None),
-        stack=Stack(
-            name=stack, provider=IMPORTED, mpi=Mpi(family=UNKNOWN, version=UNKNOWN), compiler={}, sources=[], sha256=""
-        ),
-        variant=Variant(
-            schema=1, test=test, name=name, site=place, partition=_cell(cells, "partition"), stack=stack,
-            benchmark=test, arguments=[], placement=UNKNOWN, memory=None, threads=threads,
-            ranks_per_node=placed.ranks_per_node, nodes=count, parser=IMPORTED, context={},
-            figures=[WantedFigure(name=one.name, metric=one.name, where={}) for one in figures],
-            launches=1, time_limit_s=0, environment={}, params=params,
-        ),
-        placement=placed,
-        host={},
-        verified=False,
-        reasons=[],
-        verdict="unreferenced",
-        figures=figures,
-        benchmark=Benchmark(suite=IMPORTED, version=UNKNOWN, command=[], file="", sha256="", built=UNKNOWN),
-        plan={},
-        launches=[_launch(figures, moment)],
-        command=[],
-    )  # fmt: skip
-
-
-def _launch(figures: list[Figure], moment: str) -> Launch:
-    return Launch(
-        index=0,
-        order=0,
-        start=moment,
-        wall_s=0,
-        status="ok",
-        verified=False,
-        reasons=["imported: nothing was witnessed"],
-        disturbed=False,
-        disturbance=Disturbance(),
-        measurements=[Measurement(one.name, one.value, one.unit, one.better, {}) for one in figures],
-        ranks=[],
-    )
-
-
-def file_of(site: str, partition: str, test: str) -> str:
-    """The name of the file of all imported records of a test: a log that has grown adds to it."""
-    return f"imported-{hashlib.sha256(json.dumps([site, partition, test]).encode()).hexdigest()[:12]}"
-
-
-def _cell(cells: dict[str, str], what: str) -> str:
-    found = next(cells[name] for name in NEEDED[what] if name in cells)
-    return found if found.strip() else UNKNOWN
-
-
-def _count(cells: dict[str, str], column: str) -> int:
-    text = cells.get(column, "")
-    return max(1, int(text)) if text.isdecimal() else 1
-
-
-def _time(cells: dict[str, str], where: str) -> str:
-    """The end of the job in UTC; a time that names no zone is taken for UTC."""
-    text = _cell(cells, "time")
-    try:
-        seconds = re.fullmatch(r"\d+(\.\d+)?", text)
-        moment = (
-            datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc)
-            if seconds
-            else datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-        )
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
-        whole = zoned.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        raise PlumbError(f"'{text[:40]}' is no time", where, "correct or remove the line") from None
-    return whole.replace("+00:00", "Z")

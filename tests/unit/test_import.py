@@ -1,7 +1,9 @@
-"""``plumb import``: performance logs of ReFrame become records that are listed and compared, and judged by nothing."""
+"""``plumb import``: what ReFrame keeps of runs becomes records, which are listed and compared, never judged."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from samples import record
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.exchange import perflogs
+from plumbline.exchange.bring import read
 from plumbline.records import model, query
 from plumbline.references import calibrate
 
@@ -40,6 +42,10 @@ class Speed(rfm.RunOnlyRegressionTest):
     def latency(self):
         return sn.extractsingle(r'lat (\\S+)', self.stdout, 1, float)
 """
+#: a session of ReFrame with one case, whose one value is left open
+SESSION = """{"session_info": {"data_version": "4.2", "uuid": "abc"}, "runs": [{"testcases": [{"name": "T",
+"system": "sys", "partition": "part", "environ": "gnu", "job_completion_time_unix": 1767225600.5,
+"job_nodelist": ["n1"], "num_tasks": 1, "perfvalues": {"sys:part:rate": [%s, 0, null, null, "GB/s", "pass"]}}]}]}"""
 HEADER = (
     "result|job_completion_time|name|environ|job_nodelist|num_tasks|partition|"
     "rate_value|rate_unit|rate_ref|rate_lower_thres|rate_upper_thres|system"
@@ -70,24 +76,125 @@ def bring(*words):
     return cli.main(["import", *map(str, words)])
 
 
-def test_a_log_of_reframe_itself(results, tmp_path, capsys):
-    (tmp_path / "check.py").write_text(CHECK)
+def reframe(folder, *words, check=CHECK, **variables):
+    """ReFrame itself on the check."""
+    (folder / "check.py").write_text(check)
     program = Path(sys.executable).parent / "reframe"
-    words = [program, "-c", "check.py", "-r", f"--perflogdir={tmp_path}/perflogs", f"--prefix={tmp_path}"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RFM_")}
-    subprocess.run(
-        words, cwd=tmp_path, env={**environment, "HOME": str(tmp_path)}, check=True, capture_output=True, timeout=120
-    )
-    (file,) = tmp_path.glob("perflogs/*/*/*.log")
-    assert bring(file) == 0
+    known = {name: value for name, value in os.environ.items() if not name.startswith("RFM_")}
+    environment = {**known, **variables, "HOME": str(folder)}
+    command = [program, "-c", "check.py", "-r", f"--prefix={folder}", *words]
+    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What ReFrame keeps of one run: log, results database and report."""
+    folder = tmp_path_factory.mktemp("reframe")
+    files = {"database": folder / "results.db", "report": folder / "report.json"}
+    storage = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(files["database"])}
+    reframe(folder, f"--perflogdir={folder}/perflogs", f"--report-file={files['report']}", **storage)
+    (log,) = folder.glob("perflogs/*/*/*.log")
+    return {"log": log, **files}
+
+
+@pytest.mark.parametrize("kind", ["log", "database", "report"])
+def test_what_reframe_itself_keeps(results, kept, capsys, kind):
+    assert bring(kept[kind]) == 0
     assert "2 records imported, 0 known before" in capsys.readouterr().out
     rows, damages = query.records()
     assert damages == []
-    assert [row.variant.params for row in rows] == [{"size": "1"}, {"size": "2"}]
+    assert sorted(row.variant.params["size"] for row in rows) == ["1", "2"]
     for row in rows:
         figures = {figure.name: (figure.value, figure.unit, figure.better) for figure in row.figures}
         assert figures == {"rate": (12.5, "GB/s", "higher"), "latency": (3.0, "us", "lower")}
         assert (row.provenance, row.is_verified, row.is_valid, row.is_comparable) == ("imported", False, False, True)
+    assert bring(kept[kind]) == 0
+    assert "0 records imported, 2 known before" in capsys.readouterr().out
+
+
+def test_a_log_in_the_format_of_excalibur_tests(results, tmp_path, capsys):
+    columns = (
+        "job_completion_time", "info", "jobid", "num_tasks", "num_cpus_per_task", "perfvalues", "spack_spec",
+        "display_name", "system", "partition", "job_nodelist", "environ", "env_vars", "tags",
+    )  # fmt: skip
+    values = ("value", "unit", "ref", "lower_thres", "upper_thres")
+    handler = {
+        "type": "filelog",
+        "prefix": "%(check_system)s",
+        "level": "info",
+        "format": "reframe %(version)s|" + "|".join(f"%(check_{name})s" for name in columns),
+        "format_perfvars": "".join(f"%(check_perf_{name})s|" for name in values),
+    }
+    system = {
+        "name": "sys",
+        "hostnames": [".*"],
+        "partitions": [{"name": "part", "scheduler": "local", "launcher": "local", "environs": ["env"]}],
+    }
+    configuration = {
+        "systems": [system],
+        "environments": [{"name": "env"}],
+        "logging": [{"handlers_perflog": [handler]}],
+    }
+    (tmp_path / "config.py").write_text(f"site_configuration = {configuration!r}\n")
+    built = "spack_spec = variable(str, value='stream@5.10 %gcc', loggable=True)\n    @sanity_function"
+    check = CHECK.replace("@sanity_function", built)
+    reframe(tmp_path, "-C", "config.py", f"--perflogdir={tmp_path}/perflogs", check=check)
+    (log,) = tmp_path.glob("perflogs/*/*.log")
+    assert log.read_text().splitlines()[1].count("|stream@5.10 %gcc|Speed %size=") == 1
+    assert bring(log) == 0
+    rows, _ = query.records()
+    assert [(row.site, row.partition, row.stack.name, row.variant.test) for row in rows] == [
+        ("sys", "part", "env", "Speed")
+    ] * 2
+    assert rows[0].variant.params == {"size": "1", "spack_spec": "stream@5.10 %gcc"}
+    assert {figure.name: figure.value for figure in rows[0].figures} == {"rate": 12.5, "latency": 3.0}
+
+
+def test_our_own_database_comes_back(results, tmp_path, monkeypatch):
+    (results / "local").mkdir()
+    (results / "local" / "s.jsonl").write_text(json.dumps(record()) + "\n")
+    assert cli.main(["export", "--format", "reframe", "--output", str(tmp_path / "r.db")]) == 0
+    (before,), _ = query.records()
+    monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "other"))
+    assert bring(tmp_path / "r.db") == 0
+    (after,), _ = query.records()
+    assert (after.site, after.partition, after.stack.name, after.time) == (
+        before.site, before.partition, before.stack.name, before.time
+    )  # fmt: skip
+    assert [(one.name, one.value, one.unit) for one in after.figures] == [
+        (one.name, one.value, one.unit) for one in before.figures
+    ]
+
+
+@pytest.mark.parametrize(
+    ("blobs", "what"),
+    [
+        (None, "no results database of ReFrame: no such table: sessions"),
+        (["{}"], "no session of ReFrame: Object missing required field `session_info`"),
+        ([7], "no session of ReFrame"),
+        (['{"session_info":{"data_version":"3.1"},"runs":[]}'], "a session of version 3.1"),
+        ([SESSION % '"fast"'], "rate_value 'fast' is not a number (FILE: session abc: case 1)"),
+    ],
+)
+def test_what_is_no_database_of_reframe(results, tmp_path, capsys, blobs, what):
+    file = tmp_path / "r.db"
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        if blobs is None:
+            database.execute("CREATE TABLE other(x)")
+        else:
+            database.execute("CREATE TABLE sessions(session_start_unix REAL, json_blob TEXT)")
+            database.executemany("INSERT INTO sessions VALUES(1, ?)", [(blob,) for blob in [SESSION % 1, *blobs]])
+        database.commit()
+    assert bring(file) == 2
+    assert what.replace("FILE", str(file)) in capsys.readouterr().err
+    assert list(results.rglob("*.jsonl")) == []
+
+
+def test_cases_without_a_value_are_counted(results, tmp_path, capsys):
+    file = tmp_path / "report.json"
+    file.write_text(SESSION % "null")
+    assert bring(file) == 0
+    assert "0 records imported, 0 known before, 1 run without a value" in capsys.readouterr().out
 
 
 def test_a_log_that_grew_adds_and_doubles_nothing(results, log, capsys):
@@ -108,7 +215,7 @@ def test_a_log_that_grew_adds_and_doubles_nothing(results, log, capsys):
 def test_a_new_header_in_the_middle_and_lines_without_values(results, log, capsys):
     other = HEADER.replace("rate", "speed")
     bring(log(line(), line(value="None"), "", other, line("7")))
-    assert "2 records imported, 0 known before, 1 line without a value" in capsys.readouterr().out
+    assert "2 records imported, 0 known before, 1 run without a value" in capsys.readouterr().out
     rows, _ = query.records()
     assert sorted(figure.name for row in rows for figure in row.figures) == ["rate", "speed"]
 
@@ -163,12 +270,12 @@ def test_what_is_no_log(tmp_path):
     file = tmp_path / "x.log"
     file.write_text("a|b\n")
     with pytest.raises(PlumbError, match="no column job_completion_time_unix or job_completion_time, name"):
-        perflogs.read(file)
+        read(file)
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(PlumbError, match="not a text file"):
-        perflogs.read(file)
+        read(file)
     with pytest.raises(PlumbError, match="cannot read the performance log"):
-        perflogs.read(tmp_path)
+        read(tmp_path)
 
 
 def test_imported_figures_are_listed_shown_and_compared(results, log, capsys):
