@@ -70,6 +70,8 @@ class Confirmer:
 
     def answer(self, alarm: Alarm) -> Answer:
         """Measure, or say what must be run and why it cannot be run here."""
+        if alarm.bad.is_imported:
+            return Answer("open", "its figures are imported: the program that measured them must measure again")
         try:
             both = choose(alarm.good, alarm.bad)
             if isinstance(both, str):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("series", "index", "value")
 #: parts of a series' key that its name tells where they differ between series
-LABELS = ("site", "partition", "nodes", "environment")
+LABELS = ("site", "partition", "nodes", "environment", "provenance")
 
 Index = int | float
 
@@ -78,14 +78,14 @@ def _number(text: str, column: str, where: str) -> Index:
 
 
 def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
-    """The series of verified, complete, valid ``records`` (rows or whole ones, oldest first), sorted by name.
+    """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
-    A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), stack, test
-    variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin so.
+    A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), provenance,
+    stack, test variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin so.
     """
     found: dict[str, Series] = {}
     for row in records:
-        if (test and not row.variant.test.startswith(test)) or not row.is_valid:
+        if (test and not row.variant.test.startswith(test)) or not row.is_comparable:
             continue
         for figure in row.figures:
             if not math.isfinite(figure.value) or figure.value <= 0:
@@ -100,6 +100,7 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
                 "partition": row.partition,
                 "nodes": sorted(row.nodes),
                 "environment": provenance.fingerprint(row.host),
+                "provenance": row.provenance,
             }
             name = json.dumps(key, sort_keys=True)
             series = found.setdefault(name, Series(name, figure.better, unit=figure.unit, key=key))

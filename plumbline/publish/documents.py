@@ -91,6 +91,8 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
     """The page of a system's machine: a drawing of each partition, and the newest states of its hosts."""
     states: dict[str, tuple[str, dict[str, Any]]] = {}
     for row in rows:
+        if row.is_imported:
+            continue
         host = {key: value for key, value in row.host.items() if key not in FLEETING}
         states[json.dumps(host, sort_keys=True)] = (row.time, finite(host))
     newest = sorted(states.values(), key=lambda state: state[0], reverse=True)
@@ -98,7 +100,7 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
         "title": f"{name}: machine",
         "heading": f"Machine of {name}",
         "trail": trail,
-        "machines": _drawings(name, {row.partition for row in rows}),
+        "machines": _drawings(name, {row.partition for row in rows if not row.is_imported}),
         "hosts": [host for _, host in newest[:MOST_STATES]],
         "states": len(newest),
     }

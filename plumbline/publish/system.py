@@ -37,8 +37,7 @@ class System:
 
     def publish(self) -> dict[str, Any] | None:
         """Make all pages that are not there yet; its line on the page of all systems, None without records."""
-        found, damages = query.with_sums(query.Selection(site=self.name))
-        known = [(row, total) for row, total in found if not row.is_imported]
+        known, damages = query.with_sums(query.Selection(site=self.name))
         noted, spoilt = notes.read(self.name)
         self.problems += [f"damaged record: {damage}" for damage in damages]
         self.problems += [f"damaged note: {damage}" for damage in spoilt]

@@ -1,6 +1,8 @@
 """``plumb import``: what ReFrame keeps of runs becomes records, which are listed and compared, never judged."""
 
+import base64
 import contextlib
+import gzip
 import json
 import os
 import sqlite3
@@ -140,13 +142,15 @@ def test_a_log_in_the_format_of_excalibur_tests(results, tmp_path, capsys):
     check = CHECK.replace("@sanity_function", built)
     reframe(tmp_path, "-C", "config.py", f"--perflogdir={tmp_path}/perflogs", check=check)
     (log,) = tmp_path.glob("perflogs/*/*.log")
-    assert log.read_text().splitlines()[1].count("|stream@5.10 %gcc|Speed %size=") == 1
+    assert "|stream@5.10 %gcc|Speed %size=" in log.read_text()
     assert bring(log) == 0
     rows, _ = query.records()
     assert [(row.site, row.partition, row.stack.name, row.variant.test) for row in rows] == [
         ("sys", "part", "env", "Speed")
     ] * 2
-    assert rows[0].variant.params == {"size": "1", "spack_spec": "stream@5.10 %gcc"}
+    builds = [row.variant.params for row in rows]
+    assert sorted(build["size"] for build in builds) == ["1", "2"]
+    assert {build["spack_spec"] for build in builds} == {"stream@5.10 %gcc"}
     assert {figure.name: figure.value for figure in rows[0].figures} == {"rate": 12.5, "latency": 3.0}
 
 
@@ -304,11 +308,40 @@ def test_a_comparison_with_measured_figures_says_so(results, log, capsys):
     assert told == ["provenance", "imported", "measured"]
 
 
-def test_no_verdict_is_made_of_imported_figures(results, log, capsys):
-    bring(log(*(line(str(10 + day % 3 - 5 * (day > 15)), time=f"2026-01-{day:02d}T00:00:00") for day in range(1, 29))))
+@pytest.fixture
+def slower(results, log, capsys):
+    """A log of four weeks whose rate falls in the middle."""
+    lines = [line(str(10 + day % 3 - 5 * (day > 15)), time=f"2026-01-{day:02d}T00:00:00") for day in range(1, 29)]
+    bring(log(*lines))
     capsys.readouterr()
-    assert cli.main(["history"]) == 3
-    assert "no verified record" in capsys.readouterr().err
+
+
+def test_imported_figures_are_watched(slower, capsys):
+    assert cli.main(["history"]) == 1
+    assert "1 series, 1 with a change for the worse" in capsys.readouterr().out
+    assert cli.main(["history", "--confirm"]) == 2
+    assert "open: T %n=1 gnu rate: its figures are imported" in capsys.readouterr().out
+
+
+def test_imported_and_measured_figures_are_no_series(slower, results, capsys):
+    (results / "sys").mkdir(exist_ok=True)
+    (results / "sys" / "s.jsonl").write_text(json.dumps(record(site="sys")) + "\n")
+    assert cli.main(["history", "--json"]) == 1
+    keys = [json.loads(text)["key"] for text in capsys.readouterr().out.splitlines()]
+    assert sorted(key["provenance"] for key in keys) == ["imported", "measured"]
+
+
+def test_imported_figures_are_published(slower, tmp_path, capsys):
+    assert cli.main(["publish", str(tmp_path / "site")]) == 0
+    page = (tmp_path / "site/systems/sys/tests/T.html").read_text()
+    packed = page.split('id="data">')[1].split("</script>")[0]
+    shown = json.loads(gzip.decompress(base64.b64decode(packed)))
+    (series,) = shown["history"]["series"]
+    assert len(series["points"]) == 28
+    assert [alarm["direction"] for alarm in series["alarms"]] == ["worse"]
+
+
+def test_no_verdict_is_made_of_imported_figures(slower, results, capsys):
     rows, _ = query.records()
     assert not any(calibrate.propose(rows, "sys").changes.values())
     assert query.records(query.Selection(valid=True)) == ([], [])
