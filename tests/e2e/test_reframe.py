@@ -85,6 +85,18 @@ def test_a_foreign_reframe_without_the_package_does_not_drop_the_tests(tmp_path)
     assert int(re.search(r"Found (\d+) check", output)[1]) >= 15
 
 
+def test_sources_are_not_read_for_each_test_that_is_loaded(tmp_path):
+    """ReFrame does that to place a warning, nearly half of the time that loading the suite took."""
+    calls = tmp_path / "calls"
+    (tmp_path / "sitecustomize.py").write_text(
+        "import inspect\nbefore = inspect.stack\n\ndef stack(*options):\n"
+        f"    print(file=open({str(calls)!r}, 'a'))\n    return before(*options)\n\ninspect.stack = stack\n"
+    )
+    _, output = reframe("-l", PYTHONPATH=str(tmp_path), RFM_PREFIX=str(tmp_path))
+    assert int(re.search(r"Found (\d+) check", output)[1]) >= 15
+    assert 1 <= len(calls.read_text()) <= 5  # for ReFrame's own classes
+
+
 def test_with_no_site_every_test_is_skipped_with_the_reason(tmp_path):
     (tmp_path / "sites").mkdir()
     shutil.copy(paths.root() / "site-configs" / "settings.py", tmp_path / "sites")
@@ -136,6 +148,15 @@ def suite(tmp_path):
     return tmp_path / "reframe-tests"
 
 
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    """The variants of this site, loaded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in activated(tmp_path_factory.mktemp("described")).items():
+            patch.setenv(name, value)
+        return integrity.describe(TESTS)
+
+
 @pytest.fixture
 def configured(monkeypatch, tmp_path):
     for name, value in activated(tmp_path).items():
@@ -171,8 +192,8 @@ def test_placements_that_never_differ_are_a_fault(configured, suite):
     assert found.startswith("test stream_threads: placements compact and scatter are equal on every stored machine")
 
 
-def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages(configured):
-    stream = [test for test in integrity.describe(TESTS) if test["@class"] == "stream_threads"]
+def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages(described):
+    stream = [test for test in described if test["@class"] == "stream_threads"]
     assert {test["placement"] for test in stream} == {"none", "compact", "spread"}
     stored = [file for file in TOPOLOGIES.rglob("*.xml") if len(machine.load(file).packages) > 1]
     machines = [*integrity.two_packages(), *map(str, stored)]
@@ -180,10 +201,10 @@ def test_stream_arms_are_distinct_on_every_stored_topology_with_several_packages
     assert [one for one in machines if integrity.equal_arms(stream, [one])] == []
 
 
-def test_of_equal_variants_that_of_the_quick_campaign_comes_first(configured):
+def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):
     """Only the first is measured: another one in full campaigns would end the history of the quick one."""
     tests = {}
-    for test in integrity.describe(TESTS):
+    for test in described:
         tests.setdefault(test["@class"], []).append(test)
     late = []
     for name, variants in tests.items():

@@ -54,9 +54,10 @@ def test_variables_given_on_the_command_line_are_converted(name, use):
 
 
 def test_syntax():
-    for playbook in sorted((ROOT / "playbooks").glob("*.yml")):
-        done = ansible("--syntax-check", str(playbook))
-        assert done.returncode == 0, done.stderr
+    playbooks = sorted(map(str, (ROOT / "playbooks").glob("*.yml")))
+    done = ansible("--syntax-check", *playbooks)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^playbook: (.*)$", done.stdout, re.MULTILINE) == playbooks
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
