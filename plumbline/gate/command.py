@@ -10,7 +10,7 @@ from pathlib import Path
 
 from plumbline import files, jobs
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, documents, from_csv, from_records, page
+from plumbline.gate import decide, documents, from_csv, from_records, noted, page
 from plumbline.gate.decide import Verdict
 from plumbline.gate.disturbed import OPTION
 from plumbline.gate.pairs import Pairs
@@ -100,16 +100,22 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs = from_csv.read(args.pairs, args.better) if args.pairs else _recorded(args)
+    pairs, told = (from_csv.read(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    _write_all(args, pairs, verdicts, rule, [])
+    _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
     print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
-    print(documents.closing(verdicts), file=sys.stderr)
+    for line in (*told, documents.closing(verdicts)):
+        print(line, file=sys.stderr)
     return EXIT[worst(documents.states(verdicts))]
 
 
-def _recorded(args: argparse.Namespace) -> list[Pairs]:
-    return from_records.read(args.records, args.baseline, args.disturbed_by_itself)
+def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
+    """The pairs of a session, and what people noted of its site for the time before its end."""
+    couples = from_records.couples(args.records, args.baseline)
+    by_itself = args.disturbed_by_itself
+    pairs = [item for couple in couples for item in from_records.pairs_of(*couple, by_itself=by_itself)]
+    newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
+    return pairs, noted.happened(newest.site, newest.time)
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
@@ -179,7 +185,7 @@ def _write_all(
     for target, text in (
         (args.json, lambda: documents.document(verdicts, rule, facts)),
         (args.junit, lambda: documents.junit(verdicts, rule)),
-        (args.markdown, lambda: documents.markdown(verdicts, rule)),
+        (args.markdown, lambda: documents.markdown(verdicts, rule, facts)),
         (args.html, lambda: render("gate", page.document(pairs, verdicts, rule, facts))),
     ):
         if target:

@@ -86,8 +86,8 @@ def junit(verdicts: Sequence[Verdict], rule: Rule) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def markdown(verdicts: Sequence[Verdict], rule: Rule) -> str:
-    """The verdict, the counts, and a table with the worst series first."""
+def markdown(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]] = ()) -> str:
+    """The verdict, the counts, a table with the worst series first, and the notes among ``facts``."""
     found = states(verdicts)
     rows = worst_first(verdicts)
     lines = [
@@ -104,6 +104,8 @@ def markdown(verdicts: Sequence[Verdict], rule: Rule) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     if len(rows) > ROWS:
         lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].verdict}."]
+    told = [_cell(text) for name, text in facts if name == "note"]
+    lines += ["", *(f"- {text}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 
 

@@ -24,10 +24,15 @@ from plumbline.units import Better
 
 
 def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:
-    """The series of the records of ``file``: of each two, the first is the baseline.
+    """The series of the :func:`couples` of ``file``. ``by_itself`` claims that the candidate disturbs itself."""
+    return [pairs for couple in couples(file, baseline) for pairs in pairs_of(*couple, by_itself=by_itself)]
 
-    If there are two only, ``baseline`` may say by the beginning of its id which one it is. ``by_itself`` claims that
-    the candidate disturbs itself. Raises :class:`PlumbError` for a damaged file and for records that come in no twos.
+
+def couples(file: Path, baseline: str | None = None) -> list[tuple[Record, Record]]:
+    """The records of ``file`` by twos: of each two, the first is the baseline.
+
+    If there are two only, ``baseline`` may say by the beginning of its id which one it is. Raises :class:`PlumbError`
+    for a damaged file and for records that come in no twos.
     """
     records: list[Record] = []
     for item in store.read(file):
@@ -40,16 +45,16 @@ def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> li
         raise PlumbError(f"{len(records)} records, a gate needs two of each variant", str(file), cure)
     if baseline is not None and _named(baseline, records, file) == 1:
         records.reverse()
-    couples = list(zip(records[::2], records[1::2], strict=True))
-    for first, second in couples:
+    found = list(zip(records[::2], records[1::2], strict=True))
+    for first, second in found:
         names = [record.variant.name for record in (first, second)]
-        if len(couples) > 1 and names[0] != names[1]:
+        if len(found) > 1 and names[0] != names[1]:
             cure = "give a session of plumb gate, or one of two variants"
             raise PlumbError(f"'{names[0]}' and '{names[1]}' are no two sides of one variant", str(file), cure)
         if baseline is None and (first.side == "candidate" or second.side == "baseline"):
             cure = "give the session as the gate wrote it, or say with --baseline which record is the baseline"
             raise PlumbError(f"the candidate of '{names[0]}' stands before its baseline", str(file), cure)
-    return [pairs for couple in couples for pairs in pairs_of(*couple, by_itself=by_itself)]
+    return found
 
 
 def _named(baseline: str, records: list[Record], file: Path) -> int:

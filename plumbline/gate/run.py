@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shlex
 import sys
 import time
@@ -11,21 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import jobs, paths, terminal
-from plumbline.gate import decide, from_records, measure, session, setup
+from plumbline.gate import decide, from_records, measure, noted, session, setup
 from plumbline.gate.bench import Bench, DriverBench
 from plumbline.gate.pairs import Pairs
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
 from plumbline.launch.signals import interruptible
-from plumbline.records import notes, store
+from plumbline.records import store
 from plumbline.records.model import Side
 from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
 from plumbline.units import counted
 
-#: notes of the site that are shown: so many at most, not older than so many days
-MOST, DAYS = 5, 30
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
 MakeBench = Callable[[Session, Path], Bench]
@@ -124,7 +121,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     found = decide.decide(pairs, begun.rule)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
-    told = [*begun.notes, *_started_again(contests), *_happened(begun.site)]
+    told = [*begun.notes, *_started_again(contests), *noted.happened(begun.site, store.now())]
     for note in told:
         say(note)
     say(f"records: {file}\nrepeat:  {repeat}")
@@ -145,14 +142,3 @@ def _started_again(contests: list[measure.Contest]) -> list[str]:
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
     errors = [launch.start_errors[0] for launch in launches if launch.start_errors]
     return [f"{counted(len(errors), 'launch')} started again, the first because: {errors[0]}"] if errors else []
-
-
-def _happened(site: str) -> list[str]:
-    """The newest notes of the site, of the last :data:`DAYS` days; a damaged line of them is no reason to stop."""
-    found, damages = notes.read(site)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    since = (now - datetime.timedelta(days=DAYS)).isoformat()
-    return [
-        *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in found[-MOST:] if note.time >= since),
-        *(f"damaged note: {damage}" for damage in damages),
-    ]

@@ -8,7 +8,7 @@ from samples import launch, record
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.gate import run as gate
+from plumbline.gate import noted
 from plumbline.records import notes, query, sources
 
 
@@ -128,12 +128,30 @@ def test_history_names_what_happened_at_a_change(results, capsys):
     assert alarm["notes"] == ["new kernel"]
 
 
-def test_a_gate_tells_the_newest_notes_of_its_site(results, monkeypatch):
+def test_a_gate_tells_the_newest_notes_of_its_site(results):
+    put(results, [1.0])
     notes.add("local", "long ago", notes.moment("2020-01-01"))
     now = notes.store.now()
-    for number in range(gate.MOST + 1):
+    for number in range(noted.MOST + 1):
         notes.add("local", f"event {number}", now)
-    told = gate._happened("local")
-    assert len(told) == gate.MOST
+    notes.add("local", "to come", notes.moment("2100-01-01"))
+    told = noted.happened("local", now)
+    assert len(told) == noted.MOST
     assert all("event" in text for text in told)
-    assert gate._happened("nowhere") == []
+    for elsewhere in ("nowhere", "../local", "\x00"):
+        assert noted.happened(elsewhere, now) == []
+
+
+def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_path, capsys):
+    put(results, [10000.0, 10000.0])
+    for day, text in (("2025-11-01", "long before"), ("2026-01-01T12:00", "new | kernel"), ("2026-01-03", "later")):
+        notes.add("local", text, notes.moment(day))
+    outputs = {name: tmp_path / name for name in ("json", "markdown", "html")}
+    words = [word for name, file in outputs.items() for word in (f"--{name}", str(file))]
+    assert cli.main(["gate", str(results / "local" / "s.jsonl"), *words]) == 3  # three launches are too few
+    told, closing = capsys.readouterr().err.splitlines()
+    assert told == "noted for 2026-01-01 12:00: new | kernel"
+    assert closing.startswith("gate: INVALID")
+    assert json.loads(outputs["json"].read_text())["facts"] == [{"name": "note", "text": told}]
+    assert outputs["markdown"].read_text().splitlines()[-1] == "- noted for 2026-01-01 12:00: new \\| kernel"
+    assert '["note","noted for 2026-01-01 12:00: new | kernel"]' in outputs["html"].read_text()

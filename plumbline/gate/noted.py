@@ -1,0 +1,28 @@
+"""What people noted of a site, as far as a gate should tell it."""
+
+from __future__ import annotations
+
+import datetime
+
+from plumbline.records import notes, sources
+
+#: notes that are told: so many at most, not older than so many days
+MOST, DAYS = 5, 30
+
+
+def happened(site: str, until: str) -> list[str]:
+    """The newest notes of ``site`` from the :data:`DAYS` days before ``until`` (a record's time, UTC).
+
+    A damaged line of them is told too, and is no reason to stop. A session of elsewhere may be of a site that is not
+    here, which has no notes.
+    """
+    if site not in sources.sites():
+        return []
+    found, damages = notes.read(site)
+    end = datetime.datetime.fromisoformat(until.replace("Z", "+00:00"))
+    since = (end - datetime.timedelta(days=DAYS)).isoformat()
+    kept = [note for note in found if since <= note.time <= until]
+    return [
+        *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept[-MOST:]),
+        *(f"damaged note: {damage}" for damage in damages),
+    ]
