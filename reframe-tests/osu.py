@@ -77,7 +77,9 @@ class osu_collective(OsuTest):
     The port to Python has no reductions: with the wheels' stacks they are skipped (:class:`collective_start` has them).
     """
 
-    operation = parameter(["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter", "reduce", "allreduce"])
+    operation = parameter(
+        ["bcast", "allgather", "alltoall", "alltoallv", "gather", "scatter", "reduce", "allreduce", "reduce_scatter"]
+    )
     placement = parameter(GROUPS)
     quick_operations = ("bcast", "allgather", "alltoall")
     threads = 1
@@ -107,3 +109,112 @@ class osu_barrier(OsuTest):
     threads = 1
     last_bytes = 0
     figures = [("time", "latency", {})]
+
+
+@rfm.simple_test
+class osu_persistent(OsuTest):
+    """Two ranks that start one persistent request again and again (experiment R6; a program of the C suite)."""
+
+    operation = parameter(["latency_persistent", "bw_persistent", "bibw_persistent"])
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    last_bytes = 1 << 22
+
+    @run_after("init")
+    def choose_figures(self):
+        """As :class:`osu_pair`, beside which it stands."""
+        self.context = {**self.context, "directions": 2 if self.operation == "bibw_persistent" else 1}
+        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+        self.figures = times if self.operation == "latency_persistent" else [("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class osu_one_sided(OsuTest):
+    """One-sided transfers and atomic operations of two ranks by their distance (experiment R6; of the C suite)."""
+
+    operation = parameter(
+        ["put_latency", "get_latency", "acc_latency", "get_acc_latency", "put_bw", "get_bw", "put_bibw"]
+    )
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    last_bytes = 1 << 22
+
+    @run_after("init")
+    def choose_figures(self):
+        """Time of 8 bytes and of 4 MiB, or the best bandwidth."""
+        self.context = {**self.context, "directions": 2 if self.operation == "put_bibw" else 1}
+        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+        self.figures = times if self.operation.endswith("latency") else [("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class osu_atomic(OsuTest):
+    """One operand fetched and changed in the other rank's window, by distance (a program of the C suite)."""
+
+    operation = parameter(["fop_latency", "cas_latency"])
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    last_bytes = 0
+    figures = [("time", "latency", {})]
+
+
+@rfm.simple_test
+class osu_overlap(OsuTest):
+    """Non-blocking collectives beside computation: how much is hidden (experiment R5; programs of the C suite)."""
+
+    operation = parameter(
+        ["ibcast", "igather", "iscatter", "iallgather", "ialltoall", "ialltoallv", "ireduce", "iallreduce", "ibarrier"]
+    )
+    placement = parameter(GROUPS)
+    quick_placements = ()
+    threads = 1
+    last_bytes = 1 << 20
+
+    @run_after("init")
+    def choose_figures(self):
+        """Of the largest message; ibarrier's table has no message sizes."""
+        where = {} if self.operation == "ibarrier" else {"bytes": self.last_bytes}
+        self.figures = [("overlap", "overlap", where), ("time", "time_pure", where)]
+
+
+@rfm.simple_test
+class osu_neighbour(OsuTest):
+    """Exchanges of each rank with those beside it in a ring, from three ranks on (experiment S4; of the C suite)."""
+
+    operation = parameter(["neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv"])
+    placement = parameter(GROUPS)
+    quick_placements = ()
+    threads = 1
+    min_ranks = 3
+    last_bytes = 1 << 20
+    figures = [("time_8B", "latency", {"bytes": 8}), ("time_1MiB", "latency", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class osu_threads(OsuTest):
+    """Ping-pong between the threads of two ranks, all of which call MPI (experiment T5; a program of the C suite)."""
+
+    operation = "latency_mt"
+    threads = parameter([1, 2, 4])
+    placement = "compact"
+    ranks_per_node = 2
+    quick_placements = ()
+    last_bytes = 1 << 22
+    figures = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+
+    @run_after("init")
+    def use_threads(self):
+        """As many threads of the sender and of the receiver as the plan has places for."""
+        self.arguments = ["-t", f"{self.threads}:{self.threads}"]
+
+
+@rfm.simple_test
+class osu_start(OsuTest):
+    """Time of MPI_Init by the number of ranks, in whole milliseconds (a program of the C suite)."""
+
+    operation = "init"
+    placement = parameter(GROUPS)
+    quick_placements = ()
+    threads = 1
+    last_bytes = 0
+    figures = [("time", "time_avg", {}), ("time_longest", "time_max", {})]

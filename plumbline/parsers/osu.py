@@ -13,9 +13,11 @@ The lines read, C suite::
     # Size                  MB/s        Messages/s
     # Size           Overall(us)       Compute(us)    Pure Comm.(us)        Overlap(%)
     # Avg Latency(us)
+    # Datatype: MPI_CHAR.
     1                       1.54
     64                      0.95              Pass
                  0.34
+    nprocs: 2, min: 50 ms, max: 58 ms, avg: 54 ms
 
 and the ports::
 
@@ -25,11 +27,13 @@ and the ports::
 
 Metrics: ``latency`` (``Latency`` or ``Avg Latency``), ``latency_min``, ``latency_max``, ``bandwidth`` (MB/s of 10^6
 bytes), ``message_rate``, ``time_overall``, ``time_compute``, ``time_pure``, ``overlap`` and the other columns of the
-non-blocking collectives, ``latency_p99`` for percentiles. Params: ``bytes`` (not for barriers), ``pairs``, ``window``.
+non-blocking collectives, ``latency_p99`` for percentiles; of ``osu_init`` ``time_avg``, ``time_min`` and ``time_max``.
+Params: ``bytes`` (not for barriers and atomic operations), ``pairs``, ``window``, ``ranks`` (of ``osu_init``).
 
 The column line decides what a number is, with one exception: the ports print ``Latency [us]`` over their bandwidths
 too (mpi4py 4.1.2), so for a port the title decides. The suite prints no end mark: for a table with sizes the context
-must give ``last_bytes``. Sizes double, without a gap.
+must give ``last_bytes``. Sizes double, without a gap. Multi-threaded and persistent tests print the datatype after the
+column line. ``osu_hello`` prints no figure and is not read.
 """
 
 from __future__ import annotations
@@ -47,10 +51,15 @@ _COLLECTIVES = (
     *("allgather", "allgatherv", "allreduce", "gather", "gatherv", "reduce", "reduce_scatter"),
     *("reduce_scatter_block", "scatter", "scatterv"),
 )
+#: Those among neighbours whose titles hold their names; the blocking all-to-allw prints the title of the other one.
+_NEIGHBOURS = ("allgather", "allgatherv", "alltoall")
 
 #: Benchmark to the titles that the suites print for it, in small letters, without OSU, version and device.
 TITLES: dict[str, tuple[str, ...]] = {
     "latency": ("mpi latency test",),
+    "latency_persistent": ("mpi latency persistent test",),
+    "bw_persistent": ("mpi bandwidth persistent test",),
+    "bibw_persistent": ("mpi bi-directional bandwidth persistent test",),
     "latency_mt": ("mpi multi-threaded latency test",),
     "latency_mp": ("mpi multi-process latency test",),
     "bw": ("mpi bandwidth test",),
@@ -74,8 +83,20 @@ TITLES: dict[str, tuple[str, ...]] = {
     **{name: (f"mpi {name} latency test",) for name in _COLLECTIVES},
     "ibcast": ("mpi non-blocking broadcast latency test",),
     "ialltoall": ("mpi non-blocking all-to-all latency test",),
+    "ialltoallv": ("mpi non-blocking all-to-allv personalized exchange latency test",),
+    "ialltoallw": ("mpi non-blocking all-to-allw personalized exchange latency test",),
     **{f"i{name}": (f"mpi non-blocking {name} latency test",) for name in (*_COLLECTIVES, "barrier")},
+    **{f"neighbor_{name}": (f"mpi neighborhood {name} latency test",) for name in _NEIGHBOURS},
+    "neighbor_alltoallv": ("mpi neighborhood all-to-allv latency test",),
+    **{
+        f"ineighbor_{name}": (f"mpi non-blocking neighborhood {name} latency test",)
+        for name in (*_NEIGHBOURS, "alltoallv", "alltoallw")
+    },
+    "init": ("mpi init test",),
 }
+
+#: Benchmarks with one row for the whole run: no message sizes, or the size of the one operand.
+ONE_ROW = ("barrier", "ibarrier", "fop_latency", "cas_latency")
 
 #: Column, without blanks and with round brackets, to metric, unit and direction.
 COLUMNS: dict[str, table.Meaning] = {
@@ -101,6 +122,7 @@ _TITLE = re.compile(r"\A# (OSU )?(MPI\S*(?: [A-Za-z/_-]+)* Test)(?: v[0-9.]+\S*)
 _DEVICE = re.compile(r"\A(mpi)-(?:cuda|openacc|rocm|managed|cuda managed)\b")
 _PAIRS = re.compile(r"\A# \[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]\Z")
 _TAIL = re.compile(r"\AP([0-9]+)Tail(Lat\(us\)|BW\(MB/s\))\Z")
+_STARTED = re.compile(r"\Anprocs: ([0-9]+), min: ([0-9]+) ms, max: ([0-9]+) ms, avg: ([0-9]+) ms\Z")
 _SIZED = re.compile(r"\A# Size(?: \[B\])?\s{2,}\S")
 _UNSIZED = re.compile(r"\A#\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
 
@@ -117,13 +139,15 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     start, match = titles[0]
     title = _DEVICE.sub(r"\1", match[2].casefold())
     name = _identify(title, context_str(context, "benchmark"))
-    header, columns, params = _header(lines, start + 1)
     if not text.endswith("\n"):
         raise ParseError("osu: truncated: the output ends within a line", at(len(lines) - 1))
+    if name == "init":
+        return _start_up(lines, start + 1)
+    header, columns, params = _header(lines, start + 1)
     if match[1] is None:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
-    sized = columns[0] == "Size" and name not in ("barrier", "ibarrier")
+    sized = columns[0] == "Size" and name not in ONE_ROW
     if sized:
         last = context_int(context, "last_bytes")
         if last is None:
@@ -149,6 +173,19 @@ def _identify(title: str, wanted: str | None) -> str:
     if name is None:
         raise ParseError(f"osu: unknown title '{title}'")
     return name
+
+
+def _start_up(lines: Sequence[str], start: int) -> list[Measurement]:
+    """Time of MPI_Init over the ranks, which ``osu_init`` prints in whole milliseconds."""
+    rest = [line for line in lines[start:] if line]
+    match = _STARTED.match(rest[0]) if len(rest) == 1 else None
+    if match is None:
+        raise ParseError("osu: no line 'nprocs: N, min: …', or more than that: truncated or garbled output", at(start))
+    ranks, *times = (integer(word, "time of MPI_Init", start) for word in match.groups())
+    return [
+        Measurement(metric, 1000.0 * time, US, "lower", {"ranks": ranks})
+        for metric, time in zip(("time_min", "time_max", "time_avg"), times, strict=True)
+    ]
 
 
 def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str, int | str]]:
@@ -194,14 +231,18 @@ def _meanings(columns: Sequence[str]) -> dict[str, table.Meaning]:
 def _rows(
     lines: Sequence[str], header: int, columns: Sequence[str], common: Mapping[str, int | str]
 ) -> list[list[Measurement]]:
-    """The measurements of each row; everything after the column line must be a row, blank lines at the end excepted."""
+    """The measurements of each row; everything after the column line must be a row.
+
+    Excepted are a line with the datatype before them and blank lines at the end.
+    """
     meanings = _meanings(columns)
     table.check_columns([name for name in columns if name != "Validation"], meanings, "osu", header)
     end = len(lines)
     while not lines[end - 1]:
         end -= 1
+    first = header + 1 + lines[header + 1].startswith("# Datatype: ") if header + 1 < end else end
     rows: list[list[Measurement]] = []
-    for number in range(header + 1, end):
+    for number in range(first, end):
         row = table.cells(lines[number], columns, "osu", number)
         if row.get("Validation", "Pass") != "Pass":
             raise ParseError(f"osu: validation failed: {quote(lines[number])}", at(number))

@@ -151,3 +151,32 @@ def test_barrier_with_two_rows() -> None:
         text = (STORED / f"{name}.txt").read_text()
         with pytest.raises(ParseError, match="2 rows where one was expected"):
             parse("osu", text + text.splitlines(keepends=True)[-1], {})
+
+
+def test_start_up_has_the_ranks_and_microseconds() -> None:
+    text = (STORED / "mpich-c72-init.txt").read_text()
+    (line,) = re.findall(r"nprocs.*", text)
+    least, most, mean = (1000.0 * int(word) for word in re.findall(r"(\d+) ms", line))
+    found = stored("mpich-c72-init", None)
+    assert found["time_avg"] == (mean, "us", "lower", {"ranks": 2}, None)
+    assert (found["time_min"][0], found["time_max"][0]) == (least, most)
+    for damaged in (text + line + "\n", text.replace(line + "\n", ""), text.replace("avg:", "avg: -")):
+        with pytest.raises(ParseError, match="no line 'nprocs: N, min"):
+            parse("osu", damaged, {"benchmark": "osu_init"})
+
+
+def test_the_datatype_may_stand_between_columns_and_rows() -> None:
+    text = (STORED / "mpich-c72-latency_mt.txt").read_text()
+    assert re.search(r"# Size.*\n# Datatype: MPI_CHAR.\n", text)
+    with pytest.raises(ParseError, match="no row of the table: garbled"):
+        parse("osu", text.replace("MPI_CHAR.\n", "MPI_CHAR.\n# Datatype: MPI_INT.\n"), {"last_bytes": 64})
+
+
+def test_atomic_operations_have_one_row_whatever_their_operand() -> None:
+    text = (STORED / "mpich-c72-cas_latency.txt").read_text()
+    for name in ("fop_latency", "cas_latency"):
+        assert stored(f"mpich-c72-{name}", None)["latency"][1:4] == ("us", "lower", {})
+    row = text.splitlines(keepends=True)[-1]
+    assert parse("osu", text.replace(row, "8" + row[1:])) == parse("osu", text)
+    with pytest.raises(ParseError, match="2 rows where one"):
+        parse("osu", text + "2" + row[1:])

@@ -48,6 +48,13 @@ C_SUITE = {
     **{"alltoall": 13, "alltoallv": 13, "gather": 13, "scatter": 13, "barrier": 1, "put_latency": 13},
     **{"iallreduce": 4 * 13, "ibarrier": 4},
 }
+#: by suite 7.2: figures of each, up to 1 KiB or 64 bytes
+C_SUITE_72 = {
+    **{"latency_mt": 7, "latency_persistent": 11, "bw_persistent": 11, "bibw_persistent": 11, "reduce_scatter": 11},
+    **{"get_latency": 11, "acc_latency": 11, "get_acc_latency": 11, "put_bw": 11, "put_bibw": 11, "get_bw": 11},
+    **{"fop_latency": 1, "cas_latency": 1, "init": 3, "neighbor_allgather": 7, "neighbor_alltoallv": 7},
+    **{"ibcast": 44, "ialltoallv": 44, "ireduce_scatter": 44, "ineighbor_alltoall": 28},
+}
 
 
 def cases() -> list[tuple[str, str, dict[str, Any], int]]:
@@ -84,6 +91,10 @@ def cases() -> list[tuple[str, str, dict[str, Any], int]]:
         found.append(("osu", f"osu/{stack}-c-allreduce-full", {"benchmark": "osu_allreduce", **sized}, 3 * 13))
         found.append(("osu", f"osu/{stack}-c-barrier-full", {"benchmark": "osu_barrier"}, 3))
         found.append(("osu", f"osu/{stack}-c-latency-validated", {"benchmark": "osu_latency", **sized}, 13))
+    for benchmark, count in C_SUITE_72.items():
+        small = benchmark == "latency_mt" or "neighbor" in benchmark
+        context = {"benchmark": f"osu_{benchmark}", "last_bytes": 64 if small else 1024}
+        found.append(("osu", f"osu/mpich-c72-{benchmark}", context, count))
     found.append(("osu", "osu/handmade-v5.9-latency", {"benchmark": "osu_latency", "last_bytes": 4096}, 14))
     return found
 
