@@ -20,7 +20,7 @@ import yaml
 
 from plumbline import paths
 from plumbline.stacks import manifest
-from plumbline.stacks.spack import bootstrap, environment, settings
+from plumbline.stacks.spack import bootstrap, catalogue, environment, settings
 from plumbline.stacks.spack.runner import Spack
 
 pytestmark = pytest.mark.e2e
@@ -102,7 +102,7 @@ def plumb(variables, *arguments, before=()):
     return said
 
 
-@pytest.mark.parametrize("name", settings.ENVIRONMENTS)
+@pytest.mark.parametrize("name", catalogue.environments())
 def test_concretizing_gives_the_committed_lock(stacks, name):
     variables = {key: value for key, value in stacks.items() if key != "PLUMB_SPACK_SITE"}
     assert plumb(variables, "lock", "--check", f"spack:{name}").endswith(f"spack:{name}: unchanged\n")

@@ -20,7 +20,7 @@ from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.stacks import kernels, libraries, manifest, stream
 from plumbline.stacks.lock import locked
-from plumbline.stacks.spack import bootstrap, buildcache, environment, programs, settings, target
+from plumbline.stacks.spack import bootstrap, buildcache, catalogue, environment, programs, settings, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
@@ -31,7 +31,7 @@ _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 def names() -> tuple[str, ...]:
     """The environments that become stacks."""
-    return tuple(settings.MPIS)
+    return catalogue.stacks()
 
 
 def stack(name: str) -> str:
@@ -41,10 +41,9 @@ def stack(name: str) -> str:
 
 def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     """Make the stack of environment ``name`` unless it is there already; with ``dry_run`` only say why."""
-    if name not in settings.MPIS:
-        raise PlumbError(f"no Spack stack is called '{name}'", "plumb stack install", f"one of: {', '.join(names())}")
+    wanted, label = catalogue.named(name, "plumb stack install"), stack(name)
     _check_machine(name)
-    label = stack(name)
+    stale, make = (_stale_tools, _install_tools) if wanted.roots else (_stale, _install)
     reason = "asked for" if force else stale(name)
     if reason is None or dry_run:
         print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
@@ -55,10 +54,10 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
             print(f"{label}: up to date", flush=True)
             return
         print(f"{label}: installing ({reason})", flush=True)
-        _install(name, label)
+        make(name, label)
 
 
-def stale(name: str) -> str | None:
+def _stale(name: str) -> str | None:
     """Why the stack of environment ``name`` must be made (again); None when it is complete and of the present lock."""
     return manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
 
@@ -78,10 +77,13 @@ def _kernel_sources() -> str:
 def _check_machine(name: str) -> None:
     """Refuse a lock whose target, system, compiler or arrays are not this machine's before an hour of building."""
     document, file = environment.read(name), str(environment.lock(name))
-    _, node = environment.node(document, "stream")
+    node = document["concrete_specs"][document["roots"][0]["hash"]]
     target.check(node, file)
     target.check_system(node, file)
     target.check_compilers(document, file)
+    if catalogue.environments()[name].roots:
+        return
+    _, node = environment.node(document, "stream")
     elements = int(node["parameters"]["stream_array_size"])
     needed = stream.array_elements(stream.last_level_cache_bytes())
     if elements < needed:
@@ -94,6 +96,48 @@ def _check_machine(name: str) -> None:
 
 
 def _install(name: str, label: str) -> None:
+    started = time.monotonic()
+    packages = _built(name, label)
+    _mark_kernels(packages[KERNELS].hash)
+    result = _manifest(name, label, packages)
+    folder = paths.stacks() / label
+    folder.mkdir(parents=True, exist_ok=True)
+    files.replace(folder / "lock", fingerprint(name) + "\n")
+    manifest.check(result)
+    manifest.save(result)
+    mpi = result["mpi"]
+    print(
+        f"{label}: {mpi['family']} {mpi['version']}; {len(result['benchmarks'])} benchmarks"
+        f" ({time.monotonic() - started:.0f} s)",
+        flush=True,
+    )
+
+
+def _tools_mark(name: str) -> Path:
+    return catalogue.view(name).with_suffix(".lock")
+
+
+def _stale_tools(name: str) -> str | None:
+    """As :func:`_stale`, of an environment that is no stack: its programs are in the folder of its view."""
+    mark = _tools_mark(name)
+    if not (catalogue.view(name) / "bin").is_dir():
+        return "not there"
+    same = mark.is_file() and mark.read_text(encoding="utf-8").strip() == fingerprint(name)
+    return None if same else "the lock or its place changed"
+
+
+def _install_tools(name: str, label: str) -> None:
+    mark = _tools_mark(name)
+    mark.unlink(missing_ok=True)
+    packages = _built(name, label)
+    files.replace(mark, fingerprint(name) + "\n")
+    roots = {root["hash"] for root in environment.read(name)["roots"]}
+    found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
+    print(f"{label}: {found}; programs in {catalogue.view(name)}/bin", flush=True)
+
+
+def _built(name: str, label: str) -> dict[str, Package]:
+    """Let Spack build what the lock of environment ``name`` holds; what is then there, by package."""
     started = time.monotonic()
     shown = {"step": ""}
 
@@ -111,22 +155,10 @@ def _install(name: str, label: str) -> None:
     environment.check_content(spack, name)
     buildcache.check(document)
     _fetch(spack, document, label)
-    _drop_old_kernels(spack, document)
+    if not catalogue.environments()[name].roots:
+        _drop_old_kernels(spack, document)
     spack.run("install", "--no-check-signature", line=progress)
-    packages = _packages(spack, document)
-    _mark_kernels(packages[KERNELS].hash)
-    result = _manifest(name, label, packages)
-    folder = paths.stacks() / label
-    folder.mkdir(parents=True, exist_ok=True)
-    files.replace(folder / "lock", fingerprint(name) + "\n")
-    manifest.check(result)
-    manifest.save(result)
-    mpi = result["mpi"]
-    print(
-        f"{label}: {mpi['family']} {mpi['version']}; {len(result['benchmarks'])} benchmarks"
-        f" ({time.monotonic() - started:.0f} s)",
-        flush=True,
-    )
+    return _packages(spack, document)
 
 
 def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
@@ -178,9 +210,8 @@ def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
 
 def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, Any]:
     """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external."""
-    family = FAMILIES[name]
-    package = settings.MPIS[name]
-    mpi = packages[package]
+    wanted = catalogue.environments()[name]
+    family, mpi = FAMILIES[wanted.family], packages[wanted.package]
     base = _external_stack(mpi)
     prefix = Path(base["prefix"]) if base else mpi.prefix
     variables = dict(base["environment"]) if base else family.home_variables(mpi.prefix)
@@ -220,10 +251,7 @@ def lock(name: str, *, check: bool = False) -> list[str]:
 
     Returns what differed, a line for each package: nothing when the lock was what Spack makes of the environment.
     """
-    if name not in settings.ENVIRONMENTS:
-        raise PlumbError(
-            f"no Spack environment '{name}'", "plumb stack lock", f"one of: {', '.join(settings.ENVIRONMENTS)}"
-        )
+    catalogue.named(name, "plumb stack lock")
     label = stack(name)
     with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
         base = bootstrap.prepare()

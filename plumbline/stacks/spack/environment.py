@@ -12,17 +12,17 @@ import yaml
 
 from plumbline import files, schemas
 from plumbline.errors import PlumbError
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import catalogue, settings
 from plumbline.stacks.spack.runner import Spack
 
 #: Prefixes that are the same on every machine of a site.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/opt")
 
 
-def description(name: str) -> Path:
-    """``spack.yaml`` of environment ``name``: the site's own, or the common one."""
+def description(name: str) -> str:
+    """``spack.yaml`` of environment ``name``: the site's own, or the one that the template makes."""
     own = settings.site() / f"{name}.yaml"
-    return own if own.exists() else settings.folder() / "environments" / name / "spack.yaml"
+    return own.read_text(encoding="utf-8") if own.exists() else catalogue.render(name)
 
 
 def lock(name: str) -> Path:
@@ -32,7 +32,7 @@ def lock(name: str) -> Path:
 
 def roots(name: str) -> list[str]:
     """The specs that environment ``name`` asks for."""
-    return list(yaml.safe_load(description(name).read_text(encoding="utf-8"))["spack"]["specs"])
+    return list(yaml.safe_load(description(name))["spack"]["specs"])
 
 
 def read(name: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read(name: str) -> dict[str, Any]:
     wanted = sorted(roots(name))
     if sorted(spec for spec, _ in pairs) != wanted:
         differing = sorted({spec for spec, _ in pairs} ^ set(wanted))
-        raise PlumbError(f"the lock does not match {description(name).name}: {', '.join(differing)}", str(file), cure)
+        raise PlumbError(f"the lock does not match environment '{name}': {', '.join(differing)}", str(file), cure)
     absent = _absent(pairs, specs)
     if absent:
         raise PlumbError(f"the lock lacks {absent}", str(file), cure)
@@ -84,7 +84,7 @@ def workplace(name: str, *, locked: bool = True) -> Path:
     place = settings.home() / "environments" / settings.site().name / name
     if not locked:
         shutil.rmtree(place, ignore_errors=True)
-    files.replace(place / "spack.yaml", description(name).read_text(encoding="utf-8"))
+    files.replace(place / "spack.yaml", description(name))
     if locked:
         read(name)
         files.replace(place / "spack.lock", lock(name).read_text(encoding="utf-8"))

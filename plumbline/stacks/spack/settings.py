@@ -12,11 +12,8 @@ from plumbline.errors import PlumbError
 
 DEFAULT_SITE = "debian12-x86_64_v3"
 ONEAPI = "intel-oneapi-mpi"
-
-
-#: environment, called like the MPI family -> Spack's package
+#: MPI family -> Spack's package
 MPIS = {"openmpi": "openmpi", "mpich": "mpich", "mvapich": "mvapich", "intelmpi": ONEAPI}
-ENVIRONMENTS = (*MPIS, "tools")
 
 
 def folder() -> Path:
