@@ -19,7 +19,7 @@ import stored
 import yaml
 
 from plumbline import paths
-from plumbline.stacks import manifest
+from plumbline.stacks import manifest, stream
 from plumbline.stacks.spack import bootstrap, catalogue, environment, settings
 from plumbline.stacks.spack.runner import Spack
 
@@ -75,10 +75,15 @@ def stacks(tmp_path_factory):
 
 
 def write_site(site):
-    """The default site's packages, with the MPIs of the wheel stacks and without a BLAS, which takes long to build."""
+    """The default site's packages, with the MPIs of the wheel stacks and arrays for the caches of this machine.
+
+    Without a BLAS, which takes long to build.
+    """
     base = settings.folder() / "sites" / settings.DEFAULT_SITE / "packages.yaml"
     packages = yaml.safe_load(base.read_text())["packages"]
     packages["plumbline-kernels"] = {"variants": ["~dgemm"]}
+    elements = stream.array_elements(stream.last_level_cache_bytes())
+    packages["stream"] = {"variants": [f"stream_array_size={elements}"]}
     for name in MPIS:
         document = manifest.load(name)
         external = {"spec": f"{name}@{document['mpi']['version']}~fortran", "prefix": str(paths.stacks() / name)}
