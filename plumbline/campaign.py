@@ -245,7 +245,12 @@ def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
     if invalid:
         return f"plumb show {invalid.id} shows what went wrong in {invalid.variant.name} on {invalid.stack.name}"
     if failed:
-        return f"the first failed job's own words: tail {failed[0].stage or _log().parent}/*.err"
+        stage = failed[0].stage
+        if stage and any(Path(stage).glob("*.err")):
+            return f"the first failed job's own words: tail {stage}/*.err"
+        return (
+            f"all that ReFrame says of it, which has no job with words of its own: grep -A 20 'FAILURE INFO' {_log()}"
+        )
     if any(row.verdict == "unreferenced" for row in mine):
         return "plumb calibrate makes expected values of these figures, once they were measured in 3 sessions"
     return None

@@ -142,21 +142,29 @@ cat <<'END'
 FAILURE INFO for osu_barrier %placement=core (run: 1/1)
   * System partition: local:main
   * Environment: mpich
-  * Stage directory: /stage/osu_barrier_66dedcc7
+  * Stage directory: {stage}
   * Reason: job error: [jobid=12] job died
 END
 exit 1
 """
 
 
-def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_the_next_step(reframe: Path) -> None:
-    with start(reframe, FAILING) as child:
+@pytest.mark.parametrize("submitted", [True, False])
+def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_the_next_step(
+    reframe: Path, submitted: bool
+) -> None:
+    stage = reframe.parent / "osu_barrier_66dedcc7"
+    if submitted:
+        stage.mkdir()
+        (stage / "rfm_job.err").touch()
+    with start(reframe, FAILING.format(stage=stage)) as child:
         output, errors = child.communicate(timeout=60)
     assert child.returncode == 1, output + errors
     *_, failed, _, closing, _, following = output.splitlines()
     assert failed == "failed osu_barrier %placement=core on mpich (main): job error: [jobid=12] job died"
     assert closing.startswith("0 variants, 0 verified, 0 launches (0 disturbed); 0 skipped, 1 failed, in ")
-    assert following == "next: the first failed job's own words: tail /stage/osu_barrier_66dedcc7/*.err"
+    own = f"the first failed job's own words: tail {stage}/*.err"
+    assert following.startswith("next: " + (own if submitted else "all that ReFrame says of it, "))
 
 
 #: ReFrame that waits for its jobs, in the order in which it began them, however often it is interrupted
