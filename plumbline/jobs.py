@@ -29,6 +29,8 @@ from plumbline.witness.compare_nodes import same_host
 LOOK_S = 0.5
 #: seconds that the end of a job may take to be seen: shared file systems are late
 LATE_S = 10.0
+#: seconds in which a scheduler that answers at once names the job
+ANSWER_S = 60.0
 #: seconds that a cancelled job has to clean up
 CANCEL_S = 30.0
 
@@ -106,6 +108,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     child = _start(command, submission.folder, "submit")
     printer = _Printer(submission.output)
     try:
+        _require_answer(submission, child)
         status = _wait(child, printer)
         job_id = submission.job_id()
         waiting = submission.scheduler.follow(job_id) if job_id and status == 0 else None
@@ -114,7 +117,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
             status = _wait(child, printer)
         if job_id or status == 0 or not submission.scheduler.has_jobs:  # else there is no job to wait for
             _wait_for(submission.status)
-    except (Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt, PlumbError):
         _cancel(submission, child, say)
         raise
     printer.print_new()
@@ -185,6 +188,16 @@ def _start(command: list[str], folder: Path, name: str) -> subprocess.Popen[byte
             return subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
         except OSError as error:
             raise PlumbError(f"cannot submit: {error.strerror}", command[0], "is this a login host?") from error
+
+
+def _require_answer(submission: Submission, child: subprocess.Popen[bytes]) -> None:
+    """Until the job has an id, or its submission has failed; raises :class:`PlumbError` after :data:`ANSWER_S`."""
+    deadline = time.monotonic() + ANSWER_S
+    while submission.scheduler.id_at_once and child.poll() is None and submission.job_id() is None:
+        if time.monotonic() > deadline:
+            what = f"{submission.scheduler.name} has named no job within {ANSWER_S:g} s"
+            raise PlumbError(what, submission.partition["name"], "does it answer? plumb nodes states asks it")
+        time.sleep(LOOK_S)
 
 
 def _wait(child: subprocess.Popen[bytes], printer: _Printer) -> int:

@@ -127,6 +127,8 @@ class Scheduler(ABC):
     hosts_variable = ""
     #: the line of :meth:`submit` with the job's id: a pattern with the id as its group
     id_line: str
+    #: whether that line comes as soon as there is a job, also into a file; without an answer it waits for ever
+    id_at_once = False
     #: the command that ends a job, up to its id
     cancel_command: tuple[str, ...]
     #: A job whose node dies is not started again: half a session on other nodes would follow the first half.

@@ -33,6 +33,7 @@ class Flux(Scheduler):
     job_variables = ("FLUX_",)
     #: of form F58, ``ƒ`` where the locale has it
     id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
+    id_at_once = True
     open_mpi = ("flux",)
     hydra = False
     cancel_command = ("flux", "cancel")

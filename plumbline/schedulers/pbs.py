@@ -33,6 +33,7 @@ class Pbs(Scheduler):
     hosts_variable = "PBS_NODEFILE"
     #: ``4711.server``, of an array ``4711[].server``
     id_line = r"^(\d+(?:\[\])?\.[\w.-]+)$"
+    id_at_once = True
     open_mpi = ("pbs", "tm")
     cancel_command = ("qdel",)
 

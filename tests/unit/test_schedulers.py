@@ -179,6 +179,18 @@ def test_a_job_that_was_made_meanwhile_is_cancelled(fake):
     assert fake.words("cancel") == next(iter(fake.case["cancel"].values()))
 
 
+@pytest.mark.parametrize("fake", [name for name in WITH_JOBS if schedulers.TABLE[name].id_at_once], indirect=True)
+@pytest.mark.parametrize("late", ["slow", "slow-but-done"])
+def test_a_scheduler_that_does_not_answer_is_one_line(fake, late, monkeypatch):
+    monkeypatch.setattr(jobs, "ANSWER_S", 1.0)
+    fake.have(late)
+    with pytest.raises(PlumbError, match=f"{fake.name} has named no job within 1 s"):
+        jobs.run(submission(fake, "sleep", "60"), print)
+    # a job that was made meanwhile
+    wanted = next(iter(fake.case["cancel"].values())) if late == "slow-but-done" and fake.words("submit") else None
+    assert fake.words("cancel") == wanted
+
+
 @with_jobs
 def test_without_the_scheduler_one_line_says_so(fake, monkeypatch):
     monkeypatch.setenv("PATH", str(fake.state))
