@@ -20,7 +20,7 @@ TYPES = {
 
 
 def write(found: Sequence[Exported], target: Path) -> None:
-    """Replace ``target`` by ``found``: a column per member, numbers, truth values and times as such."""
+    """Replace ``target`` by ``found``: a column per member, with numbers, booleans and times in types of their own."""
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,

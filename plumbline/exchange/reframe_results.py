@@ -69,7 +69,7 @@ def of_database(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def of_report(file: Path, text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The same of a run report, whose content is ``text``."""
+    """``FILE: session UUID: case N`` and the values of each test case of a run report, whose content is ``text``."""
     yield from _cases(text, file)
 
 

@@ -13,7 +13,7 @@ from plumbline.views import summary
 
 @dataclass(frozen=True)
 class Exported:
-    """A figure with what it is of. ``lower`` and ``upper`` of a reference are fractions; None: there is none."""
+    """A figure, and what was measured. ``lower`` and ``upper`` of a reference are fractions; None: there is none."""
 
     id: str
     time: str

@@ -137,7 +137,7 @@ class Family(ABC):
 
         Here for Hydra, the launcher of all families but Open MPI.
         """
-        return scheduler.hydra
+        return scheduler.read_by_hydra
 
     def setting_variable(self, name: str) -> str:
         """The variable that sets the library's setting ``name``."""

@@ -89,7 +89,7 @@ def current(sources: Sources) -> tuple[dict[Path, set[str]], dict[Path, str]]:
 
 @functools.cache
 def _sources(part: Path, _: tuple[int, ...]) -> frozenset[str]:
-    """The session files with lines in ``part``; the second argument stands for its state, in which it is read once."""
+    """The session files with lines in ``part``; the second argument is its state: each state is read once."""
     return frozenset(source for (source,) in _ask(part, "SELECT DISTINCT source FROM read_parquet($part)", {}))
 
 

@@ -166,7 +166,7 @@ class Scheduler(ABC):
     #: the names of Open MPI's components (``ras``) that read its jobs; none: there are no jobs, or no such component
     open_mpi: tuple[str, ...] = ()
     #: whether Hydra reads its jobs
-    hydra = True
+    read_by_hydra = True
     #: the variables by which its own programs, and launchers built with it, know their job; ``A_`` is all that begin so
     job_variables: tuple[str, ...] = ()
     #: those of them by which a person changes how the steps of a job run

@@ -35,14 +35,14 @@ class Flux(Scheduler):
     id_line = r"^([fƒ][1-9A-HJ-NP-Za-km-z]+)$"
     id_at_once = True
     open_mpi = ("flux",)
-    hydra = False
+    read_by_hydra = False
     cancel_command = ("flux", "cancel")
     #: all processes of the script get SIGTERM, and as soon as the script ends, SIGKILL: it has to wait for the driver
     script_begins = ("trap : TERM",)
     rank_variables = (RankVariables("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", None, "FLUX_JOB_SIZE"),)
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """As the job's own instance says: a broker on each."""
+        """The hosts that the job's own Flux instance names; a broker runs on each."""
         if not self.inside(environment):
             return ()
         listed = answer(["flux", "getattr", "hostlist"], "hosts of the job", environment=environment)
@@ -79,7 +79,7 @@ class Flux(Scheduler):
         return read_limit(answer(ask, WHERE_LIMIT), queue)
 
     def reframe_backend(self) -> str:
-        """Ours; ReFrame is imported only where it asks."""
+        """The name of Plumbline's own backend. ReFrame is imported here only: other commands do not need it."""
         from plumbline.schedulers import flux_reframe
 
         return flux_reframe.register(self)

@@ -58,7 +58,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
         job._submit_time = time.time()
 
     def cancel(self, job: Any) -> None:
-        """A job that has ended meanwhile is none to cancel: the status is not looked at."""
+        """The exit status is ignored: a job that has ended cannot be cancelled."""
         osext.run_command(self.flux.cancel(job.jobid), timeout=self._submit_timeout)
         job._cancelled = True
 

@@ -45,7 +45,7 @@ class Pbs(Scheduler):
         return ["qsub", *options, "-l", f"select={select}", *WHOLE_NODES, *job.access, str(script)]
 
     def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
-        """pbsdsh starts the command on every element of the selection; it ends with 0 whatever that said."""
+        """pbsdsh starts the command on every element of the selection; its exit status is 0 even if that fails."""
         select = "+".join(f"1:ncpus=1:host={name}" for name in job.hosts) or f"{job.nodes}:ncpus=1"
         shape = ["-l", f"select={select}", *WHOLE_NODES, "-l", f"walltime=00:{job.minutes:02d}:00"]
         ask = ["qsub", "-W", "block=true", "-N", job.name, "-j", "oe", "-o", str(job.log), *shape]

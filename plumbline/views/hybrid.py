@@ -65,7 +65,7 @@ class Verdict:
 
     @property
     def said(self) -> str:
-        """The same with the cure where there are too few launches."""
+        """What the table shows: :attr:`text`, with the cure where there are too few launches."""
         return f"{FEW}: -S launches={self.launches}" if self.text == FEW else self.text
 
     @property
