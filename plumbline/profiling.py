@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
 from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
-from plumbline.records import query
+from plumbline.records import model, query
 from plumbline.records.model import Record
 
 
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "plumb profile TEST --stack STACK [--json]\n"
         "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
+        "       plumb profile --compare ID ID\n"
         "       plumb profile --stack STACK --placement P [--nodes N] [--ranks N] [--threads T] [--memory M] "
         "-- PROGRAM ARG…"
     )
@@ -48,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", type=float, default=600.0, metavar="S", help="of a program (default: 600)")
     parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
     parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
+    parser.add_argument(
+        "--compare", nargs=2, metavar="ID", help="profile what two records ran, such as a gate's, and say what differs"
+    )
     parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
     parser.add_argument(
         "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
@@ -61,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run what is asked for under the profile and print it; 0 if every launch is verified."""
+    if args.compare:
+        return _compare(args.compare)
     old = _stored(args.against) if args.against else None
     if args.show:
         _show_stored(args, _stored(args.show), old)
@@ -74,25 +81,52 @@ def run(args: argparse.Namespace) -> int:
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known = site.load(site.here())
     partition = site.partition(known, args.partition or known["partitions"][0]["name"])
-    if jobs.needed(partition):
-        cure = f"run it inside a job: {args.stack} is started on this host"
-        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
-    work = paths.build() / "profile"
-    work.mkdir(parents=True, exist_ok=True)
+    _refuse_other_nodes(partition, args.stack)
     good = True
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, Path(folder))
+    with _work() as folder:
+        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
         for variant in wanted:
-            variant |= {"profiled": True, "launches": 1}
             variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
-            record = _measure(variant, Path(folder), say=lambda line: print(line, file=sys.stderr, flush=True))
+            (record,) = _measure([variant], folder)
             good = _show(record, old, args.json) and good
     return 0 if good else 1
 
 
-def _measure(variant: dict[str, Any], folder: Path, say: Callable[[str], None]) -> Record:
-    _, records = driver.run([variant], folder, say=say)
-    return records[0]
+def _compare(idents: Sequence[str]) -> int:
+    """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
+    variants = []
+    for old in map(query.find, idents):
+        if old.is_imported:
+            raise PlumbError("an imported record", old.id, "profile it with the program that measured it")
+        _refuse_other_nodes(site.partition(site.load(old.variant.site), old.variant.partition), old.variant.stack)
+        variants.append(model.document(old.variant))
+    with _work() as folder:
+        records = _measure(variants, folder)
+    found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
+    good = [_whole(record, profile) for record, profile in zip(records, found, strict=True)]
+    print(difference.text(*found))
+    return 0 if all(good) else 1
+
+
+def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
+    if jobs.needed(partition):
+        cure = f"run it inside a job: {stack} is started on this host"
+        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
+
+
+@contextlib.contextmanager
+def _work() -> Iterator[Path]:
+    """A folder for launches, which is removed."""
+    work = paths.build() / "profile"
+    work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        yield Path(folder)
+
+
+def _measure(variants: list[dict[str, Any]], folder: Path) -> list[Record]:
+    """One launch of each under the profile."""
+    wanted = [{**variant, "profiled": True, "launches": 1} for variant in variants]
+    return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
 
 
 def _stored(ident: str) -> Profile:
@@ -133,9 +167,15 @@ def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
     file = profiles.read.file_of(record.site, record.id)
     profile = profiles.read.load(file)
     _print(profile, old, as_json)
+    good = _whole(record, profile)
+    print(f"profile: {file}", file=sys.stderr)
+    return good
+
+
+def _whole(record: Record, profile: Profile) -> bool:
+    """Whether the launch is verified and every rank left a profile; says why it is not."""
     for reason in record.reasons:
         print(f"plumb: not verified: {reason}", file=sys.stderr)
-    print(f"profile: {file}", file=sys.stderr)
     return record.verified and bool(profile.ranks) and not profile.missing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
 from plumbline.units import counted
 
+#: commands that compare profiles: so many are shown at most
+MOST = 5
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
 MakeBench = Callable[[Session, Path], Bench]
@@ -113,18 +115,21 @@ def _driver_bench(begun: Session, folder: Path) -> Bench:
 
 
 def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Say) -> Outcome:
-    pairs = [
-        item
+    owned = [
+        (contest, item)
         for contest in contests
         for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.by_itself)
     ]
+    pairs = [item for _, item in owned]
     found = decide.decide(pairs, begun.rule)
+    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.verdict == "FAIL"]
+    explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
     told = [*begun.notes, *_started_again(contests), *noted.happened(begun.site, store.now())]
     for note in told:
         say(note)
-    say(f"records: {file}\nrepeat:  {repeat}")
+    say("\n".join([f"records: {file}", f"repeat:  {repeat}", *(f"explain: {command}" for command in explain)]))
     facts = [
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
@@ -132,9 +137,20 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
         ("seed", str(begun.seed)),
         ("records", str(file)),
         ("repeat", repeat),
+        *(("explain", command) for command in explain),
         *(("note", note) for note in told),
     ]
     return Outcome(begun.rule, pairs, found, facts)
+
+
+def _explaining(failed: Sequence[measure.Contest]) -> list[str]:
+    """The commands that compare the profiles of both sides of the first of ``failed`` whose programs called MPI."""
+    found = {
+        contest.position: shlex.join(["plumb", "profile", "--compare", *(record.id for record in contest.records)])
+        for contest in failed
+        if all(any(seen.mpi for launch in record.launches for seen in launch.ranks) for record in contest.records)
+    }
+    return list(found.values())[:MOST]
 
 
 def _started_again(contests: list[measure.Contest]) -> list[str]:

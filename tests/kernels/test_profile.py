@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import samples
 from kernel_stack import KernelStack
 
 from plumbline import paths
@@ -289,13 +291,16 @@ def test_the_seeds_counts(
     assert {key: counts[key] for key in expected} == expected
 
 
+def _plumb(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plumbline.cli", "--results", str(results), *words],
+        capture_output=True, text=True, check=False, timeout=300, cwd=paths.root(),
+    )  # fmt: skip
+
+
 def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
     """Selected by ReFrame's pattern, launched once; its record has neither measurement nor figure."""
-    words = ["profile", "heat1d_steps.*placement=core", "--stack", one_stack.name]
-    done = subprocess.run(
-        [sys.executable, "-m", "plumbline.cli", "--results", str(tmp_path), *words],
-        capture_output=True, text=True, check=False, timeout=120, cwd=paths.root(),
-    )  # fmt: skip
+    done = _plumb(tmp_path, "profile", "heat1d_steps.*placement=core", "--stack", one_stack.name)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].startswith("MPI: ")
     (session,) = tmp_path.glob("*/*.jsonl")
@@ -304,3 +309,21 @@ def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:
     assert [launch.measurements for launch in record.launches] == [[]]
     profile = read.load(tmp_path / record.site / "profiles" / f"{record.id}.json")
     assert (profile.record, profile.missing) == (record.id, [])
+
+
+def test_what_two_records_ran_is_profiled_and_compared(one_stack: KernelStack, tmp_path: Path) -> None:
+    """As a gate's closing lines name it: the records are measurements; each side is launched once more."""
+    results = tmp_path / "results"
+    (results / "local").mkdir(parents=True)
+    heat = {"stack": one_stack.name, "benchmark": "heat1d", "parser": "kernel", "context": {"kernel": "heat1d"}}
+    heat |= {"placement": "core", "threads": 1, "ranks_per_node": 2}
+    for ident, repetitions in (("aaaaaaaaaaaa", 1), ("bbbbbbbbbbbb", 3)):
+        variant = samples.variant(**heat, arguments=["--json", "--repetitions", str(repetitions)])
+        document = samples.record(id=ident, variant=variant)
+        (results / "local" / f"{ident}.jsonl").write_text(json.dumps(document) + "\n", encoding="utf-8")
+    done = _plumb(results, "profile", "--compare", "aaaa", "bbbb")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert [row[2:4] for row in rows if row[:2] == ["MPI_Isend", "8"]] == [["6", "18"]]
+    assert done.stdout.splitlines()[-1].startswith("other calls or sizes; MPI ")
+    assert len(list((results / "local" / "profiles").iterdir())) == 2

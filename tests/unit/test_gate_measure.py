@@ -497,6 +497,16 @@ def test_lines_are_aligned_and_the_table_has_every_figure(gate):
     assert lines[-1].endswith("repeat:  plumb gate --seed 1")
 
 
+def test_a_fail_of_an_mpi_program_names_the_command_that_compares_profiles(gate):
+    seen = {"mpi": True, "host": "node1", "rank": 0, "local_rank": 0, "threads": [], "memory": {}, "usage": {}}
+    of_mpi = {(position, side, 0): {"ranks": [seen]} for position in (0, 1) for side in (0, 1)}
+    outcome, _, lines = gate(variants=3, ratio=[1.0, 1.06, 1.06], spoil=of_mpi)
+    assert states(outcome) == ["PASS", "FAIL", "FAIL"]  # the last calls no MPI
+    command = "plumb profile --compare 000000000002 000000000003"
+    assert lines[-1].endswith(f"repeat:  plumb gate --seed 1\nexplain: {command}")
+    assert [text for name, text in outcome.facts if name == "explain"] == [command]
+
+
 def test_what_is_left_is_no_more_than_the_time_it_was_given():
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
     contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
