@@ -54,7 +54,8 @@ def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
     }
     for ended, words in endings.items():
         if partial := [one.rank for one in found if one.ended == ended]:
-            lines.append(f"partial profile: {_named(partial)} {words}")
+            told = words if len(partial) == 1 else words.replace("was ", "were ", 1)
+            lines.append(f"partial profile: {_named(partial)} {told}")
     if full := [one.rank for one in found if one.lost.full]:
         lines.append(f"incomplete sums: the tables of {_named(full)} were full")
     if lost := sum(one.lost.peers for one in found):

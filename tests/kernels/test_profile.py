@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -146,6 +147,19 @@ def _source(folder: Path, text: str) -> Path:
     return file
 
 
+def _plumb(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plumbline.cli", "--results", str(results), *words],
+        capture_output=True, text=True, check=False, timeout=300, cwd=paths.root(),
+    )  # fmt: skip
+
+
+def _own(stack: KernelStack, folder: Path, program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``plumb profile`` of a person's program on two ranks."""
+    words = ["profile", "--stack", stack.name, "--placement", "core", "--threads", "1", "--ranks", "2"]
+    return _plumb(folder / "results", *words, "--", str(program), *arguments)
+
+
 @pytest.fixture
 def every_call(
     kernel_stack: KernelStack, tmp_path: Path
@@ -227,6 +241,41 @@ def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: st
     assert bool(read.shortfalls(found, 2)) != whole
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-static"], "no rank left a profile: the program is no MPI program, is linked statically"),
+        ([], "no rank left a profile: the program is no MPI program"),
+    ],
+    ids=["static", "without MPI"],
+)
+def test_programs_of_which_there_is_none(
+    kernel_stack: KernelStack, tmp_path: Path, options: list[str], said: str
+) -> None:
+    """A clear line, and no success."""
+    source = _source(tmp_path, "int main(void) { return 0; }")
+    program = tmp_path / "program"
+    made = subprocess.run(["gcc", *options, source, "-o", program], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"not run: {made.stderr.splitlines()[0]}")
+    done = _own(kernel_stack, tmp_path, program)
+    assert done.returncode == 1
+    assert done.stdout.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"), [("SIGKILL", r"1\b.* w(as|ere) killed"), ("MPI_Abort", "called MPI_Abort")]
+)
+def test_a_run_that_did_not_end_is_shown_as_partial(
+    kernel_stack: KernelStack, tmp_path: Path, ending: str, said: str
+) -> None:
+    """The tables of what there is, and which ranks are not whole."""
+    done = _own(kernel_stack, tmp_path, _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path), ending)
+    assert done.returncode == 1
+    assert re.search(f"^partial profile: rank.* {said}", done.stdout, re.MULTILINE), done.stdout
+    assert "MPI_Barrier" in done.stdout
+
+
 def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
     """Four threads of each rank at once: no call is lost."""
     program = _build(kernel_stack, _source(tmp_path, THREADS), tmp_path)
@@ -289,13 +338,6 @@ def test_the_seeds_counts(
             for size in call.sizes:
                 counts[call.call, size.most_bytes] += size.count
     assert {key: counts[key] for key in expected} == expected
-
-
-def _plumb(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "plumbline.cli", "--results", str(results), *words],
-        capture_output=True, text=True, check=False, timeout=300, cwd=paths.root(),
-    )  # fmt: skip
 
 
 def test_a_test_of_the_suite(one_stack: KernelStack, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def test_what_is_printed() -> None:
         ([{**one, "ended": "MPI_Abort"} for one in TWO], "partial profile: ranks 0, 1 (2) called MPI_Abort"),
         ([TWO[0], {**TWO[1], "ended": "exit"}], "rank 1 ended without MPI_Finalize"),
         ([TWO[0], {**TWO[1], "ended": "killed"}], "partial profile: rank 1 was killed: up to a tenth of its time"),
+        ([{**one, "ended": "killed"} for one in TWO], "partial profile: ranks 0, 1 (2) were killed: up to a tenth"),
         ([TWO[0], {**TWO[1], "lost": {**TWO[1]["lost"], "requests": 3}}], "the tables of rank 1 were full"),
         ([TWO[0], {**TWO[1], "lost": {**TWO[1]["lost"], "peers": 1}}], "1 message without a peer: MPI_Mrecv"),
     ],
