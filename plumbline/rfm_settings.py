@@ -95,13 +95,18 @@ def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
         "name": _name(manifest["name"]),
         "modules": manifest["modules"],
         "features": [FEATURE],
-        "extras": {"stack": manifest["name"], "benchmarks": sorted(manifest["benchmarks"])},
+        "extras": {
+            "stack": manifest["name"],
+            "benchmarks": sorted(manifest["benchmarks"]),
+            "accelerator": manifest.get("accelerator"),
+        },
     }
 
 
 def _elsewhere(name: str) -> dict[str, Any]:
     """A stack that another site offers and this checkout has not: job scripts can be made for it, nothing can run."""
-    return {"name": _name(name), "features": [FEATURE], "extras": {"stack": name, "benchmarks": None}}
+    extras = {"stack": name, "benchmarks": None, "accelerator": None}
+    return {"name": _name(name), "features": [FEATURE], "extras": extras}
 
 
 def _unconfigured() -> dict[str, Any]:

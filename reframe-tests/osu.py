@@ -44,6 +44,34 @@ class osu_pair(OsuTest):
 
 
 @rfm.simple_test
+class osu_device(OsuTest):
+    """Two ranks, each with a GPU: messages from and to the memory of GPU and host (experiment D7).
+
+    ``H H`` on the same cores is what messages take that stay on the host. A C suite built for the GPUs is needed.
+    """
+
+    operation = parameter(["latency", "bw", "bibw"])
+    placement = parameter(["gpu", "gpu:far"])
+    buffers = parameter(["D D", "D H", "H D", "H H"])
+    on_devices = True
+    ranks_per_node = 2
+    threads = 1
+    quick_placements = ()
+    last_bytes = 1 << 22
+
+    @run_after("init")
+    def choose_figures(self):
+        """As of :class:`osu_pair`; the parser holds the program's own words against the buffers that were asked for."""
+        self.context = {**self.context, "buffers": self.buffers}
+        times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
+        self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
+
+    def suit_stack(self):
+        """Buffers are those of the GPUs that the programs were built for."""
+        self.arguments = ["-d", self.current_environ.extras["accelerator"], *self.buffers.split()]
+
+
+@rfm.simple_test
 class osu_multi_pair(OsuTest):
     """Half of the ranks with the other half, all at once (experiment R6 under load)."""
 

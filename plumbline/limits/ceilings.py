@@ -236,7 +236,9 @@ def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
 
 
 def _is_message(figure: Figure, used: Taken) -> bool:
-    """Of two ranks of one node: alone, or one of the pairs that are measured in turn."""
+    """Of two ranks of one node: alone, or one of the pairs that are measured in turn; none of a GPU's memory."""
+    if figure.params.get("buffers", "H H") != "H H":
+        return False
     apart = "class" in figure.params or used.ranks == 2
     return "bytes" in figure.params and apart
 

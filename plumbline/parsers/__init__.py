@@ -41,6 +41,7 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
     - ``benchmark``: what must be in the output (``PingPong``, ``osu_latency``); needed if an IMB output holds several
     - ``ranks``: number of processes; needed if an IMB output holds several numbers of processes
     - ``last_bytes``: largest message size; needed for OSU tables and IMB-MT, which print no end mark
+    - ``buffers``: where OSU's messages must have lain, ``D D`` for those of two GPUs
     - ``mode``: ``aggregate`` or ``non-aggregate``, to take one mode of an IMB-RMA benchmark
     - ``threads``, ``array_elements``: what STREAM must have counted (``threads`` for IMB-MT and our kernels too)
     - ``kernel``: which of our kernels it must be

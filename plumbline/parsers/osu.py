@@ -5,6 +5,7 @@ The lines read, C suite::
     # OSU MPI Latency Test v7.4
     # Datatype: MPI_CHAR.
     # [ pairs: 1 ] [ window size: 64 ]
+    # Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)
     # Size          Latency (us)
     # Size       Avg Latency(us)
     # Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations
@@ -28,7 +29,8 @@ and the ports::
 Metrics: ``latency`` (``Latency`` or ``Avg Latency``), ``latency_min``, ``latency_max``, ``bandwidth`` (MB/s of 10^6
 bytes), ``message_rate``, ``time_overall``, ``time_compute``, ``time_pure``, ``overlap`` and the other columns of the
 non-blocking collectives, ``latency_p99`` for percentiles; of ``osu_init`` ``time_avg``, ``time_min`` and ``time_max``.
-Params: ``bytes`` (not for barriers and atomic operations), ``pairs``, ``window``, ``ranks`` (of ``osu_init``).
+Params: ``bytes`` (not for barriers and atomic operations), ``pairs``, ``window``, ``ranks`` (of ``osu_init``),
+``buffers`` of programs that can use a GPU's memory (``D D``: of sender and receiver; ``H`` the host's, ``M`` managed).
 
 The column line decides what a number is, with one exception: the ports print ``Latency [us]`` over their bandwidths
 too (mpi4py 4.1.2), so for a port the title decides. The suite prints no end mark: for a table with sizes the context
@@ -123,12 +125,16 @@ _DEVICE = re.compile(r"\A(mpi)-(?:cuda|openacc|rocm|managed|cuda managed)\b")
 _PAIRS = re.compile(r"\A# \[ pairs: ([0-9]+) \] \[ window size: ([0-9]+) \]\Z")
 _TAIL = re.compile(r"\AP([0-9]+)Tail(Lat\(us\)|BW\(MB/s\))\Z")
 _STARTED = re.compile(r"\Anprocs: ([0-9]+), min: ([0-9]+) ms, max: ([0-9]+) ms, avg: ([0-9]+) ms\Z")
+_BUFFERS = re.compile(r"\A# Send Buffer on \w+ \(([DHM])\) and Receive Buffer on \w+ \(([DHM])\)\Z")
 _SIZED = re.compile(r"\A# Size(?: \[B\])?\s{2,}\S")
 _UNSIZED = re.compile(r"\A#\s+(?:(?:Avg )?Latency ?\(us\)|Overall\(us\)|Bandwidth \(MB/s\)|MB/s)(?:\s{2,}\S.*)?\Z")
 
 
 def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
-    """The whole table. Context: ``benchmark`` (``osu_`` may be left out), ``last_bytes`` (if sizes are printed)."""
+    """The whole table. Context: ``benchmark`` (``osu_`` may be left out), ``last_bytes`` (if sizes are printed).
+
+    ``buffers`` in the context are what the program must have said.
+    """
     lines = lines_of(text)
     require_alive(lines)
     titles = [(number, match) for number, line in enumerate(lines) if (match := _TITLE.match(line))]
@@ -144,6 +150,9 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if name == "init":
         return _start_up(lines, start + 1)
     header, columns, params = _header(lines, start + 1)
+    buffers = context_str(context, "buffers")
+    if buffers is not None and params.get("buffers") != buffers:
+        raise ParseError(f"osu: the buffers were {params.get('buffers', 'not named')}, {buffers} was asked for")
     if match[1] is None:
         columns = _port_columns(columns, title, header)
     rows = _rows(lines, header, columns, params)
@@ -196,6 +205,8 @@ def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str,
         if match := _PAIRS.match(line):
             params["pairs"] = integer(match[1], "pairs", number)
             params["window"] = integer(match[2], "window size", number)
+        elif match := _BUFFERS.match(line):
+            params["buffers"] = f"{match[1]} {match[2]}"
         elif _SIZED.match(line):
             names = re.split(r"\s{2,}", re.sub(r"\A# Size(?: \[B\])?\s+", "", line))
             return number, ["Size", *(_plain(name) for name in names)], params

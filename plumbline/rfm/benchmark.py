@@ -72,6 +72,8 @@ class PlumbTest(RecordShown, AsleepTest):
     launch_time_limit = variable(float, value=60.0)
     #: whether the MPI library has a say in the figures; where not, the quick campaign runs the first stack's build only
     mpi_matters = variable(bool, value=True)
+    #: whether its messages lie in the memory of GPUs, which the stack's manifest must say that it can (``accelerator``)
+    on_devices = variable(bool, value=False)
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
 
@@ -135,6 +137,12 @@ class PlumbTest(RecordShown, AsleepTest):
             self.skip_if(not self.is_dry_run(), f"stack {stack} is not installed in this checkout")
         else:
             self.skip_if(self.benchmark not in offered, f"stack {stack} has no {self.benchmark}")
+        without = self.on_devices and self.current_environ.extras["accelerator"] is None
+        self.skip_if(without, f"stack {stack} has no accelerator: its MPI library is not known to take GPU memory")
+        self.suit_stack()
+
+    def suit_stack(self) -> None:
+        """What a test does when its stack is known to be able to run it: nothing, unless the test says."""
 
     @run_after("setup")
     def resolve_placement(self) -> None:

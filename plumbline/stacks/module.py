@@ -81,6 +81,7 @@ def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
         "prefix": str(command.parent.parent),
         "environment": {**loaded, **{name: _insert(value, loaded) for name, value in given.items()}},
         "modules": modules,
+        **({"accelerator": entry["accelerator"]} if "accelerator" in entry else {}),
         "benchmarks": {
             ident: _benchmark(one, search, file, modules) for ident, one in sorted(entry["benchmarks"].items())
         },

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_plans import describe, title
-from test_seed_sites import as_json, golden, topology
+from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
 from plumbline import cli, paths
 from plumbline.errors import PlumbError
@@ -214,3 +214,45 @@ def test_devices_as_json_are_those_of_the_drawing(name: str, capsys: pytest.Capt
     for device in found["devices"]:
         (line,) = [line for line in drawn.splitlines() if device["address"] in line]
         assert line.split()[:3] == [device["label"], device["address"], device["ids"]]
+
+
+def comet_stack(prefix: Path, **more: str) -> None:
+    """Comet's stack of the document of D7, as this checkout would have it."""
+    program = {"suite": "osu", "version": "7.4", "command": ["/osu_bw"], "file": "/osu_bw", "sha256": "0" * 64}
+    folder = prefix / "stacks/mvapich2-gdr"
+    folder.mkdir(parents=True)
+    document = {
+        "schema": 1,
+        "name": folder.name,
+        "provider": "module",
+        "mpi": {"family": "mvapich", "version": "2.3.7", "abi": "mpich"},
+        "compiler": {"name": "gcc", "version": "12.2.0"},
+        "launcher": {"family": "hydra", "command": "/mpirun"},
+        "prefix": "/mvapich",
+        "environment": {},
+        "modules": [],
+        "benchmarks": {"osu_bw": {**program, "built": "by the site"}},
+        "sources": [],
+        **more,
+    }
+    (folder / "manifest.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_messages_between_gpus_are_asked_of_osu_in_its_own_words(tmp_path: Path) -> None:
+    """D7."""
+    comet_stack(tmp_path, accelerator="cuda")
+    selection = "osu_device.*operation=bw%placement=gpu%buffers=D"
+    stages = dry_run("comet", selection, "mvapich2-gdr", tmp_path)
+    found = [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
+    assert {(item["partition"], item["placement"], item["ranks_per_node"], *item["arguments"]) for item in found} == {
+        (part, "gpu", 2, "-d", "cuda", "D", receiver) for part in ("gpu-k80", "gpu-p100") for receiver in "DH"
+    }
+    assert {item["context"]["buffers"] for item in found} == {"D D", "D H"}
+
+
+def test_a_stack_that_does_not_say_that_it_takes_gpu_memory_is_skipped(tmp_path: Path) -> None:
+    comet_stack(tmp_path)
+    output = reframe(
+        "comet", "--dry-run", "-n", "osu_device.*bw%placement=gpu%buffers=DD", "-p", "^mvapich2-gdr$", prefix=tmp_path
+    )
+    assert "[stack mvapich2-gdr has no accelerator: its MPI library is not known to take GPU memory]" in output

@@ -123,6 +123,11 @@ class TestTable:
     def test_a_message_has_a_copy_of_itself(self, size, directions, value):
         assert bound("bandwidth", directions=directions, params={"bytes": size}, **PAIR)[0] == value
 
+    def test_a_message_of_a_gpu_has_none(self):
+        for buffers, value in (("H H", True), ("D H", False), ("D D", False)):
+            found = bound("bandwidth", params={"bytes": 1 << 22, "buffers": buffers}, ranks=2, pair="pair:l3")
+            assert bool(found) is value
+
     def test_a_short_message_has_the_handover_between_such_cores(self):
         assert bound("latency", "us", params={"bytes": 8}, **PAIR) == (0.15, "handover of a cache line, pair:xsocket")
         one_of_many = {"cores": 20, "threads": 20, "ranks": 20}

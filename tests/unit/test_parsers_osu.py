@@ -89,6 +89,19 @@ def test_device_titles() -> None:
     )
 
 
+def test_buffers_must_be_those_that_were_asked_for() -> None:
+    """The line as OSU 5 to 7 print it where they were built for GPUs."""
+    title = next(line for line in LATENCY.splitlines() if line.startswith("# OSU"))
+    line = "# Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)"
+    text = LATENCY.replace(title, f"{title.replace('OSU MPI ', 'OSU MPI-CUDA ')}\n{line}")
+    found = parse("osu", text, {"benchmark": "latency", "last_bytes": 4096, "buffers": "D H"})
+    assert {item.params["buffers"] for item in found} == {"D H"}
+    with pytest.raises(ParseError, match="the buffers were D H, D D was asked for"):
+        parse("osu", text, {"last_bytes": 4096, "buffers": "D D"})
+    with pytest.raises(ParseError, match="the buffers were not named, D D was asked for"):
+        parse("osu", LATENCY, {"last_bytes": 4096, "buffers": "D D"})
+
+
 def test_percentiles_and_transmit_size() -> None:
     text = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)    P50 Tail Lat(us)       Transmit Size\n"
     text += "1    1.5    1.4    1\n2    1.6    1.5    2\n"

@@ -426,6 +426,15 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
     assert {key: document[key] for key in settings_of_mpi} == settings_of_mpi
 
 
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [({"cuda": True, "rocm": False}, {"accelerator": "cuda"}), ({"rocm": True}, {"accelerator": "rocm"}), ({}, {})],
+)
+def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
+    package = spack.Package("osu-micro-benchmarks", "7.5", "abc", tmp_path, {"parameters": parameters})
+    assert spack._accelerator({package.name: package}) == found
+
+
 def test_a_second_external_keeps_the_first(root):
     wheel(root)
     wheel(root, "intelmpi", "intelmpi")

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from plumbline import paths, schemas
+from plumbline import paths, rfm_settings, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks import manifest, module
 
@@ -52,6 +52,19 @@ def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
     capsys.readouterr()
     module.install("site-openmpi")
     assert capsys.readouterr().out == "site-openmpi: up to date\n"
+
+
+def test_an_accelerator_is_what_the_site_says(site):
+    site()
+    module.install("site-openmpi")
+    assert "accelerator" not in manifest.load("site-openmpi")
+    site(accelerator="rocm")
+    module.install("site-openmpi")
+    assert manifest.load("site-openmpi")["accelerator"] == "rocm"
+    assert rfm_settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
+    site(accelerator="metal")
+    with pytest.raises(PlumbError, match="accelerator"):
+        module.install("site-openmpi")
 
 
 def test_a_changed_program_makes_it_anew(site, tmp_path):

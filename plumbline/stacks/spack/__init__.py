@@ -231,6 +231,7 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
         "prefix": str(prefix),
         "environment": variables,
         **set_there,
+        **_accelerator(packages),
         "modules": [],
         "benchmarks": benchmarks,
         "sources": [
@@ -238,6 +239,13 @@ def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, 
         ],
     }
     return {**document, "loads": libraries.loads(document)}
+
+
+def _accelerator(packages: dict[str, Package]) -> dict[str, str]:
+    """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
+    built = packages["osu-micro-benchmarks"].node.get("parameters", {})
+    found = next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
+    return {"accelerator": found} if found else {}
 
 
 def _external_stack(mpi: Package) -> dict[str, Any] | None:
