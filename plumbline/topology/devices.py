@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from msgspec import Struct
 from plumbline.topology import binder, links
 from plumbline.topology.links import Link
 
-#: what the words mean that stand between two devices; they are those of ``nvidia-smi topo -m``
+#: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``
 WORDS = {
     "X": "itself",
+    "XGMI": "a link between GPUs",
     "PIX": "one PCIe switch at most",
     "PXB": "several PCIe switches",
     "PHB": "the host bridge",
@@ -51,7 +52,18 @@ class Devices(Struct, frozen=True):
 
 def load(topology: str | Path | None = None) -> Devices:
     """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
-    return msgspec.json.decode(_asked(topology), type=Devices)
+    found = msgspec.json.decode(_asked(topology), type=Devices)
+    return joined(found, links.xgmi()) if topology is None else found
+
+
+def joined(found: Devices, pairs: Collection[frozenset[str]]) -> Devices:
+    """``found`` with the word XGMI between the ``pairs`` of PCI addresses that have such a link."""
+    addresses = [device.address for device in found.devices]
+    ways = tuple(
+        tuple("XGMI" if frozenset((one, other)) in pairs else word for other, word in zip(addresses, row, strict=True))
+        for one, row in zip(addresses, found.ways, strict=True)
+    )
+    return msgspec.structs.replace(found, ways=ways)
 
 
 def _asked(topology: str | Path | None) -> str:
@@ -66,7 +78,10 @@ def of_host(facts: Mapping[str, Any]) -> Devices | None:
 def document(topology: str | Path | None = None) -> dict[str, Any]:
     """The devices as JSON has them. Each of this host whose PCIe link sysfs knows has it as ``link``."""
     found: dict[str, Any] = msgspec.json.decode(_asked(topology))
-    here = links.read() if topology is None else {}
+    if topology is not None:
+        return found
+    found["ways"] = msgspec.to_builtins(joined(msgspec.convert(found, Devices), links.xgmi()).ways)
+    here = links.read()
     for device in found["devices"]:
         if device["address"] in here:
             device["link"] = msgspec.to_builtins(here[device["address"]])

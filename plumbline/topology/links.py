@@ -1,4 +1,4 @@
-"""PCIe links as the kernel tells them in sysfs: of what width and speed they are, and could be at best."""
+"""Links as the kernel tells them in sysfs: PCIe's width and speed, now and at best, and those between AMD's GPUs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ CLASSES = ("0x0108", "0x02", "0x03", "0x12")
 SAVING = ("0x03", "0x12")
 #: widths that mean that the device does not know
 NO_WIDTH = (0, 255)
+#: the kind of a link between GPUs in the files of AMD's driver (CRAT_IOLINK_TYPE_XGMI in Linux)
+XGMI = 11
 
 
 class Link(Struct, frozen=True):
@@ -45,6 +47,32 @@ def read(root: Path = Path("/")) -> dict[str, Link]:
     """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
     found = (_slowest(folder) for folder in sorted((root / "sys/bus/pci/devices").glob("*")))
     return {link.address: link for link in found if link}
+
+
+def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:
+    """The pairs of GPUs, by PCI address, that AMD's driver says are joined directly, not by PCIe."""
+    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    addresses = {node.name: _address(_properties(node)) for node in nodes.glob("*")}
+    found = set()
+    for file in nodes.glob("*/*_links/*"):
+        link = _properties(file)
+        ends = [addresses.get(str(link.get(end))) for end in ("node_from", "node_to")]
+        if link.get("type") == XGMI and None not in ends:
+            found.add(frozenset(str(end) for end in ends))
+    return frozenset(found)
+
+
+def _address(node: dict[str, int]) -> str | None:
+    """The PCI address of a node of the driver; None for processors, which have no units for vectors."""
+    if not node.get("simd_count") or "location_id" not in node:
+        return None
+    place = node["location_id"]
+    return f"{node.get('domain', 0):04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7:x}"
+
+
+def _properties(folder: Path) -> dict[str, int]:
+    words = (line.split() for line in _text(folder / "properties").splitlines())
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
 
 
 def _slowest(device: Path) -> Link | None:

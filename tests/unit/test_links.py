@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import doctor, provenance
-from plumbline.topology import links
+from plumbline import doctor, paths, provenance
+from plumbline.topology import devices, links
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
 #: (speed now, width now, speed at best, width at best), as the kernel writes them
@@ -100,3 +100,53 @@ def test_what_is_not_told_is_absent(tmp_path: Path, kind: str, link: tuple[str, 
     assert links.read(root) == {}
     assert "pci_links" not in provenance.collect(root)
     assert links.read(tmp_path / "nothing") == {}
+
+
+def kfd(root: Path, links_of: dict[tuple[int, int], int]) -> Path:
+    """The files of AMD's driver on a made-up node: a processor (0), GPUs at 03:00.0, 0001:83:00.0 and 84:01.1 (1 to 3).
+
+    Names and order of the lines are those of Linux's kfd_topology.c; ``links_of`` has the kind of each link.
+    """
+    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    for number, (simds, domain, place) in enumerate([(0, 0, 0), (440, 0, 0x0300), (440, 1, 0x8300), (440, 0, 0x8409)]):
+        (nodes / str(number)).mkdir(parents=True)
+        text = f"cpu_cores_count {0 if simds else 64}\nsimd_count {simds}\nlocation_id {place}\ndomain {domain}\n"
+        (nodes / str(number) / "properties").write_text(f"{text}name_of_no_number gfx90a\n")
+    for (first, second), kind in links_of.items():
+        folder = nodes / str(first) / ("io_links" if first < second else "p2p_links") / str(second)
+        folder.mkdir(parents=True)
+        (folder / "properties").write_text(
+            f"type {kind}\nversion_major 0\nnode_from {first}\nnode_to {second}\nweight 15\n"
+        )
+    return root
+
+
+def test_links_between_gpus_are_those_that_the_driver_calls_so(tmp_path: Path) -> None:
+    root = kfd(tmp_path, {(1, 0): 2, (0, 1): 11, (1, 2): 11, (2, 1): 11, (2, 3): 2, (3, 1): 11})
+    first, second, third = "0000:03:00.0", "0001:83:00.0", "0000:84:01.1"
+    assert links.xgmi(root) == {frozenset((first, second)), frozenset((third, first))}
+    assert links.xgmi(tmp_path / "nothing") == frozenset()
+
+
+def test_such_a_link_stands_in_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
+    known = devices.load(file)
+    a, b = (device.address for device in known.devices[:2])
+    found = devices.joined(known, {frozenset((a, b))})
+    assert (found.ways[0][1], found.ways[1][0]) == ("XGMI", "XGMI")
+    assert sum(row.count("XGMI") for row in found.ways) == 2
+    assert found.ways[0][0] == "X"
+    drawn = "\n".join(devices.draw(found, {}, 100))
+    assert "XGMI a link between GPUs" in " ".join(drawn.split())
+
+
+def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
+    stored = devices.load(file)
+    pair = frozenset(device.address for device in stored.devices[:2])
+    text = devices._asked(file)
+    monkeypatch.setattr(links, "xgmi", lambda: {pair})
+    monkeypatch.setattr(devices, "_asked", lambda topology: text)
+    assert devices.load(file) == stored
+    assert devices.load().ways[0][1] == devices.document()["ways"][0][1] == "XGMI"
+    assert devices.document(file)["ways"][0][1] == stored.ways[0][1]
