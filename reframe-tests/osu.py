@@ -219,24 +219,6 @@ class osu_neighbour(OsuTest):
 
 
 @rfm.simple_test
-class osu_threads(OsuTest):
-    """Ping-pong between the threads of two ranks, all of which call MPI (experiment T5; a program of the C suite)."""
-
-    operation = "latency_mt"
-    threads = parameter([1, 2, 4])
-    placement = "compact"
-    ranks_per_node = 2
-    quick_placements = ()
-    last_bytes = 1 << 22
-    figures = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
-
-    @run_after("init")
-    def use_threads(self):
-        """As many threads of the sender and of the receiver as the plan has places for."""
-        self.arguments = ["-t", f"{self.threads}:{self.threads}"]
-
-
-@rfm.simple_test
 class osu_start(OsuTest):
     """Time of MPI_Init by the number of ranks, in whole milliseconds (a program of the C suite)."""
 
