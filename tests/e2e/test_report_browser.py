@@ -246,6 +246,8 @@ def test_the_median_of_an_even_number_of_launches(visit, tmp_path):
     draw_all(tab)
     points = tab.locator("#curves .drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value)")
     assert points == [[1, 2.5], [2, 2.5]]
+    ends = f"element => {SERIES}[0].markLine.data.map((line) => line.map((end) => end.coord))"
+    assert tab.locator("#curves .drawing").evaluate(ends) == [[[1, 1.0], [1, 10.0]], [[2, 1.0], [2, 10.0]]]
 
 
 def test_curves_as_a_table_and_on_hover(visit, report, campaign):

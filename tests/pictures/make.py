@@ -28,8 +28,11 @@ background: #1e2129; color: #e2e4e9; font: 14px/1.45 monospace">{}</pre>"""
 
 
 def plumb(*words: str) -> str:
-    """What the command prints."""
-    return subprocess.run([PLUMB, *words], cwd=paths.root(), capture_output=True, text=True, check=True).stdout
+    """What the command prints; its error ends the program."""
+    done = subprocess.run([PLUMB, *words], cwd=paths.root(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr.strip())
+    return done.stdout
 
 
 def report(browser: Browser, folder: Path) -> None:

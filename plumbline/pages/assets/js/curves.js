@@ -30,7 +30,7 @@ function curveSection() {
   return section(
     'curves',
     'Messages',
-    'Time and bandwidth over the message size; a mark is the median of the launches, hover for the range. An empty message stands at the left edge.',
+    'Time and bandwidth over the message size; a mark is the median of the launches, the line through it their range. An empty message stands at the left edge.',
     first.length
       ? curveGroup(groups, first, 'Ping-pong by distance of the two ranks')
       : h('p', null, 'No ping-pong. This gives it: ', h('code', null, 'reframe -c reframe-tests -r -n imb_pair')),
@@ -177,7 +177,22 @@ function curveSeries(curve, placements, divisor) {
     lineStyle: { width: 1.6, type: DASHES[number % DASHES.length] },
     emphasis: { focus: 'series' },
     data: points.filter((point) => Number.isFinite(point.value[1])),
+    markLine: {
+      symbol: 'none',
+      silent: true,
+      animation: false,
+      label: { show: false },
+      lineStyle: { width: 1.2, type: 'solid', opacity: 0.55 },
+      data: points.flatMap((point) => ranges(point, divisor)),
+    },
   };
+}
+
+/** The line from the smallest to the largest launch of a point, if they differ. */
+function ranges({ value: [x], samples }, divisor) {
+  const numbers = samples.filter((value) => typeof value === 'number');
+  const [low, high] = [least(numbers) / divisor, most(numbers) / divisor];
+  return low < high ? [[{ coord: [x, low] }, { coord: [x, high] }]] : [];
 }
 
 function curveHover() {
