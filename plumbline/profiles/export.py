@@ -31,8 +31,10 @@ def mpip(profile: Profile) -> str:
     mpi = sum(rank.mpi_ns for rank in profile.ranks) or 1
     wall = sum(rank.wall_ns for rank in profile.ranks) or 1
     volume = sum(total.bytes for total in sent.values())
-    by_rank = [(rank, _of_rank(profile, rank)) for rank in profile.ranks]
-    counted = sum(len(found) for _, found in by_rank)
+    by_rank = [
+        (str(rank.rank), (rank.wall_ns or 1, rank.mpi_ns or 1), _of_rank(profile, rank)) for rank in profile.ranks
+    ]
+    counted = sum(len(found) for *_, found in by_rank)
     lines = [
         *_head(profile),
         *_part("MPI Time (seconds)", "Task    AppTime    MPITime     MPI%", _tasks(profile, wall, mpi)),
@@ -54,15 +56,19 @@ def mpip(profile: Profile) -> str:
         )),
         *_part(f"Callsite Time statistics (all, milliseconds): {counted}",
                "Name              Site Rank  Count      Max     Mean      Min   App%   MPI%", _each(
-            numbers, by_rank, lambda rank, one: (
+            numbers, [*by_rank, ("*", (wall, mpi), rows)], lambda times, one: (
                 f"{one.most_ns / 1e6:>8.3g} {one.mean_ns / 1e6:>8.3g} {(one.least_ns or 0) / 1e6:>8.3g} "
-                f"{100 * one.time_ns / (rank.wall_ns or 1):>6.2f} {100 * one.time_ns / (rank.mpi_ns or 1):>6.2f}"
+                f"{100 * one.time_ns / times[0]:>6.2f} {100 * one.time_ns / times[1]:>6.2f}"
             ),
         )),
         *_part("Callsite Message Sent statistics (all, sent bytes)",
                "Name              Site Rank   Count       Max      Mean       Min       Sum", _each(
-            numbers, [(rank, {site: one for site, one in found.items() if one.bytes}) for rank, found in by_rank],
-            lambda rank, one: (
+            numbers,
+            [
+                (name, times, {site: one for site, one in found.items() if one.bytes})
+                for name, times, found in [*by_rank, ("*", (wall, mpi), rows)]
+            ],
+            lambda _, one: (
                 f"{one.most_bytes:>9} {one.bytes / one.count:>9.4g} {one.least_bytes or 0:>9} {one.bytes:>9.4g}"
             ),
         )),
@@ -97,14 +103,14 @@ def _tasks(profile: Profile, wall: int, mpi: int) -> list[str]:
 
 def _each(
     numbers: dict[Site, int],
-    by_rank: list[tuple[RankProfile, dict[Site, Total]]],
-    figures: Callable[[RankProfile, Total], str],
+    whose: list[tuple[str, tuple[int, int], dict[Site, Total]]],
+    figures: Callable[[tuple[int, int], Total], str],
 ) -> list[str]:
-    """A line for each site and rank."""
+    """A line for each site and rank, and one for all ranks (``*``); each has its wall time and its time in MPI."""
     return [
-        f"{found[site].call:<17} {number:>4} {rank.rank:>4} {found[site].count:>6} {figures(rank, found[site])}"
+        f"{found[site].call:<17} {number:>4} {name:>4} {found[site].count:>6} {figures(times, found[site])}"
         for site, number in numbers.items()
-        for rank, found in by_rank
+        for name, times, found in whose
         if site in found
     ]
 

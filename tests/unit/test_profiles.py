@@ -187,6 +187,8 @@ def test_export_for_mpip() -> None:
     assert ["Send", "2", "1", "4.1e+03", "4.1e+03", "98.46"] in lines
     assert ["Send", "1", "0", "4", "0.001", "0.001", "0.001", "0.40", "40.00"] in lines
     assert ["Send", "1", "1", "4", "8", "8", "8", "32"] in lines
+    assert ["Send", "1", "*", "8", "0.003", "0.002", "0.001", "0.80", "53.33"] in lines
+    assert ["Send", "1", "*", "8", "8", "8", "8", "64"] in lines
 
 
 def test_export_for_hatchet_and_thicket() -> None:
