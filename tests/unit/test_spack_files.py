@@ -72,6 +72,22 @@ def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
         assert [needed["hash"] for needed in node["dependencies"] if needed["name"] == package] == [digest]
 
 
+def test_the_site_of_a_cluster_has_fabrics_a_scheduler_and_its_processor(monkeypatch):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", "debian12-zen4")
+    document = environment.read("openmpi")
+    assert environment.foreign_paths(document) == []
+    nodes = {node["name"]: node for node in document["concrete_specs"].values()}
+    assert nodes["openmpi"]["parameters"]["fabrics"] == ["ofi", "ucx"]
+    assert nodes["openmpi"]["parameters"]["schedulers"] == ["slurm"]
+    assert nodes["openmpi"]["parameters"]["fortran"] is True
+    assert nodes["ucx"]["parameters"]["verbs"] is True
+    assert "verbs" in nodes["libfabric"]["parameters"]["fabrics"]
+    assert "external" in nodes["slurm"]
+    targets = [node["arch"]["target"] for node in nodes.values() if "external" not in node]
+    assert {target if isinstance(target, str) else target["name"] for target in targets} == {"zen4"}
+    assert nodes["gcc"]["version"] == "13.4.0"
+
+
 def test_the_same_package_is_of_one_version_in_all_locks():
     seen = {}
     for name in NAMES:
