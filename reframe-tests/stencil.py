@@ -112,8 +112,8 @@ class TemporalTest(KernelTest):
     def choose_depth(self, depth):
         """Arguments and figures for passes of ``depth`` sweeps.
 
-        Launches are repeated, so each does one solution of each kind: with the default's three, grids of four times
-        the caches took two minutes where two cores see 480 MiB of cache, and more than the limit beside other work.
+        Launches are repeated, so each does one solution of each kind: there are ten, on grids of four times the
+        caches, and the kernel's own three of each would take three times as long.
         """
         self.arguments = ["--depth", str(depth), "--sweeps", "16", "--repetitions", "1"]
         self.figures = [("plain", "rate", {"mode": "plain"})]
