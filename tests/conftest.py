@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import hypothesis
 import parallel
 import pytest
 from request_host import host  # noqa: F401 - a fixture
@@ -10,6 +11,10 @@ from untouched import Untouched
 
 # A script that starts the tests in its background makes them ignore SIGINT, and so all programs that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("without deadline", deadline=None)
+hypothesis.settings.load_profile("without deadline")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -161,7 +161,7 @@ def try_resolve(placement: str, path: Path, **options: Any) -> dict[str, Any] | 
         return None
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_any_part_of_a_node_keeps_the_rules(data: st.DataObject) -> None:
     """A cgroup may leave any CPUs of a node to a job; GPUs whose CPUs it takes are an error that names one."""

@@ -180,7 +180,7 @@ def test_a_pair_is_the_same_for_two_ranks_and_two_threads(path: Path) -> None:
         assert only["cpus"] == sorted(cpu for rank in ranks["ranks"] for cpu in rank["cpus"])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_part_of_a_machine_keeps_the_rules(data: st.DataObject) -> None:
     """A cgroup may leave any CPUs of a node to a job."""
@@ -194,7 +194,7 @@ def test_any_part_of_a_machine_keeps_the_rules(data: st.DataObject) -> None:
         check(plan, machine, allowed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     packages=st.integers(1, 4),
     nodes=st.integers(1, 3),

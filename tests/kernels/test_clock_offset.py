@@ -68,7 +68,7 @@ class FakeClock:
         return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(-1e14, 1e14), st.floats(-500, 500), st.integers(0, 2**32), st.floats(1e8, 1e10))
 def test_the_truth_lies_within_the_error_before_after_and_between(
     clocks: ctypes.CDLL, ahead: float, ppm: float, seed: int, apart: float
@@ -88,7 +88,7 @@ def test_the_truth_lies_within_the_error_before_after_and_between(
     assert abs(clocks.line_drift_ppm(ctypes.byref(line)) - ppm) <= steepest + 1e6 * 2 * rounding / apart
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(-500, 500), st.integers(0, 2**32), st.floats(1e9, 1e11))
 def test_what_lies_ahead_is_predicted_without_the_drift_of_errors(
     clocks: ctypes.CDLL, ppm: float, seed: int, later: float

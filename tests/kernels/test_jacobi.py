@@ -51,7 +51,7 @@ def candidates(points: Triple, ranks: int, least: int) -> list[Triple]:
     ]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     points=st.tuples(*[st.integers(1, 40)] * 3),
     ranks=st.one_of(st.integers(1, 24), st.sampled_from([29, 31])),
@@ -69,7 +69,7 @@ def test_parts_have_the_smallest_surface_of_all(split: Split, points: Triple, ra
     assert found == max(ties, key=lambda parts: (parts[2], parts[1]))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(points=st.integers(1, 200), parts=st.integers(1, 40))
 def test_ranges_are_even_and_cover_everything_once(split: Split, points: int, parts: int) -> None:
     ranges = [split.part(points, parts, part) for part in range(parts)]
@@ -77,7 +77,7 @@ def test_ranges_are_even_and_cover_everything_once(split: Split, points: int, pa
     assert max(map(len, ranges)) - min(map(len, ranges)) <= 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(parts=st.tuples(*[st.integers(1, 4)] * 3), periodic=st.booleans())
 def test_neighbours_know_each_other(split: Split, parts: Triple, periodic: bool) -> None:
     places = {split.place(parts, rank): rank for rank in range(math.prod(parts))}

@@ -36,7 +36,7 @@ def share_of(tmp_path_factory: pytest.TempPathFactory) -> Share:
     return call
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(total=st.integers(0, 2**45), unit=st.sampled_from((1, 2, 8, 512, 4096)), parts=st.integers(1, 300))
 def test_shares_are_the_whole_and_fair(share_of: Share, total: int, unit: int, parts: int) -> None:
     shares = [share_of(total, unit, part, parts) for part in range(parts)]

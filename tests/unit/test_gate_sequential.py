@@ -105,7 +105,7 @@ noises = st.sampled_from([0.0, 0.001, 0.01, 0.04, 0.2])
 seeds = st.integers(0, 10_000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ratios, noises, seeds, st.floats(1e-9, 1e9))
 def test_units_do_not_matter(ratio, noise, seed, unit):
     item = series(ratio, noise, seed=seed)
@@ -115,7 +115,7 @@ def test_units_do_not_matter(ratio, noise, seed, unit):
     assert first.ratio == pytest.approx(second.ratio)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ratios, noises, seeds)
 def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
@@ -124,7 +124,7 @@ def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed)
     assert first.ratio == pytest.approx(1 / second.ratio)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ratios, noises, seeds)
 def test_never_slower_both_ways(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)

@@ -35,7 +35,7 @@ def test_one_bad_value_anywhere_is_invalid(bad, place, side):
     assert found.reason
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20),
     st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20),

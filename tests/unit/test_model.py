@@ -47,7 +47,7 @@ def test_the_sample_is_a_record():
     assert model.document(model.convert(record())) == record()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(data=st.data(), item=documents(), value=st.sampled_from([..., None, 7, -1, 1.5, "x", [], [None], {}, True]))
 def test_types_and_schema_agree_on_what_is_damage(data, item, value):
     assert obeys_the_schema(item)

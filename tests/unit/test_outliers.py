@@ -349,7 +349,7 @@ def test_a_burst_in_one_launch_is_no_slow_node():
     assert not judge(made)[0].findings
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.sampled_from([1e-6, 0.5, 1e3, 1e9]), st.booleans())
 def test_units_and_order_change_nothing(seed, factor, slow):
     one = nodes(slow={3: 1.05} if slow else None, seed=seed)
@@ -362,7 +362,7 @@ def test_units_and_order_change_nothing(seed, factor, slow):
     assert first.detectable["node"] == pytest.approx(second.detectable["node"], rel=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_inverse_values_in_the_other_direction_mirror(seed):
     one = nodes(slow={3: 1.05, 5: 0.95}, seed=seed)
@@ -378,7 +378,7 @@ def test_inverse_values_in_the_other_direction_mirror(seed):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.lists(st.floats(1e-3, 1e3) | st.sampled_from([1.0, 2.0]), min_size=1, max_size=4), min_size=1, max_size=9

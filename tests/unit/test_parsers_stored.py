@@ -209,7 +209,7 @@ def test_truncated_at_any_line(case: tuple[str, str, dict[str, Any], int]) -> No
         assert all(not "".join(lines[cut:]).strip() for cut in accepted)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(case=st.sampled_from(CASES), where=st.floats(0, 1, exclude_max=True))
 def test_truncated_at_any_character(case: tuple[str, str, dict[str, Any], int], where: float) -> None:
     parser, name, context, _ = case
@@ -218,7 +218,7 @@ def test_truncated_at_any_character(case: tuple[str, str, dict[str, Any], int], 
     assert found is None or found == parse(parser, text, context)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_without_any_row_of_the_table(case: tuple[str, str, dict[str, Any], int], data: st.DataObject) -> None:
     """A lost line is noticed, or did not matter."""
@@ -235,7 +235,7 @@ def test_without_any_row_of_the_table(case: tuple[str, str, dict[str, Any], int]
             assert int(lines[lost].split()[0]) in first
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_any_damage_ends_in_a_parse_error_or_a_result(
     case: tuple[str, str, dict[str, Any], int], data: st.DataObject
@@ -248,7 +248,7 @@ def test_any_damage_ends_in_a_parse_error_or_a_result(
     outcome(parser, text[:start] + junk + text[start + length :], context)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     parser=st.sampled_from(["stream", "imb", "osu"]),
     text=st.text(),
@@ -261,7 +261,7 @@ def test_arbitrary_text_never_raises_anything_else(parser: str, text: str, conte
     assert outcome(parser, text, context) is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_two_ranks_in_one_text_are_refused(case: tuple[str, str, dict[str, Any], int], data: st.DataObject) -> None:
     """Two copies of an output, interleaved line by line in any way, are never taken for one."""

@@ -71,14 +71,14 @@ def assert_equal_to_reading():
     assert query.records() == ([record.row() for record in full], damages)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.lists(st.lists(documents(), max_size=3), max_size=4))
 def test_queries_equal_reading_of_random_records(results, files):
     put(results, files)
     assert_equal_to_reading()
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), item=documents(), values=st.sampled_from([..., None, 7, -1, 1.5, "x", [], [None], {}, True]))
 def test_queries_find_the_damage_that_the_schema_finds(results, data, item, values):
     path = data.draw(st.sampled_from(list(everywhere(item))))

@@ -197,7 +197,7 @@ def test_an_open_bound_bounds_nothing():
     assert judge(figure(value=1e-9), entry(lower=None)) == "within"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     value=st.floats(1e-3, 1e9),
     expected=st.floats(1e-3, 1e9) | st.none(),
