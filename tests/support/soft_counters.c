@@ -1,6 +1,7 @@
-/* Stands between a program and perf_event_open: the counters that it asks for become the kernel's own in software,
- * which every host has. Instructions become nanoseconds of CPU time, cycles page faults, cache misses moves to
- * another CPU. FAKE_COUNTERS refuses them with the error of that number. The other system calls pass. */
+/* Stands between a program and perf_event_open: the counters that it asks for become the kernel's own in
+ * software, which every host has. Instructions become nanoseconds of CPU time, cycles page faults, cache
+ * misses moves to another CPU. FAKE_COUNTERS refuses them with the error of that number. The other system
+ * calls pass. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
