@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from plumbline import paths
-from plumbline.stacks.spack import bootstrap, settings
+from plumbline.stacks.spack import bootstrap, catalogue, settings
 
 REAL = paths.root()
 SUPPORT = Path(__file__).parent
@@ -34,6 +34,15 @@ def repository(folder, tag):
     git(folder, "commit", "--quiet", "--message", "all")
     git(folder, "tag", tag)
     return git(folder, "rev-parse", "HEAD")
+
+
+def environments(root):
+    """The environments and the default site that every checkout has, in ``root``."""
+    site = Path("sites") / settings.DEFAULT_SITE / "packages.yaml"
+    for part in (Path(catalogue.FILE), site):
+        target = root / "spack-env" / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REAL / "spack-env" / part, target)
 
 
 def programs(folder):

@@ -42,6 +42,7 @@ def use(folder, monkeypatch):
     """Make ``folder`` the checkout, whose ``registry`` pip takes for the registry."""
     monkeypatch.setattr(paths, "root", lambda: folder)
     monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
+    spack_site.environments(folder)
     monkeypatch.setattr(fetch, "LOCKS", folder)
     monkeypatch.setattr(wheel, "lock_files", lambda name: [folder / f"{name}.txt"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
