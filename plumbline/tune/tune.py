@@ -197,7 +197,10 @@ def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score
 
 
 def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:
-    """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn."""
+    """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
+
+    Where a row is slower that no rule is of, the settings are to blame: the rules are tried without them.
+    """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
     while queue and len(found.confirmed) < TRIES:
         one = queue.pop(0)
@@ -209,8 +212,10 @@ def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequenc
         kept = tuple(rules.without(one.rules, slower, bench.asked.sizes, knobs))
         if result.harms:
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
-        if kept != one.rules and Configuration(one.settings, kept) not in queue:
-            queue.insert(0, Configuration(one.settings, kept))
+        blamed = {row.operation for row in slower} - {rule.collective for rule in one.rules}
+        following = Configuration(() if blamed and kept else one.settings, kept)
+        if following not in (DEFAULT, one, *queue):
+            queue.insert(0, following)
 
 
 def _without_idle_rules(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:

@@ -430,6 +430,27 @@ def test_a_setting_that_harms_is_withdrawn_and_the_next_is_tried(tuned):
     assert found.winner is None or not any(one.name == "eager" for one in found.winner.configuration.settings)
 
 
+def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
+    """The first confirmation found gather slower, whose algorithm nobody chose."""
+
+    def truth(configuration):
+        names = {one.name: one.value for one in configuration.settings}
+        algorithm = {f"bcast_{size}": 0.5 for size in SIZES} if names.get("bcast_algorithm") == "2" else {}
+        return {
+            "allreduce_64": 4.0,
+            **algorithm,
+            **({f"pingpong_{size}": 0.8 for size in SIZES} if "eager" in names else {}),
+        }
+
+    def verdicts(configuration):
+        harmed = {Row("gather", 2048): ("FAIL", 1.14)} if configuration.settings else {}
+        return harmed | ({Row("bcast", 8): ("GAIN", 0.5)} if configuration.rules else {})
+
+    found, bench = tuned(truth, verdicts, every=True)
+    assert found.winner.configuration == Configuration(rules=(Rule("bcast", "2", 0, None, 2),))
+    assert [bool(one.settings) for one in bench.confirmed] == [True, False]
+
+
 def test_settings_without_effect_end_without_a_gain(tuned):
     found, bench = tuned(lambda one: {"allreduce_64": 4.0}, lambda one: {})
     assert found.winner is None
