@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from plumbline.mpi.settings import Knob, Rule
-from plumbline.tune.curves import BARRIER, Row
+from plumbline.tune.curves import BARRIER, OPERATIONS, Row
 from plumbline.tune.race import Score, is_algorithm, priced
 
 #: a rule must save so much of its collective's time
@@ -111,6 +111,13 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], 
         if start is not None:
             found.append(msgspec.structs.replace(rule, from_bytes=start))
     return found
+
+
+def after(chosen: Iterable[Rule], operations: Iterable[str]) -> tuple[Rule, ...]:
+    """Those of ``chosen`` whose collectives a launch measures after all of ``operations``."""
+    order = [*OPERATIONS, BARRIER]
+    last = max(order.index(name) for name in operations)
+    return tuple(rule for rule in chosen if order.index(rule.collective) > last)
 
 
 def gaining(chosen: Sequence[Rule], faster: Iterable[Row], knobs: Iterable[Knob]) -> list[Rule]:

@@ -199,7 +199,8 @@ def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score
 def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
 
-    Where a row is slower that no rule is of, the settings are to blame: the rules are tried without them.
+    Where a row is slower that no rule is of, the settings are to blame: the rules are tried without them. Without any
+    settings it is what ran before that row in the same process: only the rules of what came after it stay.
     """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
     while queue and len(found.confirmed) < TRIES:
@@ -213,6 +214,8 @@ def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequenc
         if result.harms:
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
         blamed = {row.operation for row in slower} - {rule.collective for rule in one.rules}
+        if blamed and not one.settings:
+            kept = rules.after(kept, blamed)
         following = Configuration(() if blamed and kept else one.settings, kept)
         if following not in (DEFAULT, one, *queue):
             queue.insert(0, following)

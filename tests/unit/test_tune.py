@@ -451,6 +451,25 @@ def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
     assert [bool(one.settings) for one in bench.confirmed] == [True, False]
 
 
+def test_rules_of_what_ran_before_a_slower_row_are_left_out(tuned):
+    """Reduce has no rule; in the same process what is chosen for bcast was used before it, that for scan after it."""
+
+    def truth(configuration):
+        chosen = {one.name for one in configuration.settings if one.value == "1"}
+        factors = {f"bcast_{size}": 0.5 for size in SIZES} if "bcast_algorithm" in chosen else {}
+        return {"allreduce_64": 4.0} | factors | ({f"scan_{size}": 0.5 for size in SIZES} if "scan_x" in chosen else {})
+
+    def verdicts(configuration):
+        collectives = {rule.collective for rule in configuration.rules}
+        harmed = {Row("reduce", 2048): ("FAIL", 1.12)} if "bcast" in collectives else {}
+        return harmed | ({Row("scan", 8): ("GAIN", 0.5)} if "scan" in collectives else {})
+
+    mine = [*knobs()[:5], Knob("scan_x", ("1",), "running", "both", ("scan",))]
+    found, bench = tuned(truth, verdicts, mine=mine, every=True)
+    assert found.winner.configuration == Configuration(rules=(Rule("scan", "1", 0, None, 2),))
+    assert len(bench.confirmed) == 2
+
+
 def test_settings_without_effect_end_without_a_gain(tuned):
     found, bench = tuned(lambda one: {"allreduce_64": 4.0}, lambda one: {})
     assert found.winner is None
