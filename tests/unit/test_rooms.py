@@ -67,3 +67,9 @@ def test_no_exception_outlives_its_reason():
 def test_the_rule_finds_a_name():
     text = '"""Slurm."""\n# qsub\nx = "squeue"\nif x == f"{x} PBS_JOBID":\n    "srun here"\n    pass\n'
     assert found_in(text) == {"squeue", "pbs_jobid"}
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Pytest imports them by their names."""
+    names = [file.name for file in (paths.root() / "tests").rglob("test_*.py")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
