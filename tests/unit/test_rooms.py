@@ -7,7 +7,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from plumbline import schedulers
+from plumbline import paths, schedulers
 
 PACKAGE = Path(schedulers.__file__).resolve().parents[1]
 #: programs of schedulers, and how their variables begin; the schedulers' own names come from the table
