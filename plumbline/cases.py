@@ -18,6 +18,10 @@ _FAILURE = re.compile(
     r".*?^  \* Stage directory: (.*?)$.*?^  \* Reason: (.*?)(?=^-{40}|\Z)",
     re.MULTILINE | re.DOTALL,
 )
+#: what stands below the line of a case that failed, at once: an interrupted ReFrame has no closing report
+_FAILED = re.compile(
+    r"\[ +FAIL \] \( *\d+/\d+\) (.*)\n(?:P: .*\n)*==> test failed during '(.*)': test staged in '(.*)'$", re.MULTILINE
+)
 #: in a reason: a program that failed, and what it said on stderr
 _SPAWNED = re.compile(r"command '(.*?)' failed with exit code.*?^--- stderr ---$(.*?)^--- stderr ---$", re.M | re.S)
 #: how ReFrame says that a function of ours raised: what follows is the reason
@@ -58,14 +62,22 @@ def ended(line: str) -> tuple[Case, int, int] | None:
 
 
 def explained(cases: Iterable[Case], output: str) -> list[Case]:
-    """``cases``, those that failed with the reason and the stage folder, from the end of ReFrame's whole ``output``."""
+    """``cases``, those that failed with the reason and the stage folder, from ReFrame's whole ``output``.
+
+    The reasons stand at its end; without them (it was interrupted) the phase of the test case has to do.
+    """
     told = {
+        re.sub(r" /[0-9a-f]+ @", " @", label): (f"it failed in ReFrame's phase {phase}", stage)
+        for label, phase, stage in _FAILED.findall(output)
+    }
+    told |= {
         f"{name} @{partition}+{stack}": (_reason(text), stage)
         for name, partition, stack, stage, text in _FAILURE.findall(output)
     }
     found = []
     for case in cases:
-        reason, stage = told.get(re.sub(r" /[0-9a-f]+ @", " @", case.label), (None, None))
+        ended_early = "interrupted before it ended" if case.state == "ABORT" else None
+        reason, stage = told.get(re.sub(r" /[0-9a-f]+ @", " @", case.label), (ended_early, None))
         found.append(replace(case, reason=reason, stage=stage) if case.failed else case)
     return found
 

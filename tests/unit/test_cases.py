@@ -77,7 +77,7 @@ def test_of_a_program_that_failed_its_own_last_words_are_the_reason() -> None:
 
 
 def test_only_failures_are_explained_and_an_unexplained_one_stays() -> None:
-    other = Case("ABORT", "stream_numa /1a2b3c4d @local:default+openmpi")
+    other = Case("FAIL", "stream_numa /1a2b3c4d @local:default+openmpi")
     fine = Case("OK", LABEL)
     assert cases.explained([fine, other], FAILURE.format(OURS)) == [fine, other]
     assert other.failed
@@ -105,3 +105,16 @@ def test_a_job_without_a_record_is_told_in_its_own_words_or_by_its_limit(tmp_pat
     cancelled = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01 DUE TO TIME LIMIT ***"
     assert reason(tmp_path, f"warning: slow\n{cancelled}\n") == cancelled
     assert reason(tmp_path, "") == "the job ended before its launches, without a word; its time limit is 60.0 s"
+
+
+def test_without_the_closing_report_a_failed_case_has_its_phase_and_an_aborted_one_says_so() -> None:
+    output = f"""\
+[     FAIL ] ( 3/14) {LABEL}
+P: time: 3.2 us (r:0, l:None, u:None)
+==> test failed during 'sanity': test staged in '/stage/osu_barrier_66dedcc7'
+[    ABORT ] ( 4/14) stream_numa /1a2b3c4d @local:default+openmpi
+"""
+    ended = [found[0] for line in output.splitlines() if (found := cases.ended(line))]
+    broken, aborted = cases.explained(ended, output)
+    assert (broken.reason, broken.stage) == ("it failed in ReFrame's phase sanity", "/stage/osu_barrier_66dedcc7")
+    assert aborted.reason == "interrupted before it ended"
