@@ -213,8 +213,10 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
-        print("\n".join([summary.lines(mine), *summary.legend(mine), ""]))
+        print("\n".join([summary.lines(mine), *summary.legend(mine)]))
     skips = cases.skip_reasons(ended)
+    if mine and skips:
+        print()
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
     failed = [case for case in ended if case.failed]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 from plumbline import limits
 from plumbline.errors import PlumbError
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Record, Verdict, WantedFigure
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
@@ -77,10 +78,21 @@ def _figure(
         about = ceilings.Figure(wanted.metric, figure.unit, chosen[0].params, directions)
         taken = ceilings.taken(record.plan, host, record.placement.nodes)
         figure.ceiling = _ceiling(figure, ceilings.of(about, taken, measured), measured.measured)
+    if limit is None and figure.ceiling is None:
+        figure.ceiling = _ceiling(figure, _model(figure, chosen), None)
     return figure
 
 
-def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Ceiling | None:
+def _model(figure: Figure, chosen: list[Measurement]) -> ceilings.Bound | None:
+    """What the benchmark's own model gave in the launches; None where one of them has none."""
+    models = [item.model for item in chosen if isinstance(item.model, (int, float)) and 0 < item.model < math.inf]
+    if len(models) < len(chosen):
+        return None
+    value = statistics.median(models)
+    return ceilings.Bound(value, figure.unit, "the benchmark's model", 100 * (max(models) - min(models)) / value)
+
+
+def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str | None) -> Ceiling | None:
     """``bound`` as the figure has it; None for a figure that is not positive and finite, which has no percentage."""
     if bound is None or not 0 < figure.value < math.inf:
         return None

@@ -32,7 +32,9 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if wrong or not document["passed"]:
         raise ParseError(f"{kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
     found = [
-        Measurement(item["metric"], item["value"], item["unit"], item["better"], item["params"], item["samples"])
+        Measurement(
+            item["metric"], item["value"], item["unit"], item["better"], item["params"], item["samples"], item["limit"]
+        )
         for item in document["measurements"]
     ]
     places = {(item.metric, tuple(sorted(item.params.items()))) for item in found}

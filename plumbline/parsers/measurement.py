@@ -21,7 +21,10 @@ class ParseError(PlumbError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A value with what is needed to judge it. ``params`` tells it from the other values of the same launch."""
+    """A value with what is needed to judge it. ``params`` tells it from the other values of the same launch.
+
+    ``model`` is what the benchmark's own model of it gives for this launch, in the same unit; None without one.
+    """
 
     metric: str
     value: float
@@ -29,6 +32,7 @@ class Measurement:
     better: Better
     params: dict[str, int | str] = field(default_factory=dict)
     iterations: int | None = None
+    model: float | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -40,6 +44,7 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a record stores it."""
+        model = {} if self.model is None else {"model": self.model}
         return {
             "metric": self.metric,
             "value": self.value,
@@ -47,4 +52,5 @@ class Measurement:
             "better": self.better,
             "params": dict(self.params),
             "iterations": self.iterations,
+            **model,
         }

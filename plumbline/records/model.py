@@ -85,7 +85,10 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Measurement(Struct, frozen=True, gc=False):
-    """One figure of merit of one launch. ``params`` tells it from the other values of the same launch."""
+    """One figure of merit of one launch. ``params`` tells it from the other values of the same launch.
+
+    ``model`` is what the benchmark's own model of it gave in that launch, in the same unit.
+    """
 
     metric: str
     value: Number
@@ -93,6 +96,7 @@ class Measurement(Struct, frozen=True, gc=False):
     better: Better
     params: dict[str, Any]
     iterations: int | None = None
+    model: Number | UnsetType = UNSET
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
@@ -251,6 +255,8 @@ class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     """What the machine reached where it was ``measured`` (a time), by ``method``; it is no limit.
 
+    Without a time it is the benchmark's own model of the figure, with what was measured in the same launches.
+
     ``spread_percent`` is that of the launches that gave it, ``percent`` how many percent of it the figure reached.
     """
 
@@ -259,12 +265,22 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     method: str
     spread_percent: Number
     percent: Number
-    measured: Time
+    measured: Time | None
+
+    @property
+    def name(self) -> str:
+        """What it is called behind "percent of"."""
+        return self.method if self.measured is None else f"ceiling {self.method}"
+
+    @property
+    def mark(self) -> str:
+        """The letter behind its percentage in tables."""
+        return "m" if self.measured is None else "c"
 
     @property
     def suspect(self) -> bool:
-        """Whether the figure lies beyond it so clearly that the ceiling cannot be right."""
-        return self.percent > 100 + max(self.spread_percent, CEILING_MARGIN_PERCENT)
+        """Whether the figure lies beyond it so clearly that the ceiling cannot be right; never beyond a model."""
+        return self.measured is not None and self.percent > 100 + max(self.spread_percent, CEILING_MARGIN_PERCENT)
 
 
 class Reference(Struct, frozen=True, gc=False, kw_only=True):
@@ -281,7 +297,8 @@ class Reference(Struct, frozen=True, gc=False, kw_only=True):
 class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
 
-    ``limit`` is None where the site's facts give none, ``ceiling`` where there is a limit or nothing was measured,
+    ``limit`` is None where the site's facts give none, ``ceiling`` where there is a limit, or nothing was measured and
+    the benchmark has no model,
     ``reference`` where the site has none.
     """
 

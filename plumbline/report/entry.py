@@ -86,7 +86,7 @@ def _figure(figure: Figure, record: Record) -> dict[str, Any]:
     if figure.limit is not None:
         found["limit"]["percent"] = figure.percent_of_limit
     if figure.ceiling is not None:
-        found["ceiling"]["suspect"] = figure.ceiling.suspect
+        found["ceiling"] |= {"suspect": figure.ceiling.suspect, "mark": figure.ceiling.mark}
     return found
 
 

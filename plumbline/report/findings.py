@@ -195,7 +195,7 @@ def _value(figure: Figure) -> str:
 def _bound(figure: Figure) -> tuple[float | None, str]:
     if figure.limit:
         return figure.percent_of_limit, figure.limit.method
-    return (figure.ceiling.percent, f"ceiling {figure.ceiling.method}") if figure.ceiling else (None, "")
+    return (figure.ceiling.percent, figure.ceiling.name) if figure.ceiling else (None, "")
 
 
 def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:

@@ -93,7 +93,8 @@ def _bound(figure: Figure) -> str:
     if not figure.ceiling:
         return "no limit known"
     suspect = "; suspect: plumb site measure" if figure.ceiling.suspect else ""
-    return f"{summary.of_ceiling(figure)}, measured {figure.ceiling.measured[:10]}{suspect}"
+    when = f"measured {figure.ceiling.measured[:10]}" if figure.ceiling.measured else "for the same launches"
+    return f"{summary.of_ceiling(figure)}, {when}{suspect}"
 
 
 def _launches(record: Record) -> str:

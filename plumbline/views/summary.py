@@ -33,6 +33,13 @@ HEADER = (
 SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 
 
+#: what a letter behind a percentage says
+MARKS = {
+    "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
+    "m": "m: percent of what the benchmark's own model gives, with what the same launches measured",
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb list``."""
     parser.add_argument("--site")
@@ -82,10 +89,9 @@ def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
 
 
 def legend(records: Sequence[AnyRecord]) -> list[str]:
-    """The lines below :func:`lines`: what a ``c`` is, and which ceiling is suspect; none without ceilings."""
-    found = []
-    if any(record.figures and record.figures[0].ceiling for record in records):
-        found.append("c: percent of what this machine reached when its ceilings were measured; no limit is declared")
+    """The lines below :func:`lines`: what a letter behind a percentage is, and which ceiling is suspect."""
+    marks = {record.figures[0].ceiling.mark for record in records if record.figures and record.figures[0].ceiling}
+    found = [text for mark, text in MARKS.items() if mark in marks]
     beyond = [
         (figure, record) for record in records for figure in record.figures if figure.ceiling and figure.ceiling.suspect
     ]
@@ -97,9 +103,8 @@ def legend(records: Sequence[AnyRecord]) -> list[str]:
 
 
 def of_ceiling(figure: Figure) -> str:
-    """Percent of the measured ceiling, and which that is; empty where there is none."""
-    ceiling = figure.ceiling
-    return f"{ceiling.percent:.1f} % of ceiling {ceiling.method}" if ceiling else ""
+    """Percent of the measured ceiling or of the model, and which that is; empty where there is none."""
+    return f"{figure.ceiling.percent:.1f} % of {figure.ceiling.name}" if figure.ceiling else ""
 
 
 def _rank(record: AnyRecord) -> tuple[Any, ...]:
@@ -136,10 +141,10 @@ def placement(placed: Placement) -> str:
 
 
 def percent(figure: Figure) -> str:
-    """Percent of the physical limit; else of the measured ceiling, with a ``c``; else a dash."""
+    """Percent of the physical limit; else of the measured ceiling or of the model, with its letter; else a dash."""
     if figure.limit:
         return f"{figure.percent_of_limit:.1f}"
-    return f"{figure.ceiling.percent:.1f}c" if figure.ceiling else "–"
+    return f"{figure.ceiling.percent:.1f}{figure.ceiling.mark}" if figure.ceiling else "–"
 
 
 def shorten(text: str, width: int) -> str:

@@ -202,6 +202,20 @@ class TestFigures:
         ceiling = msgspec.structs.replace(settled(host, best=4000.0).figures[0].ceiling, spread_percent=spread)
         assert ceiling.suspect is suspect
 
+    @pytest.mark.parametrize(("models", "percent"), [([20_000.0] * 9, 50.5), ([5000.0] * 9, 202.0), ([5000.0], None)])
+    def test_without_limit_and_ceiling_the_benchmarks_own_model_counts(self, host, models, percent):
+        made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
+        for launch, model in zip(made.launches, models, strict=False):
+            launch.measurements = [msgspec.structs.replace(item, model=model) for item in launch.measurements]
+        figures.settle(made, {}, host, References([]))
+        if percent is None:
+            assert made.figures[0].ceiling is None, "a launch without"
+            return
+        schemas.check("record", document(made), "record")
+        assert summary.percent(made.figures[0]) == f"{percent}m"
+        assert f"{percent} % of the benchmark's model, for the same launches" in show.text(made)
+        assert summary.legend([made]) == [summary.MARKS["m"]], "a model makes nothing suspect"
+
     def test_a_time_is_held_against_what_it_cannot_fall_below(self):
         about = convert(record()).figures[0]
         about.better, about.value = "lower", 0.2

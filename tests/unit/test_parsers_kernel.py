@@ -44,6 +44,13 @@ def test_remarks_are_the_kernels_own_words() -> None:
     assert remarks("osu", "# OSU MPI Latency Test") == []
 
 
+def test_what_the_kernels_own_model_gives_stands_beside_the_figure() -> None:
+    (plain,) = parse("kernel", changed("measurements", 0, "limit", value=None))
+    assert "model" not in plain.to_dict()
+    (held,) = parse("kernel", changed("measurements", 0, "limit", value=2.5))
+    assert held.to_dict()["model"] == 2.5
+
+
 @pytest.mark.parametrize(
     ("context", "line"),
     [

@@ -106,7 +106,7 @@ function referenceOf(figure) {
   return `${withUnit(known.value, known.unit)} (${signed(figure.value / known.value - 1)}; ${known.method}, ${known.file})`;
 }
 
-/** What a figure is held against: its declared limit, or else the measured ceiling. */
+/** What a figure is held against: its declared limit, or else the measured ceiling or the model. */
 function boundOf(figure) {
   return figure.limit ?? figure.ceiling;
 }
@@ -119,7 +119,7 @@ function share(bound, places) {
 function limitOf(figure) {
   const bound = boundOf(figure);
   if (!bound) return 'no limit known';
-  const kind = figure.limit ? '' : `, a ceiling measured ${bound.measured.slice(0, 10)}`;
+  const kind = bound.measured ? `, a ceiling measured ${bound.measured.slice(0, 10)}` : '';
   const suspect = bound.suspect ? '; the ceiling is suspect: plumb site measure' : '';
   return `${share(bound, 1)} % of ${withUnit(bound.value, bound.unit)} (${bound.method})${kind}${suspect}`;
 }

@@ -47,7 +47,7 @@ function overview() {
       'p',
       { class: 'note' },
       'spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, ',
-      'with a c that of the measured ceiling; ',
+      'with a c that of the measured ceiling, with an m that of what the benchmark\u2019s own model gives; ',
       DASH,
       ' where neither is known. ',
       'to reference: how far above (+) or below (−) it.',
@@ -180,7 +180,7 @@ function limitBar(figure) {
   return h(
     'span',
     { class: 'bar', style: { '--share': `${filled}%` }, title: limitOf(figure) },
-    share(bound, 1) + (figure.limit ? '' : 'c'),
+    share(bound, 1) + (bound.mark ?? ''),
   );
 }
 

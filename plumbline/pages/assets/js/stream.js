@@ -120,8 +120,8 @@ function numaCell(cell, scale) {
   if (!cell) return h('td', null, DASH);
   const button = opener(cell.entry, digits(cell.figure.value / scale.divisor));
   const bound = boundOf(cell.figure);
-  const mark = cell.figure.limit ? '' : 'c';
-  const limit = bound ? `, ${share(bound, 1)} % of ${mark ? 'ceiling' : 'limit'}` : '';
+  const mark = bound?.mark ?? '';
+  const limit = bound ? `, ${share(bound, 1)} % of ${{ c: 'ceiling', m: 'model' }[mark] ?? 'limit'}` : '';
   button.title = `${withUnit(cell.figure.value, cell.figure.unit)}${limit}, ${range(cell.figure)}`;
   const element = h(
     'td',
