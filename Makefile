@@ -13,6 +13,7 @@ INPUTS ?= 10000
 SEED ?= 12
 
 BIN := .venv/bin
+comma := ,
 # one process more than CPUs: the tests on the bed mostly wait
 PYTEST := $(BIN)/python -m pytest -n $(shell expr $$(nproc) + 1)
 ANSIBLE := $(BIN)/ansible-playbook -i playbooks/inventories/localhost
@@ -56,6 +57,7 @@ pictures: .venv/.stamp-dev ## the pictures of docs/pictures: a machine, and the 
 check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is checked with first, in minutes: lint, ctest, unit tests, placements
 	@cmake --build build/cmake --parallel >build/cmake/check.log || { cat build/cmake/check.log; exit 1; }
 	@cmake --install build/cmake >>build/cmake/check.log
+	@$(BIN)/plumb stack install $(or $(subst $(comma), ,$(STACKS)),--all)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
 	@$(PYTEST) tests/unit tests/attacks tests/golden
 
