@@ -68,9 +68,13 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
 
 
 def measured() -> dict[str, Any]:
-    """The facts of this host that a record has: those of :func:`collect`, and its ``devices`` where it has some."""
-    found = devices.load()
-    return {**collect(), **({"devices": msgspec.to_builtins(found)} if found.devices else {})}
+    """The facts of this host that a record has: those of :func:`collect`, and of its devices where it has some."""
+    found, gpus = devices.load(), energy.gpus()
+    return {
+        **collect(),
+        **({"devices": msgspec.to_builtins(found)} if found.devices else {}),
+        **({"gpu_energy": str(gpus)} if gpus else {}),
+    }
 
 
 def _settings(root: Path) -> dict[str, str]:

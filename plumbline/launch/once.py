@@ -59,12 +59,13 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     changed = job.files.changes()
     room = shared_memory.free()
     start = store.now()
-    spent = energy.find()
-    first = energy.Reading.now(spent)
+    meters = (energy.find(), energy.gpus())
+    first = [energy.Reading.now(meter) if meter else None for meter in meters]
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
-    joules = first.until(energy.Reading.now(spent)) if job.layout.nodes == 1 else None
+    single = job.layout.nodes == 1  # those of other nodes are not read
+    joules, of_gpus = [one.until(energy.Reading.now(one.meter)) if one and single else None for one in first]
     if _worth_another_start(job, ended, folder, errors):
         errors += _ending(job, ended, folder)
         return None
@@ -112,6 +113,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         disturbed=disturbed.disturbed,
         shm_free_bytes=room,
         energy_j=joules,
+        gpu_energy_j=of_gpus,
         work=did,
         transports=transports.between(seen),
         disturbance=disturbed,

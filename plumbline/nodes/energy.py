@@ -1,4 +1,4 @@
-"""Joules that the processors of this node used, by the counters that the kernel shows. Nothing is estimated.
+"""Joules that the processors and GPUs of this node used, by the counters that it shows. Nothing is estimated.
 
 The counters are the node's: what other processes did meanwhile is in them.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from plumbline import nvml
 
 #: no counter of a package counts faster, in W: a launch in which one may have wrapped twice has no energy
 MOST_W = 2000
@@ -17,16 +20,19 @@ MOST_W = 2000
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter of microjoules; ``wraps`` is what it counts to before it begins again, None where it never does."""
+    """A counter of microjoules; ``wraps`` is what it counts to before it begins again, None where it never does.
+
+    ``read`` raises OSError or ValueError where it does not show a number.
+    """
 
     name: str
-    file: Path
+    read: Callable[[], int]
     wraps: int | None
 
 
 @dataclass(frozen=True)
 class Meter:
-    """The counters that together are the node's processors, and their memory where it is counted apart.
+    """The counters that together are the node's processors, and their memory where it is counted apart, or its GPUs.
 
     ``missing`` is why there are none.
     """
@@ -37,7 +43,7 @@ class Meter:
 
     def read(self) -> tuple[int, ...]:
         """What the counters show now. Raises OSError or ValueError where one of them does not show a number."""
-        return tuple(int(counter.file.read_text(encoding="ascii")) for counter in self.counters)
+        return tuple(counter.read() for counter in self.counters)
 
     def __str__(self) -> str:
         return (
@@ -60,6 +66,17 @@ def find(root: Path = Path("/")) -> Meter:
         if meter.counters:
             return meter
     return Meter("none", missing="no counter of energy in /sys/class/powercap, none of amd_energy in /sys/class/hwmon")
+
+
+def gpus() -> Meter | None:
+    """The counters of this node's GPUs, by NVML; None where there is no NVML, or it shows no GPU."""
+    try:
+        found = nvml.gpus()
+        meter = Meter("NVML", tuple(Counter(gpu.address, gpu.microjoules, None) for gpu in found))
+        meter.read()
+    except OSError as error:
+        return Meter("NVML", missing=str(error))
+    return meter if found else None
 
 
 @dataclass(frozen=True)
@@ -113,7 +130,7 @@ def _powercap(root: Path) -> Iterator[Counter]:
             name = _word(zone / "name")
             if zone == package or name == "dram":
                 label = name if zone == package else f"{name} of {_word(package / 'name')}"
-                yield Counter(label, zone / "energy_uj", int(_word(zone / "max_energy_range_uj")))
+                yield Counter(label, partial(_number, zone / "energy_uj"), int(_word(zone / "max_energy_range_uj")))
 
 
 def _amd_energy(root: Path) -> Iterator[Counter]:
@@ -121,7 +138,12 @@ def _amd_energy(root: Path) -> Iterator[Counter]:
         for label in sorted(folder.glob("energy*_label")) if _word(folder / "name") == "amd_energy" else ():
             if _word(label).startswith("Esocket"):
                 number = _word(label).removeprefix("Esocket")
-                yield Counter(f"socket {int(number)}", label.with_name(label.name.replace("label", "input")), None)
+                file = label.with_name(label.name.replace("label", "input"))
+                yield Counter(f"socket {int(number)}", partial(_number, file), None)
+
+
+def _number(file: Path) -> int:
+    return int(file.read_text(encoding="ascii"))
 
 
 def _word(file: Path) -> str:

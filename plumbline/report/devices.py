@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline.records.model import Record
-from plumbline.topology.devices import WORDS, Devices, facts, of_host
+from plumbline.topology.devices import Devices, facts, meanings, of_host
 
 
 def devices(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -29,9 +29,8 @@ def devices(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _drawn(known: Devices, links: dict[str, str]) -> dict[str, Any]:
-    met = {word for row in known.ways for word in row}
     return {
         "rows": [facts(device, links.get(device.address)) for device in known.devices],
         "ways": known.ways,
-        "words": [[word, meaning] for word, meaning in WORDS.items() if word in met],
+        "words": meanings(known),
     }

@@ -20,10 +20,16 @@ def work(usable: Sequence[tuple[Record, int]]) -> dict[str, Any]:
     rows = [
         {"entry": number, **asdict(item)}
         for _, number, item in found
-        if (item.joules, item.gflop, item.gbytes) != (None, None, None)
+        if (item.joules, item.gpu_joules, item.gflop, item.gbytes) != (None, None, None, None)
     ]
     idle = {f"{one.host}: {one.power_w:g} W ({one.measured[:10]})" for record, _ in usable if (one := record.idle)}
     energy = {str(record.host.get("energy", "")) for record, _, item in found if item.joules is None}
     counts = {f"not counted: {why}" for record, _ in usable if (why := uncounted(record))}
-    unread = [f"joules {reason}" for reason in sorted(energy) if reason.startswith("not read")]
+    energy |= {f"of GPUs {why}" for record, _, item in found if item.gpu_joules is None and (why := _of_gpus(record))}
+    unread = [f"joules {reason}" for reason in sorted(energy) if "not read" in reason]
     return {"rows": rows, "idle": sorted(idle), "missing": [*unread, *sorted(counts)]}
+
+
+def _of_gpus(record: Record) -> str:
+    """The counters of its GPUs, or why there are none; empty where NVML shows no GPU."""
+    return str(record.host.get("gpu_energy", ""))

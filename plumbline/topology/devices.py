@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from msgspec import Struct
 from plumbline.topology import binder, links
 from plumbline.topology.links import Link
 
-#: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``
+#: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
+#: for NV1, NV2 and so on
 WORDS = {
     "X": "itself",
+    "NV#": "so many NVLinks",
     "XGMI": "a link between GPUs",
     "PIX": "one PCIe switch at most",
     "PXB": "several PCIe switches",
@@ -53,14 +56,14 @@ class Devices(Struct, frozen=True):
 def load(topology: str | Path | None = None) -> Devices:
     """The devices of an hwloc XML file; left out, of this host. Synthetic descriptions have none."""
     found = msgspec.json.decode(_asked(topology), type=Devices)
-    return joined(found, links.xgmi()) if topology is None else found
+    return joined(found, links.between_gpus()) if topology is None else found
 
 
-def joined(found: Devices, pairs: Collection[frozenset[str]]) -> Devices:
-    """``found`` with the word XGMI between the ``pairs`` of PCI addresses that have such a link."""
+def joined(found: Devices, words: Mapping[frozenset[str], str]) -> Devices:
+    """``found`` with these ``words`` between pairs of PCI addresses in place of those for the way by PCI."""
     addresses = [device.address for device in found.devices]
     ways = tuple(
-        tuple("XGMI" if frozenset((one, other)) in pairs else word for other, word in zip(addresses, row, strict=True))
+        tuple(words.get(frozenset((one, other)), word) for other, word in zip(addresses, row, strict=True))
         for one, row in zip(addresses, found.ways, strict=True)
     )
     return msgspec.structs.replace(found, ways=ways)
@@ -80,7 +83,7 @@ def document(topology: str | Path | None = None) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.json.decode(_asked(topology))
     if topology is not None:
         return found
-    found["ways"] = msgspec.to_builtins(joined(msgspec.convert(found, Devices), links.xgmi()).ways)
+    found["ways"] = msgspec.to_builtins(joined(msgspec.convert(found, Devices), links.between_gpus()).ways)
     here = links.read()
     for device in found["devices"]:
         if device["address"] in here:
@@ -110,9 +113,14 @@ def _table(found: Devices, width: int) -> Iterator[str]:
         yield ""
         yield from ("  " + label.ljust(cell) + "".join(word.ljust(cell) for word in words) for label, words in rows)
     yield ""
-    used = {word for row in found.ways for word in row}
-    legend = "; ".join(f"{word} {meaning}" for word, meaning in WORDS.items() if word in used)
+    legend = "; ".join(f"{word} {meaning}" for word, meaning in meanings(found))
     yield from textwrap.wrap(legend, width, initial_indent="  ", subsequent_indent="    ")
+
+
+def meanings(found: Devices) -> list[tuple[str, str]]:
+    """The words of :data:`WORDS` that stand in the ways of ``found``, each with what it means."""
+    used = {re.sub(r"^NV\d+$", "NV#", word) for row in found.ways for word in row}
+    return [(word, meaning) for word, meaning in WORDS.items() if word in used]
 
 
 def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:

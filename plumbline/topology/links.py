@@ -1,4 +1,4 @@
-"""Links as the kernel tells them in sysfs: PCIe's width and speed, now and at best, and those between AMD's GPUs."""
+"""Links as the kernel tells them in sysfs, PCIe's width and speed, now and at best; and drivers, those between GPUs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from msgspec import Struct
+
+from plumbline import nvml
 
 #: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
 CLASSES = ("0x0108", "0x02", "0x03", "0x12")
@@ -47,6 +49,19 @@ def read(root: Path = Path("/")) -> dict[str, Link]:
     """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
     found = (_slowest(folder) for folder in sorted((root / "sys/bus/pci/devices").glob("*")))
     return {link.address: link for link in found if link}
+
+
+def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
+    """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
+
+    An NVML that fails tells of none: why stands beside the energy of the GPUs (:func:`plumbline.nodes.energy.gpus`).
+    """
+    try:
+        ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}
+    except OSError:
+        ends = {}
+    bonded = {pair: f"NV{count}" for pair, count in nvml.nvlinks(ends).items()}
+    return dict.fromkeys(xgmi(root), "XGMI") | bonded
 
 
 def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:

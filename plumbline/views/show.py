@@ -99,19 +99,21 @@ def _bound(figure: Figure) -> str:
 
 def _launches(record: Record) -> str:
     rows = []
-    counted = any(launch.energy_j for launch in record.launches)
-    for launch in record.launches:
+    kinds = [("J", [launch.energy_j for launch in record.launches])]
+    kinds += [("J of GPUs", [launch.gpu_energy_j for launch in record.launches])]
+    counted = {name: amounts for name, amounts in kinds if any(amounts)}
+    for place, launch in enumerate(record.launches):
         marks = ["superseded: measured again"] if launch.superseded else []
         marks += [f"started again: {error}" for error in launch.start_errors]
         marks += [f"disturbed: {launch.disturbance.text()}"] if launch.disturbance.causes else []
         note = "; ".join([*launch.reasons, *marks])
-        joules = f"{sum(launch.energy_j.values()):.0f}" if launch.energy_j else "–"
+        joules = [f"{sum(found.values()):.0f}" if (found := amounts[place]) else "–" for amounts in counted.values()]
         rows.append(
-            (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", *[joules] * counted, launch.status,
+            (str(launch.order), launch.start[11:23], f"{launch.wall_s:.2f}", *joules, launch.status,
              "yes" if launch.verified else "NO", note)
         )  # fmt: skip
-    header = ("launch", "start", "wall s", *["J"] * counted, "status", "verified", "notes")
-    return table(header, rows, right=("launch", "wall s", "J"))
+    header = ("launch", "start", "wall s", *counted, "status", "verified", "notes")
+    return table(header, rows, right=("launch", "wall s", *counted))
 
 
 def _ranks(record: Record) -> str:

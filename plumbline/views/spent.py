@@ -14,13 +14,15 @@ from plumbline.records.model import Counted, Launch, Record
 class Spent:
     """Medians over the launches that count; None where no launch tells.
 
-    ``joules`` of a launch, from its start to its end; ``watts`` is their mean in that time. ``gflop`` and ``gbytes``
+    ``joules`` of a launch, from its start to its end, by the processors; ``gpu_joules`` by the node's GPUs, which are
+    in no other figure here; ``watts`` is the mean of ``joules`` in that time. ``gflop`` and ``gbytes``
     are the work by the program's model, of all ranks; ``per_gflop`` and ``per_gbyte`` are joules of a whole launch for
     each. What the processors counted meanwhile: ``instructions`` in 10^9, ``per_cycle``, and ``missed_gbytes``: lines
     that were not in the last-level cache.
     """
 
     joules: float | None
+    gpu_joules: float | None
     watts: float | None
     per_gflop: float | None
     per_gbyte: float | None
@@ -40,6 +42,7 @@ def spent(record: Record) -> Spent:
 
     return Spent(
         joules=median(_joules),
+        gpu_joules=median(lambda launch: _sum(launch.gpu_energy_j)),
         watts=median(lambda launch: _ratio(_joules(launch), launch.wall_s)),
         per_gflop=median(lambda launch: _ratio(_joules(launch), _gflop(launch))),
         per_gbyte=median(lambda launch: _ratio(_joules(launch), _gbytes(launch))),
@@ -63,11 +66,13 @@ def text(record: Record) -> str:
 
 
 def _energy(record: Record, found: Spent) -> tuple[str, str]:
+    of_gpus = _with_units((found.gpu_joules, "J a launch by all GPUs of the node"))
     if found.joules is None or found.watts is None:
-        return "energy", ""
+        return "energy", "".join(of_gpus)
     idle = f", idle {record.idle.power_w:g} W ({record.idle.host}, {record.idle.measured[:10]})" if record.idle else ""
     parts = [f"{_number(found.joules)} J a launch, {_number(found.watts)} W{idle}"]
     parts += _with_units((found.per_gflop, "J per GFlop"), (found.per_gbyte, "J per GB"))
+    parts += of_gpus
     return "energy", "; ".join(parts)
 
 
@@ -94,7 +99,11 @@ def _number(value: float) -> str:
 
 
 def _joules(launch: Launch) -> float | None:
-    return sum(launch.energy_j.values()) if launch.energy_j else None
+    return _sum(launch.energy_j)
+
+
+def _sum(joules: dict[str, float] | None) -> float | None:
+    return sum(joules.values()) if joules else None
 
 
 def _gflop(launch: Launch) -> float | None:

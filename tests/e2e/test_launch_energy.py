@@ -33,9 +33,12 @@ def test_joules_of_each_launch_are_in_its_record(
     for name, text in (("name", "package-0"), ("energy_uj", "5"), ("max_energy_range_uj", "262143328850")):
         (package / name).write_text(text)
     monkeypatch.setattr(energy, "find", lambda root=None: FIND(root or tmp_path / "host"))
+    gpu = energy.Counter("0000:03:00.0", lambda: int((package / "energy_uj").read_text()), None)
+    monkeypatch.setattr(energy, "gpus", lambda: energy.Meter("NVML", (gpu,)))
     bench.stack(SPEND.format(counter=str(package / "energy_uj")) + STREAM_OUTPUT)
     _, (record,) = driver.run([bench.variant(launches=2)], bench.folder / "work")
     assert [launch.energy_j for launch in record.launches] == [{"package-0": 42.0}] * 2
+    assert [launch.gpu_energy_j for launch in record.launches] == [{"0000:03:00.0": 42.0}] * 2
     iterations = 2 * ELEMENTS
     assert [launch.work for launch in record.launches] == [Work(flop=4 * iterations, bytes=80 * iterations)] * 2
     lines = show.text(record).splitlines()

@@ -24,10 +24,15 @@ JsonOf = Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]
 
 def fake_cuda(folder: Path) -> dict[str, str]:
     """The environment in which kernels find the driver of ``fake_cuda.c``."""
-    source = Path(__file__).with_name("fake_cuda.c")
-    library = folder / "libcuda.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", library, source], check=True)
+    made_up(folder / "libcuda.so.1", "fake_cuda.c")
     return {"LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}".rstrip(":")}
+
+
+def made_up(library: Path, source: str) -> Path:
+    """The shared ``library``, made of a C file of this folder."""
+    file = Path(__file__).with_name(source)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", library, file], check=True)
+    return library
 
 
 @dataclass(frozen=True)

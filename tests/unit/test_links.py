@@ -132,7 +132,7 @@ def test_such_a_link_stands_in_the_matrix(monkeypatch: pytest.MonkeyPatch) -> No
     file = paths.root() / "tests/data/topologies/devices/gpu8-amd-nodes.xml"
     known = devices.load(file)
     a, b = (device.address for device in known.devices[:2])
-    found = devices.joined(known, {frozenset((a, b))})
+    found = devices.joined(known, {frozenset((a, b)): "XGMI"})
     assert (found.ways[0][1], found.ways[1][0]) == ("XGMI", "XGMI")
     assert sum(row.count("XGMI") for row in found.ways) == 2
     assert found.ways[0][0] == "X"
@@ -145,7 +145,7 @@ def test_only_this_hosts_matrix_is_asked_of_its_driver(monkeypatch: pytest.Monke
     stored = devices.load(file)
     pair = frozenset(device.address for device in stored.devices[:2])
     text = devices._asked(file)
-    monkeypatch.setattr(links, "xgmi", lambda: {pair})
+    monkeypatch.setattr(links, "xgmi", lambda root: {pair})
     monkeypatch.setattr(devices, "_asked", lambda topology: text)
     assert devices.load(file) == stored
     assert devices.load().ways[0][1] == devices.document()["ways"][0][1] == "XGMI"

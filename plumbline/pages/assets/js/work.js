@@ -17,6 +17,7 @@ function workSection() {
 const WORK_COLUMNS = [
   ['joules', 'energy', 'J'],
   ['watts', 'power', 'W'],
+  ['gpu_joules', 'energy of GPUs', 'J'],
   ['per_gflop', 'per GFlop', 'J'],
   ['per_gbyte', 'per GB', 'J'],
   ['gflop', 'model', 'GFlop'],

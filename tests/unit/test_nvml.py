@@ -1,0 +1,103 @@
+"""NVML by a library that is made up (tests/support/fake_nvml.c): NVLinks in the matrix, joules of GPUs."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from kernel_stack import made_up
+from samples import launch, record
+
+from plumbline import nvml, paths, provenance
+from plumbline.nodes import energy
+from plumbline.records.model import convert
+from plumbline.report import data
+from plumbline.topology import devices, links
+from plumbline.views import show
+
+A, B, C, D = "0000:03:00.0", "0000:04:00.0", "0000:83:00.0", "0001:c1:00.0"
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The library at a path of its own, so that each test opens it anew."""
+    monkeypatch.setattr(nvml, "LIBRARY", str(made_up(tmp_path / nvml.LIBRARY, "fake_nvml.c")))
+    return monkeypatch
+
+
+def test_links_that_are_up_are_counted_between_two_gpus(library: pytest.MonkeyPatch) -> None:
+    library.setenv("FAKE_NVML", "direct")
+    assert links.between_gpus(Path("/nothing")) == {frozenset((A, B)): "NV2", frozenset((B, C)): "NV1"}
+
+
+def test_switches_join_as_many_links_as_both_have_there(library: pytest.MonkeyPatch) -> None:
+    library.setenv("FAKE_NVML", "switches")
+    found = links.between_gpus(Path("/nothing"))
+    assert {pair for pair, word in found.items() if word == "NV4"} == {frozenset((gpu, D)) for gpu in (A, B, C)}
+    assert {word for pair, word in found.items() if D not in pair} == {"NV5"}
+    assert len(found) == 6
+
+
+def test_a_link_to_a_gpu_that_is_not_shown_joins_nothing() -> None:
+    ends = {A: Counter({"0000:ff:00.0": 4}), B: Counter({A: 0})}
+    assert nvml.nvlinks(ends) == {}
+
+
+def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
+    library.setenv("FAKE_NVML", "direct")
+    text = devices._asked(paths.root() / "site-configs/comet/topology/gpu-k80.xml")
+    library.setattr(devices, "_asked", lambda topology: text)
+    found = devices.load()
+    assert list(found.ways[0]) == ["X", "NV2", "SYS", "SYS", "SYS"]
+    assert tuple(map(tuple, devices.document()["ways"])) == found.ways
+    drawn = " ".join("\n".join(devices.draw(found, {}, 100)).split())
+    assert "NV# so many NVLinks;" in drawn
+    host = {**record()["host"], "hostname": "node1", "devices": json.loads(text) | {"ways": found.ways}}
+    (page,) = data.document(data.Scope("local"), [convert(record(host=host))])["devices"]
+    assert ["NV#", "so many NVLinks"] in [list(pair) for pair in page["words"]]
+
+
+def test_joules_of_gpus_are_millijoules_by_their_counters(library: pytest.MonkeyPatch) -> None:
+    meter = energy.gpus()
+    assert meter is not None
+    assert str(meter) == f"NVML: {A}, {B}, {C}, {D}"
+    first = energy.Reading.now(meter)
+    assert first.until(energy.Reading.now(meter)) == dict.fromkeys((A, B, C, D), 0.004)
+    library.setenv("FAKE_NVML", "energy")
+    assert first.until(energy.Reading.now(meter)) is None
+    assert str(energy.gpus()) == f"not read: NVML: GPU {A}: Not Supported"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("init", "libnvidia-ml.so.1: Uninitialized"), ("handle", "GPU 0: Invalid Argument")]
+)
+def test_a_library_that_fails_is_said_once(library: pytest.MonkeyPatch, fault: str, said: str) -> None:
+    library.setenv("FAKE_NVML", fault)
+    assert links.between_gpus(Path("/nothing")) == {}
+    host = provenance.measured()
+    assert host["gpu_energy"].startswith("not read: NVML: ")
+    assert host["gpu_energy"].endswith(said)
+    items = [convert(record(host=host, id=f"{number:012x}")) for number in range(2)]
+    missing = data.document(data.Scope("local"), items)["work"]["missing"]
+    assert missing.count(f"joules of GPUs {host['gpu_energy']}") == 1
+
+
+def test_a_host_without_it_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "LIBRARY", str(tmp_path / "none.so"))
+    assert energy.gpus() is None
+    assert links.between_gpus(tmp_path) == {}
+    assert "gpu_energy" not in provenance.measured()
+
+
+def test_they_stand_beside_those_of_the_processors() -> None:
+    make = functools.partial(launch, gpu_energy_j={A: 100.0, B: 50.5})
+    alone = convert(record(launches=[make(0, 1e4), make(1, 1e4)]))
+    assert "energy     150.5 J a launch by all GPUs of the node" in show.text(alone).splitlines()
+    both = convert(record(launches=[make(0, 1e4, energy_j={"package-0": 20.0})]))
+    assert "energy     20 J a launch, 20 W; 150.5 J a launch by all GPUs of the node" in show.text(both).splitlines()
+    lines = [line.split() for line in show.text(both).splitlines()]
+    assert ["launch", "start", "wall", "s", "J", "J", "of", "GPUs", "status", "verified", "notes"] in lines
+    assert any(words[3:5] == ["20", "150"] for words in lines if words and words[0] == "0")
