@@ -1,13 +1,16 @@
-/* Which GPUs was this process told to use? */
+/* Which GPUs was this process told to use, and on which one did it compute? */
 #include "device_variables.h"
 #include "witness.h"
 
+#include <ctype.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 256 };
+enum { LONGEST = 256, ADDRESS = 20 };
 static char at_start[DEVICE_VARIABLES][LONGEST];
+static char used[ADDRESS];
 
 static void copy(char *to, const char *name) {
     const char *value = getenv(name);
@@ -20,6 +23,22 @@ void devices_start(void) {
         copy(at_start[i], device_variables[i]);
 }
 
+/* Only a driver that the program loaded is asked; a thread without a context gets an error from it. */
+void devices_note(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (driver == NULL)
+        return;
+    int (*current)(int *) = (int (*)(int *))as_function(dlsym(driver, "cuCtxGetDevice"));
+    int (*address)(char *, int, int) =
+        (int (*)(char *, int, int))as_function(dlsym(driver, "cuDeviceGetPCIBusId"));
+    int device;
+    if (current == NULL || address == NULL || current(&device) != 0 || address(used, ADDRESS, device) != 0)
+        used[0] = '\0';
+    for (char *at = used; *at != '\0'; at++)
+        *at = (char)tolower((unsigned char)*at);
+    dlclose(driver);
+}
+
 /* A value that the program gave itself counts; MPI libraries that clear the environment change nothing. */
 void devices_write(struct json *out) {
     json_open(out, "device_variables", '{');
@@ -29,4 +48,6 @@ void devices_write(struct json *out) {
             json_text(out, device_variables[i], at_start[i]);
     }
     json_close(out, '}');
+    if (used[0] != '\0')
+        json_text(out, "gpu", used);
 }

@@ -207,6 +207,7 @@ int MPI_Finalize(void) {
         window_end();
         threads_remember();
         transports_note();
+        devices_note();
         settings_read();
     }
     return real == NULL ? 1 : ((finalize_function)real)();

@@ -108,10 +108,12 @@ typedef void (*thread_visitor)(const char *tid, void *context);
 /* Calls `visit` for every thread of this process. */
 void threads_visit(thread_visitor visit, void *context);
 
-/* devices.c: one key of the document */
+/* device_choice.c */
 
 /* Reads the variables that choose GPUs. */
 void devices_start(void);
+/* Asks the CUDA driver which GPU the calling thread computes on. */
+void devices_note(void);
 void devices_write(struct json *out);
 
 /* settings.c */

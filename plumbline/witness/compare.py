@@ -126,11 +126,16 @@ def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
 
 
 def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
-    """Whether the rank was left the GPU that the plan gives it alone."""
+    """Whether the rank was left the GPU that the plan gives it alone, and the driver used no other."""
     wanted, seen = rank.get("environment"), witness.get("device_variables", {})
-    if wanted is None or seen == wanted:
+    if wanted is None:
         return []
-    return [f"{name} had {_assigned(seen)}, planned for {', '.join(rank['devices'])}: {_assigned(wanted)}"]
+    reasons, planned, used = [], ", ".join(rank["devices"]), witness.get("gpu")
+    if seen != wanted:
+        reasons.append(f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}")
+    if used is not None and used not in rank["devices"]:
+        reasons.append(f"{name} computed on the GPU {used}, says its driver, planned: {planned}")
+    return reasons
 
 
 def _assigned(variables: dict[str, str]) -> str:

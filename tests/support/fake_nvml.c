@@ -1,7 +1,8 @@
 /* NVIDIA's management library without a GPU: four GPUs, of which it tells what FAKE_NVML says.
  *
- * "direct": 2 links between GPUs 0 and 1, one between 1 and 2, one of 0 and 3 that is down. "switches": each GPU has
- * 3 links to one switch and 2 to another, but the last only 1 to the second. "init", "handle", "energy": what fails. */
+ * "direct": 2 links between GPUs 0 and 1, one between 1 and 2, one of 0 and 3 that is down. "switches": each
+ * GPU has 3 links to one switch and 2 to another, but the last only 1 to the second. "init", "handle",
+ * "energy": what fails. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,9 @@ static int is(const char *what) {
 }
 
 const char *nvmlErrorString(int status) {
-    return status == UNINITIALISED ? "Uninitialized" : status == NOT_SUPPORTED ? "Not Supported" : "Invalid Argument";
+    return status == UNINITIALISED   ? "Uninitialized"
+           : status == NOT_SUPPORTED ? "Not Supported"
+                                     : "Invalid Argument";
 }
 
 int nvmlInit_v2(void) {
@@ -77,7 +80,8 @@ static int end_of(int gpu, unsigned link) {
 
 int nvmlDeviceGetNvLinkState(void *handle, unsigned link, int *state) {
     int gpu = number_of(handle), end = gpu < 0 ? -1 : end_of(gpu, link);
-    *state = end < 0 ? 1 : end + gpu != 3 || end == 2 || end == 1; /* 0 and 3 are 3, as are 1 and 2 */
+    int is_down = end + gpu == 3 && (gpu == 0 || end == 0); /* the one between 0 and 3 */
+    *state = !is_down;
     return end < 0 ? NOT_SUPPORTED : FINE;
 }
 

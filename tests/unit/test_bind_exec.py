@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kernel_stack import fake_cuda
 
 from plumbline import paths, witness
 from plumbline.topology.plan import resolve
@@ -161,6 +162,44 @@ def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tup
     reasons = witness.compare({"ranks": [plan]}, found, 1)
     assert not faults
     assert [line.startswith(reason.format(host=socket.gethostname())) for line in reasons] == [True] * bool(reason)
+
+
+USES_GPU = """
+import ctypes, sys
+if "open" in sys.argv:
+    driver, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    assert driver.cuInit(0) == driver.cuDeviceGet(ctypes.byref(device), 0) == 0
+if "compute" in sys.argv:
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == driver.cuCtxSetCurrent(context) == 0
+ctypes.CDLL(None).MPI_Finalize()
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "address", "said"),
+    [
+        (("open", "compute"), "0000:10:01.0", []),
+        (("open", "compute"), "0000:C1:00.0", ["rank 0 on {host} computed on the GPU 0000:c1:00.0, says its driver, "]),
+        (("open",), "0000:C1:00.0", []),
+        ((), "0000:C1:00.0", []),
+    ],
+)
+def test_the_witness_asks_the_driver_which_gpu_was_used(
+    tmp_path: Path, does: tuple[str, ...], address: str, said: list[str]
+) -> None:
+    env = CLEAN | with_gpus(tmp_path, "10de") | rank_of(0, 1) | fake_cuda(tmp_path) | {"FAKE_CUDA_ADDRESS": address}
+    folder = tmp_path / "witness"
+    folder.mkdir()
+    program = (sys.executable, "-c", USES_GPU, *does)
+    command = [paths.binder(), "--placement", "gpu", "--threads", "1", "--witness", folder, "--", *program]
+    subprocess.run(command, check=True, env=env, timeout=60)
+    (seen,), faults = witness.read(folder)
+    assert not faults
+    assert seen.get("gpu") == (address.lower() if "compute" in does else None)
+    reasons = witness.compare({"ranks": [seen["plan"]]}, [seen], 1)
+    assert [line.partition("planned")[0] for line in reasons] == [
+        text.format(host=socket.gethostname()) for text in said
+    ]
 
 
 def test_the_number_of_ranks_must_be_known(tmp_path: Path) -> None:
