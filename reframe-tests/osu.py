@@ -45,13 +45,13 @@ class osu_pair(OsuTest):
 
 @rfm.simple_test
 class osu_device(OsuTest):
-    """Two ranks, each with a GPU: messages from and to the memory of GPU and host (experiment D7).
+    """Two ranks, each with a GPU, or both with the same: messages from and to GPU and host (experiment D7).
 
     ``H H`` on the same cores is what messages take that stay on the host. A C suite built for the GPUs is needed.
     """
 
     operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter(["gpu", "gpu:far"])
+    placement = parameter(["gpu", "gpu:far", "pair:gpu:self", "pair:gpu:pix", "pair:gpu:sys"])
     buffers = parameter(["D D", "D H", "H D", "H H"])
     on_devices = True
     ranks_per_node = 2

@@ -118,18 +118,23 @@ static int home_of(const struct device *device, const struct cpu_table *table) {
     return home;
 }
 
+const char *way_word(enum way way) {
+    static const char *const words[WAYS] = {"X", "PIX", "PXB", "PHB", "NODE", "SYS"};
+    return words[way];
+}
+
 /* A PCIe switch is a bridge with further ones below it, one for each port. */
-static const char *way(const struct device *a, const struct device *b, const struct cpu_table *table) {
+enum way way_between(const struct device *a, const struct device *b, const struct cpu_table *table) {
     unsigned below;
-    if (a == b)
-        return "X";
+    if (a->object == b->object)
+        return WAY_SELF;
     hwloc_obj_t bridge = common_bridge(a, b, &below);
     if (bridge && bridge->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI)
-        return below > 1 ? "PXB" : "PIX";
+        return below > 1 ? WAY_SWITCHES : WAY_SWITCH;
     if (bridge)
-        return "PHB";
+        return WAY_BRIDGE;
     int home = home_of(a, table);
-    return home != NO_OBJECT && home == home_of(b, table) ? "NODE" : "SYS";
+    return home != NO_OBJECT && home == home_of(b, table) ? WAY_NODE : WAY_SYSTEM;
 }
 
 static void write_names_of(struct json *out, hwloc_obj_t object) {
@@ -194,7 +199,7 @@ void write_devices(struct json *out, const struct machine *machine) {
         json_newline(out);
         json_open(out, NULL, '[');
         for (size_t j = 0; j < devices.count; j++)
-            json_text(out, NULL, way(&devices.device[i], &devices.device[j], &table));
+            json_text(out, NULL, way_word(way_between(&devices.device[i], &devices.device[j], &table)));
         json_close(out, ']');
     }
     json_close(out, ']');

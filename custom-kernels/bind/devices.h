@@ -2,11 +2,23 @@
 #ifndef PLUMB_DEVICES_H
 #define PLUMB_DEVICES_H
 
+#include "cputable.h"
 #include "device_variables.h"
 #include "json.h"
 #include "machine.h"
 
 enum device_kind { DEVICE_GPU, DEVICE_NIC, DEVICE_NVME, DEVICE_KINDS };
+
+/* The way between two devices, from near to far: `nvidia-smi topo -m` has a word for each. */
+enum way {
+    WAY_SELF,
+    WAY_SWITCH,   /* one PCIe switch at most */
+    WAY_SWITCHES, /* several */
+    WAY_BRIDGE,   /* the host bridge */
+    WAY_NODE,     /* host bridges of one NUMA node */
+    WAY_SYSTEM,   /* between NUMA nodes */
+    WAYS
+};
 
 struct device {
     enum device_kind kind;
@@ -32,6 +44,11 @@ void free_devices(struct device_list *devices);
 
 /* "GPU", "NIC" or "NVMe". */
 const char *device_name(enum device_kind kind);
+
+enum way way_between(const struct device *a, const struct device *b, const struct cpu_table *table);
+
+/* "X", "PIX", "PXB", "PHB", "NODE" or "SYS". */
+const char *way_word(enum way way);
 
 /* Write all devices and the way between each two, in the words of `nvidia-smi topo -m`. */
 void write_devices(struct json *out, const struct machine *machine);

@@ -33,6 +33,16 @@ static const struct placement known[] = {
     {.name = "pair:socket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_PACKAGE},
     {.name = "pair:xsocket", .kind = PLACE_PAIR_CLASS, .level = LEVEL_MACHINE},
     {.name = "pair:node", .kind = PLACE_PAIR_NODE, .level = LEVEL_MACHINE},
+    {.name = "pair:gpu:",
+     .argument = "WAY",
+     .kind = PLACE_DEVICE_PAIR,
+     .level = LEVEL_CORE,
+     .device = DEVICE_GPU},
+    {.name = "pair:nic:",
+     .argument = "WAY",
+     .kind = PLACE_DEVICE_PAIR,
+     .level = LEVEL_CORE,
+     .device = DEVICE_NIC},
     {.name = "pair:", .argument = "I,J", .kind = PLACE_PAIR_CPUS, .level = LEVEL_CORE},
 };
 
@@ -44,7 +54,7 @@ bool is_bound(const struct placement *placement) {
 
 static bool is_pair(const struct placement *placement) {
     return placement->kind == PLACE_PAIR_CLASS || placement->kind == PLACE_PAIR_NODE ||
-           placement->kind == PLACE_PAIR_CPUS;
+           placement->kind == PLACE_PAIR_CPUS || placement->kind == PLACE_DEVICE_PAIR;
 }
 
 unsigned nodes_needed(const struct placement *placement) {
@@ -60,7 +70,9 @@ const char *default_memory(const struct placement *placement) {
 }
 
 unsigned parts_needed(const struct placement *placement) {
-    return placement->kind == PLACE_DEVICE || placement->kind == PLACE_DEVICE_FAR ? WITH_DEVICES : 0;
+    bool devices = placement->kind == PLACE_DEVICE || placement->kind == PLACE_DEVICE_FAR ||
+                   placement->kind == PLACE_DEVICE_PAIR;
+    return devices ? WITH_DEVICES : 0;
 }
 
 void write_names(const char *separator, FILE *file) {
@@ -134,7 +146,15 @@ static _Noreturn void unknown(const char *name) {
          near ? "'?)" : "", names);
 }
 
-/* Read the numbers that follow the name of `placement`, whose name is already the whole word. */
+static enum way parse_way(const char *name, const char *word) {
+    static const char *const words[WAYS] = {"self", "pix", "pxb", "phb", "node", "sys"};
+    for (int way = 0; way < WAYS; way++)
+        if (!strcmp(word, words[way]))
+            return (enum way)way;
+    fail("placement %s: '%s' is none of self, pix, pxb, phb, node, sys", name, word);
+}
+
+/* Read what follows the name of `placement`, whose name is already the whole word. */
 static void parse_argument(struct placement *placement, const char *argument) {
     const char *name = placement->name;
     if (placement->kind == PLACE_PAIR_CPUS) {
@@ -142,6 +162,10 @@ static void parse_argument(struct placement *placement, const char *argument) {
             fail("placement %s: '%s' is not two CPU numbers such as 0,4", name, argument);
         if (placement->first == placement->second)
             fail("placement %s: the two CPUs must differ", name);
+        return;
+    }
+    if (placement->kind == PLACE_DEVICE_PAIR) {
+        placement->way = parse_way(name, argument);
         return;
     }
     if (!parse_number(argument, &placement->first))
@@ -286,6 +310,8 @@ struct layout lay_out(const struct request *request) {
     case PLACE_DEVICE:
     case PLACE_DEVICE_FAR:
         return lay_out_devices(request);
+    case PLACE_DEVICE_PAIR:
+        return lay_out_device_pair(request);
     case PLACE_WAYS:
         return lay_out_ways(request);
     case PLACE_PAIR_CLASS:

@@ -18,20 +18,22 @@ enum placement_kind {
     PLACE_OBJECT,     /* l3, numa, socket, node: one rank per object of `level` */
     PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
     PLACE_SMT,
-    PLACE_DEVICE,     /* a rank for each device of kind `device`, on CPUs near to it */
-    PLACE_DEVICE_FAR, /* the same on CPUs of another package */
-    PLACE_WAYS,       /* `first` ranks a node */
-    PLACE_PAIR_CLASS, /* two ranks whose smallest common object is of `level` */
+    PLACE_DEVICE,      /* a rank for each device of kind `device`, on CPUs near to it */
+    PLACE_DEVICE_FAR,  /* the same on CPUs of another package */
+    PLACE_DEVICE_PAIR, /* a rank on each of two devices of kind `device` with this `way` between them */
+    PLACE_WAYS,        /* `first` ranks a node */
+    PLACE_PAIR_CLASS,  /* two ranks whose smallest common object is of `level` */
     PLACE_PAIR_NODE,
     PLACE_PAIR_CPUS, /* two ranks on CPUs `first` and `second` */
 };
 
 struct placement {
     const char *name;     /* as given */
-    const char *argument; /* numbers that follow the name: "N" or "I,J", NULL: none */
+    const char *argument; /* what follows the name: numbers "N" or "I,J", or "WAY"; NULL: nothing */
     enum placement_kind kind;
     enum level level;
     enum device_kind device;
+    enum way way;
     unsigned first, second;
 };
 
@@ -70,6 +72,7 @@ struct layout lay_out_scatter(const struct request *request);
 struct layout lay_out_spread(const struct request *request);
 struct layout lay_out_ways(const struct request *request);
 struct layout lay_out_devices(const struct request *request);
+struct layout lay_out_device_pair(const struct request *request);
 struct layout lay_out_pair_class(const struct request *request);
 struct layout lay_out_pair_cpus(const struct request *request);
 struct layout lay_out_pair_node(const struct request *request);

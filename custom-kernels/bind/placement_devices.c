@@ -107,27 +107,57 @@ static struct layout fit(const struct request *request, hwloc_bitmap_t *region, 
         if (threads == 1 || request->threads)
             cannot(request, "%u rank%s of %u thread%s asked, too few cores %s %s %s", ranks,
                    ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
-                   request->placement->kind == PLACE_DEVICE ? "near" : "far from",
+                   request->placement->kind == PLACE_DEVICE_FAR ? "far from" : "near",
                    device_name(device[short_of].kind), device[short_of].address);
         layout.device = NULL;
         free_layout(&layout);
     }
 }
 
-struct layout lay_out_devices(const struct request *request) {
-    struct device_list devices = usable_devices(request);
-    unsigned ranks = ranks_on(request, &devices);
-    struct device *device = allocate(ranks, sizeof *device);
+/* Rank r beside `device[r]`, which the layout takes. */
+static struct layout beside(const struct request *request, struct device *device, unsigned ranks) {
     hwloc_bitmap_t *region = allocate(ranks, sizeof *region);
-    for (unsigned rank = 0; rank < ranks; rank++) {
-        device[rank] = devices.device[rank % devices.count];
-        region[rank] = request->placement->kind == PLACE_DEVICE ? hwloc_bitmap_dup(device[rank].near->cpuset)
-                                                                : far_cpus(request, &device[rank]);
-    }
+    for (unsigned rank = 0; rank < ranks; rank++)
+        region[rank] = request->placement->kind == PLACE_DEVICE_FAR
+                           ? far_cpus(request, &device[rank])
+                           : hwloc_bitmap_dup(device[rank].near->cpuset);
     struct layout layout = fit(request, region, device, ranks);
     for (unsigned rank = 0; rank < ranks; rank++)
         hwloc_bitmap_free(region[rank]);
     free(region);
-    free_devices(&devices);
     return layout;
+}
+
+struct layout lay_out_devices(const struct request *request) {
+    struct device_list devices = usable_devices(request);
+    unsigned ranks = ranks_on(request, &devices);
+    struct device *device = allocate(ranks, sizeof *device);
+    for (unsigned rank = 0; rank < ranks; rank++)
+        device[rank] = devices.device[rank % devices.count];
+    free_devices(&devices);
+    return beside(request, device, ranks);
+}
+
+/* The first two by PCI address; GPUs of one maker. */
+static struct device *pair_of(const struct request *request, const struct device_list *devices) {
+    enum way way = request->placement->way;
+    for (const struct device *a = devices->device, *end = a + devices->count; a < end; a++)
+        for (const struct device *b = a; b < end; b++)
+            if (a->maker == b->maker && way_between(a, b, request->table) == way) {
+                struct device *pair = allocate(2, sizeof *pair);
+                pair[0] = *a;
+                pair[1] = *b;
+                return pair;
+            }
+    cannot(request, "no two %ss%s have the way %s between them", device_name(request->placement->device),
+           request->placement->device == DEVICE_GPU ? " of one maker" : "", way_word(way));
+}
+
+struct layout lay_out_device_pair(const struct request *request) {
+    if (request->ranks > 2 || (request->ranks_known && request->ranks == 1))
+        cannot(request, "%u rank%s asked, a pair has two", request->ranks, request->ranks == 1 ? "" : "s");
+    struct device_list devices = usable_devices(request);
+    struct device *pair = pair_of(request, &devices);
+    free_devices(&devices);
+    return beside(request, pair, 2);
 }

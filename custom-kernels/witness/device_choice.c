@@ -49,5 +49,5 @@ void devices_write(struct json *out) {
     }
     json_close(out, '}');
     if (used[0] != '\0')
-        json_text(out, "gpu", used);
+        json_text(out, "gpu_address", used);
 }

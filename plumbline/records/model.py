@@ -134,14 +134,14 @@ class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
 
     All but ``others`` is of the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are None in
-    early records. ``device_variables`` are those by which GPUs are chosen; ``gpu`` is the PCI address of the one that
-    the thread of MPI_Finalize computed on, says the CUDA driver; None where it had none.
+    early records. ``device_variables`` are those by which GPUs are chosen; ``gpu_address`` is the one that the
+    thread of MPI_Finalize computed on, on PCI, says the CUDA driver; None where it had none.
     """
 
     program: str | None = None
     mpi: bool | None = None
     device_variables: dict[str, str] = {}
-    gpu: str | None = None
+    gpu_address: str | None = None
     others: list[OthersSeen] = []
     host: str
     rank: int

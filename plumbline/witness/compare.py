@@ -130,7 +130,7 @@ def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -
     wanted, seen = rank.get("environment"), witness.get("device_variables", {})
     if wanted is None:
         return []
-    reasons, planned, used = [], ", ".join(rank["devices"]), witness.get("gpu")
+    reasons, planned, used = [], ", ".join(rank["devices"]), witness.get("gpu_address")
     if seen != wanted:
         reasons.append(f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}")
     if used is not None and used not in rank["devices"]:

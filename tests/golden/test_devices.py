@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ from plumbline.topology.plan import resolve
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
 NODES = {**FILES, **{f"comet-{part}": topology("comet", part) for part in ("gpu-k80", "gpu-p100")}}
+#: a pair's word for each way
+WAYS = {"self": "X", "pix": "PIX", "pxb": "PXB", "phb": "PHB", "node": "NODE", "sys": "SYS"}
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("gpu", {}),
     ("gpu", {"ranks": 2}),
@@ -32,6 +35,7 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("gpu:far", {}),
     ("nic", {}),
     ("nic", {"ranks": 4, "threads": 1}),
+    *((f"pair:{kind}:{way}", {}) for kind in ("gpu", "nic") for way in WAYS),
 )
 #: CPUs, and `nvidia-smi topo -m` as comet's document prints it: its SOC is called SYS now
 SEEDS = {
@@ -100,6 +104,11 @@ class Pci(NamedTuple):
 
 
 @functools.cache
+def load(path: Path) -> devices.Devices:
+    return devices.load(path)
+
+
+@functools.cache
 def in_file(path: Path) -> dict[str, Pci]:
     """PCI address -> what the file itself says: vendor, local CPUs, CPUs of the package around it."""
     found: dict[str, Pci] = {}
@@ -133,14 +142,36 @@ def check(plan: dict[str, Any], path: Path, allowed: set[int] | None = None) -> 
         used |= cpus
         pci = known[address]
         assert not cpus & pci.socket if plan["placement"] == "gpu:far" else cpus <= pci.cpus
-        if plan["placement"] == "nic":
+        if "nic" in plan["placement"]:
             assert "environment" not in rank
             continue
         number = str([gpu for gpu in gpus if known[gpu].vendor == pci.vendor].index(address))
         wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": number}
         assert rank["environment"] == (wanted if pci.vendor == "10de" else {"ROCR_VISIBLE_DEVICES": number})
-    if plan["placement"] != "nic":
-        assert [rank["devices"][0] for rank in plan["ranks"]] == gpus[: len(plan["ranks"])]
+    chosen = [rank["devices"][0] for rank in plan["ranks"]]
+    if plan["placement"].startswith("pair:"):
+        check_pair(plan["placement"], chosen, path)
+    elif plan["placement"] != "nic":
+        assert chosen == gpus[: len(chosen)]
+
+
+def check_pair(placement: str, chosen: list[str], path: Path) -> None:
+    """The way between the two is the one asked for, and no pair of one maker before them has it."""
+    _, kind, way = placement.split(":")
+    known = load(path)
+    of_kind = [place for place, device in enumerate(known.devices) if device.label.lower().startswith(kind)]
+    named = [device.address for device in known.devices]
+    fit = [
+        [named[a], named[b]]
+        for a in of_kind
+        for b in of_kind
+        if a <= b
+        and known.ways[a][b] == WAYS[way]
+        and (kind == "nic" or known.devices[a].ids[:4] == known.devices[b].ids[:4])
+    ]
+    assert chosen in fit
+    if kind == "gpu":
+        assert chosen == fit[0]
 
 
 @pytest.mark.parametrize("name", NODES)
@@ -172,7 +203,7 @@ def test_any_part_of_a_node_keeps_the_rules(data: st.DataObject) -> None:
         "threads": data.draw(st.sampled_from((None, 1, 2))),
         "ranks": data.draw(st.sampled_from((None, 1, 2, 3))),
     }
-    placement = data.draw(st.sampled_from(("gpu", "gpu:far", "nic")))
+    placement = data.draw(st.sampled_from(sorted({name for name, _ in CASES})))
     plan = try_resolve(placement, path, allowed=sorted(allowed), **options)
     if plan:
         check(plan, path, allowed)
@@ -191,6 +222,30 @@ def test_the_rules_can_fail() -> None:
         spoil(plan)
         with pytest.raises((AssertionError, ValueError)):
             check(plan, path)
+
+
+def test_the_rules_of_pairs_can_fail() -> None:
+    near, same, other = ["0000:03:00.0", "0000:04:00.0"], ["0000:03:00.0"] * 2, ["0000:83:00.0", "0000:84:00.0"]
+    path = NODES["comet-gpu-k80"]
+    check_pair("pair:gpu:pix", near, path)
+    for name, chosen in (("pix", same), ("pix", other), ("sys", near), ("self", near)):
+        with pytest.raises(AssertionError):
+            check_pair(f"pair:gpu:{name}", chosen, path)
+
+
+@pytest.mark.parametrize(
+    ("placement", "options", "said"),
+    [
+        ("pair:gpu:far", {}, "'far' is none of self, pix, pxb, phb, node, sys"),
+        ("pair:gpu:", {}, "'' is none of self, pix, pxb, phb, node, sys"),
+        ("pair:gpu:pix", {"ranks": 3}, "3 ranks asked, a pair has two"),
+        ("pair:gpu:pix", {"ranks": 1}, "1 rank asked, a pair has two"),
+        ("pair:gpu:pxb", {}, "no two GPUs of one maker have the way PXB between them"),
+    ],
+)
+def test_a_pair_that_is_none_is_an_error(placement: str, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlumbError, match=re.escape(f"placement {placement}: {said}")):
+        resolve(placement, topology=NODES["comet-gpu-k80"], **options)
 
 
 def test_words_that_nobody_explains_do_not_occur() -> None:

@@ -38,7 +38,8 @@ def on(topology: str, placement: str, *more: str) -> str:
 
 KNOWN = (
     "known are none, compact, scatter, spread, core, l3, numa, socket, node, smt, roundrobin, gpu, gpu:far, nic, "
-    "numa:N, socket:N, ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, pair:I,J"
+    "numa:N, socket:N, ways:N, pair:smt, pair:l2, pair:l3, pair:numa, pair:socket, pair:xsocket, pair:node, "
+    "pair:gpu:WAY, pair:nic:WAY, pair:I,J"
 )
 
 

@@ -195,7 +195,7 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
     subprocess.run(command, check=True, env=env, timeout=60)
     (seen,), faults = witness.read(folder)
     assert not faults
-    assert seen.get("gpu") == (address.lower() if "compute" in does else None)
+    assert seen.get("gpu_address") == (address.lower() if "compute" in does else None)
     reasons = witness.compare({"ranks": [seen["plan"]]}, [seen], 1)
     assert [line.partition("planned")[0] for line in reasons] == [
         text.format(host=socket.gethostname()) for text in said
