@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
@@ -12,9 +13,8 @@ import msgspec
 
 from plumbline import files, mpi, parsers, profiles, schedulers, witness
 from plumbline.errors import PlumbError
-from plumbline.launch import cause, environment, figures, hosts, loaded, process, settings, shared_memory, work
+from plumbline.launch import cause, environment, figures, hosts, joules, loaded, process, settings, shared_memory, work
 from plumbline.launch.prepare import Prepared
-from plumbline.nodes import energy
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
 from plumbline.witness import disturbance, processes, transports
@@ -59,13 +59,11 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     changed = job.files.changes()
     room = shared_memory.free()
     start = store.now()
-    meters = (energy.find(), energy.gpus())
-    first = [energy.Reading.now(meter) if meter else None for meter in meters]
+    meter = joules.Meter(job.layout.nodes, os.environ)
     before = disturbance.snapshot(cpus)
     ended = process.run(job.command, environment.at_home(job.environment, folder), folder, job.variant.time_limit_s)
     after = disturbance.snapshot(cpus)
-    single = job.layout.nodes == 1  # those of other nodes are not read
-    joules, of_gpus = [one.until(energy.Reading.now(one.meter)) if one and single else None for one in first]
+    spent = meter.used()
     if _worth_another_start(job, ended, folder, errors):
         errors += _ending(job, ended, folder)
         return None
@@ -112,13 +110,13 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         reasons=reasons,
         disturbed=disturbed.disturbed,
         shm_free_bytes=room,
-        energy_j=joules,
-        gpu_energy_j=of_gpus,
+        energy_j=spent.processors,
+        gpu_energy_j=spent.gpus,
         work=did,
         transports=transports.between(seen),
         disturbance=disturbed,
         measurements=measurements,
-        remarks=[*job.remarks, *remarks],
+        remarks=[*job.remarks, *remarks, *spent.remarks],
         settings=had,
         ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
         output_tail=_tail(folder) if reasons else None,

@@ -196,8 +196,9 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     /dev/shm of the driver's node before it. ``transports`` are those that the ranks had open
     (:func:`plumbline.witness.transports.between`). ``remarks`` are what the program says of this launch beside its
     figures. ``energy_j``: joules of the node's processors meanwhile, by counter (:mod:`plumbline.nodes.energy`);
-    None on several nodes, and where no counter could be read: ``host`` says why. ``gpu_energy_j``: the same of the
-    node's GPUs, by PCI address. ``work`` is None where the program has no model of it.
+    on several nodes by the scheduler's accounting alone; None where nothing could be read: ``host`` says why.
+    ``gpu_energy_j``: the same of the node's GPUs, by PCI address. ``work`` is None where the program has no model of
+    it.
     """
 
     index: Position

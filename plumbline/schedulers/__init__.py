@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from plumbline.errors import PlumbError
 from plumbline.schedulers import names
-from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler
+from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler, Step
 from plumbline.schedulers.flux import Flux
 from plumbline.schedulers.local import Local
 from plumbline.schedulers.lsf import Lsf
@@ -29,6 +29,7 @@ __all__ = [
     "RankLauncher",
     "RankVariables",
     "Scheduler",
+    "Step",
     "current",
     "host_name",
     "named",

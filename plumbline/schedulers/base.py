@@ -57,6 +57,15 @@ class Job:
     minutes: int | None = None
 
 
+@dataclass(frozen=True)
+class Step:
+    """A part of a job that has ended: when it began (Unix time), on how many nodes, their joules; None: not counted."""
+
+    start: float
+    nodes: int
+    joules: float | None
+
+
 class RankVariables(NamedTuple):
     """The variables in which a launcher tells a process its rank, its rank on the node, and how many there are."""
 
@@ -149,6 +158,14 @@ class Scheduler(ABC):
     def host_name(self, environment: Mapping[str, str]) -> str:
         """This host as the scheduler calls it."""
         return socket.gethostname()
+
+    def energy_source(self) -> str | None:
+        """What counts the joules of this scheduler's steps, in words; None: nothing does."""
+        return None
+
+    def steps(self, environment: Mapping[str, str]) -> Mapping[str, Step]:
+        """The steps of this job that have ended, by id; raises :class:`PlumbError` where they cannot be asked for."""
+        return {}
 
     # --- what a launcher of ranks has to know inside a job
 

@@ -23,11 +23,13 @@ from plumbline.schedulers.base import (
     Node,
     RankVariables,
     Scheduler,
+    Step,
     joined,
     three_columns,
 )
-from plumbline.schedulers.program import answer
+from plumbline.schedulers.program import answer, run
 
+WHERE_STEPS = "sacct"
 WHERE_LIMIT = "sinfo -o %l"
 USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
 #: power saving wakes these for a job; the other signs (not responding, maintenance, reboot …) keep jobs away
@@ -50,7 +52,12 @@ LIBRARY_FOLDERS = (
 )
 #: the library by which a program speaks a PMI
 PMI_LIBRARIES = {"pmi2": ("libpmi2.so", "libpmi2.so.0")}
-#: seconds that ``srun --mpi=list`` may take
+STEP_COLUMNS = "JobID,State,NNodes,Start,ConsumedEnergyRaw"
+#: states of a step that has not ended
+GOING = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING")
+#: where Slurm's numbers that mean that there is none begin (NO_VAL, INFINITE)
+NO_VALUE = 0xFFFFFFFE
+#: seconds that ``srun --mpi=list``, sacct or scontrol may take
 PATIENCE_S = 30.0
 
 
@@ -171,6 +178,18 @@ class Slurm(Scheduler):
         """
         return "SLURMD_NODENAME" in environment
 
+    def energy_source(self) -> str | None:
+        """Slurm's accounting with the plugin that ``AcctGatherEnergyType`` of slurm.conf names, if it names one."""
+        return _energy_source() if shutil.which("sacct") and shutil.which("scontrol") else None
+
+    def steps(self, environment: Mapping[str, str]) -> Mapping[str, Step]:
+        """By sacct, which knows a step some time after its end; none where no energy is counted."""
+        job = environment.get(self.job_variable)
+        if job is None or self.energy_source() is None:
+            return {}
+        command = ["sacct", "-n", "-P", "-j", job, "-o", STEP_COLUMNS]
+        return read_steps(answer(command, WHERE_STEPS, PATIENCE_S, {**environment, "SLURM_TIME_FORMAT": "%s"}))
+
     def submit(self, job: Job, script: Path) -> list[str]:
         """``--wait`` ends with the job's exit status, ``--parsable`` prints the job's number only."""
         shape = [f"--job-name={job.name}", f"--nodes={job.nodes}", "--ntasks-per-node=1", "--exclusive"]
@@ -208,6 +227,31 @@ class Slurm(Scheduler):
     def pin(self, node: str) -> list[str]:
         """A node list that is shorter than the job is filled up with other nodes."""
         return [f"--nodelist={node}"]
+
+
+@functools.cache
+def _energy_source() -> str | None:
+    """From ``scontrol show config``: ``AcctGatherEnergyType = acct_gather_energy/rapl``; .../none and (null): none."""
+    done = run(["scontrol", "show", "config"], PATIENCE_S)
+    found = re.search(r"^AcctGatherEnergyType\s*=\s*(?:acct_gather_energy/)?(\w+)\s*$", done.stdout, re.MULTILINE)
+    return f"Slurm's accounting ({found[1]})" if found and found[1] != "none" else None
+
+
+def read_steps(text: str) -> dict[str, Step]:
+    r"""``sacct -n -P -o`` :data:`STEP_COLUMNS`: steps that have ended, not the script's nor the job.
+
+    0 J is no count: the step ended before the plugin looked a second time.
+
+    >>> read_steps("7|RUNNING|2|50|\n7.batch|RUNNING|1|50|\n7.0|COMPLETED|2|51|913\n7.1|FAILED|1|60|0\n")
+    {'7.0': Step(start=51.0, nodes=2, joules=913.0), '7.1': Step(start=60.0, nodes=1, joules=None)}
+    """
+    found = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, state, nodes, start, joules = (line.split("|") + [""] * 5)[:5]
+        if re.search(r"\.\d+$", name) and state not in GOING:
+            known = joules.isdecimal() and 0 < int(joules) < NO_VALUE
+            found[name] = Step(float(start), int(nodes), float(joules) if known else None)
+    return found
 
 
 def _on(hosts: Sequence[str]) -> list[str]:
