@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
+
 
 class PlumbError(Exception):
     """An error that a person can fix: what is wrong, where, and what to do about it."""
@@ -19,3 +22,13 @@ class PlumbError(Exception):
         if self.cure:
             line += f": {self.cure}"
         return " ".join(line.split())
+
+
+def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """What to do about a word that is not ``known``: the one that is like it, else ``otherwise``, else all of them.
+
+    >>> suggest("opnmpi", ["mpich", "openmpi"]), suggest("x", ["mpich", "openmpi"])
+    ("did you mean 'openmpi'?", 'known: mpich, openmpi')
+    """
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else otherwise or f"known: {', '.join(known)}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from plumbline import git
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.records.model import AnyRecord
 
 
@@ -79,7 +79,8 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
         what = (
             f"is a {' and a '.join(found)}" if found else "is no stack, site, partition, node, campaign or commit here"
         )
-        cure = f"write {found[0]}={part}" if found else "plumb list shows what there is"
+        known = {row.stack.name for row in rows} | {row.site for row in rows}
+        cure = f"write {found[0]}={part}" if found else suggest(part, known, "plumb list shows what there is")
         raise PlumbError(f"'{part}' {what}", "plumb compare", cure)
     return found[0], part
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import socket
 from pathlib import Path
 from typing import Any
 
 from plumbline import paths, schemas
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.site.tests import family
 
 FILE = "site.yaml"
@@ -82,7 +81,7 @@ def partition(document: dict[str, Any], name: str) -> dict[str, Any]:
     raise PlumbError(
         f"site {document['name']} has no partition '{name}'",
         str(folder(document["name"]) / FILE),
-        _suggest(name, known),
+        suggest(name, known),
     )
 
 
@@ -94,7 +93,7 @@ def references(name: str) -> dict[str, list[dict[str, Any]]]:
         wanted = {"schema": int, "test": str, "references": list}
         unknown = sorted(set(document) - set(wanted))
         if unknown:
-            raise PlumbError(f"unknown key '{unknown[0]}'", str(file), _suggest(unknown[0], list(wanted)))
+            raise PlumbError(f"unknown key '{unknown[0]}'", str(file), suggest(unknown[0], list(wanted)))
         for key, kind in wanted.items():
             if not isinstance(document.get(key), kind):
                 raise PlumbError(f"key '{key}' is missing or not a {kind.__name__}", str(file), "fix the file")
@@ -109,7 +108,7 @@ def check(document: dict[str, Any], where: str) -> None:
             known = list(error.schema["properties"])
             key = next(key for key in error.instance if key not in known)
             place = f"{error.json_path}.{key}".removeprefix("$.")
-            raise PlumbError(f"unknown key '{place}'", where, _suggest(str(key), known))
+            raise PlumbError(f"unknown key '{place}'", where, suggest(str(key), known))
     schemas.check("site", document, where)
     for pattern in document["hostnames"]:
         try:
@@ -124,9 +123,3 @@ def check(document: dict[str, Any], where: str) -> None:
         topology = Path(part["topology"])
         if topology.is_absolute() or ".." in topology.parts:
             raise PlumbError(f"topology '{topology}' lies outside the site folder", where, "name a file inside it")
-
-
-def _suggest(word: str, known: list[str]) -> str:
-    """``did you mean X?`` or the list of what there is."""
-    close = difflib.get_close_matches(str(word), known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"

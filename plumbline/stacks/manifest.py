@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import files, mpi, paths, schemas
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.files import sha256
 
 FILE = "manifest.json"
@@ -44,9 +44,8 @@ def load(name: str) -> dict[str, Any]:
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         installed = ", ".join(names()) or "none"
-        raise PlumbError(
-            f"stack '{name}' is not installed", str(file), f"plumb stack install {name} (installed: {installed})"
-        ) from None
+        cure = suggest(name, names(), f"plumb stack install {name}")
+        raise PlumbError(f"stack '{name}' is not installed", str(file), f"{cure} (installed: {installed})") from None
     except (OSError, ValueError) as error:
         raise PlumbError(
             f"cannot read the manifest of stack '{name}': {error}", str(file), f"plumb stack install --force {name}"
