@@ -76,10 +76,16 @@ class gpu_memory_copies(KernelTest):
     mpi_matters = False
     placement = parameter(["gpu", "gpu:far"])
     threads = 1
+    arguments = ["--bytes", "256M", "--least", "64K"]
     figures = [
-        ("in", "bandwidth", {"way": "in", "memory": "pinned"}),
-        ("out", "bandwidth", {"way": "out", "memory": "pinned"}),
-        ("both", "bandwidth", {"way": "both", "memory": "pinned"}),
+        ("in", "bandwidth", {"way": "in", "memory": "pinned", "bytes": 256 << 20}),
+        ("out", "bandwidth", {"way": "out", "memory": "pinned", "bytes": 256 << 20}),
+        ("both", "bandwidth", {"way": "both", "memory": "pinned", "bytes": 256 << 20}),
+        *(
+            (f"{way}_{name}", "bandwidth", {"way": way, "memory": "pinned", "bytes": size})
+            for way in ("in", "out")
+            for name, size in (("64KiB", 64 << 10), ("1MiB", 1 << 20), ("16MiB", 16 << 20))
+        ),
         ("in_pageable", "bandwidth", {"way": "in", "memory": "pageable"}),
         ("out_pageable", "bandwidth", {"way": "out", "memory": "pageable"}),
         ("time_4B", "time", {"way": "in", "bytes": 4}),

@@ -22,6 +22,9 @@ static struct {
     int (*attribute)(int *, int, int);
     int (*retain)(gpu_context *, int);
     int (*use)(gpu_context);
+    int (*can_reach)(int *, int, int);
+    int (*reach)(gpu_context, unsigned);
+    int (*over)(gpu_pointer, gpu_context, gpu_pointer, gpu_context, size_t, gpu_stream);
     int (*take)(gpu_pointer *, size_t);
     int (*give_back)(gpu_pointer);
     int (*pin)(void *, size_t, unsigned);
@@ -36,6 +39,12 @@ static struct {
                  gpu_stream, void **, void **);
 } driver;
 
+/* Of the first GPU and the second. */
+static struct {
+    int device;
+    gpu_context context;
+} opened[2];
+
 /* The driver's names, whose versions are part of them. */
 static const struct {
     const char *name;
@@ -49,6 +58,9 @@ static const struct {
     {"cuDeviceGetAttribute", &driver.attribute},
     {"cuDevicePrimaryCtxRetain", &driver.retain},
     {"cuCtxSetCurrent", &driver.use},
+    {"cuDeviceCanAccessPeer", &driver.can_reach},
+    {"cuCtxEnablePeerAccess", &driver.reach},
+    {"cuMemcpyPeerAsync", &driver.over},
     {"cuMemAlloc_v2", &driver.take},
     {"cuMemFree_v2", &driver.give_back},
     {"cuMemHostRegister_v2", &driver.pin},
@@ -106,9 +118,14 @@ static void describe(struct gpu *gpu, int device) {
     gpu->processors = (unsigned)attribute(device, PROCESSORS);
 }
 
+static void open_number(int number, struct gpu *gpu) {
+    must(driver.device(&opened[number].device, number), "GPU");
+    must(driver.retain(&opened[number].context, opened[number].device), "context");
+    describe(gpu, opened[number].device);
+}
+
 bool gpu_open(struct gpu *gpu, char *why, size_t room) {
-    int error, count = 0, device;
-    gpu_context context;
+    int error, count = 0;
     if (!find_functions(why, room))
         return false;
     if ((error = driver.init(0)) || (error = driver.count(&count))) {
@@ -119,10 +136,21 @@ bool gpu_open(struct gpu *gpu, char *why, size_t room) {
         snprintf(why, room, "the CUDA driver shows none");
         return false;
     }
-    must(driver.device(&device, 0), "first GPU");
-    must(driver.retain(&context, device), "context");
-    must(driver.use(context), "context");
-    describe(gpu, device);
+    open_number(0, gpu);
+    must(driver.use(opened[0].context), "context");
+    return true;
+}
+
+bool gpu_open_second(struct gpu *gpu, bool *direct) {
+    int count = 0, can = 0;
+    must(driver.count(&count), "number of GPUs");
+    if (count < 2)
+        return false;
+    open_number(1, gpu);
+    must(driver.can_reach(&can, opened[0].device, opened[1].device), "way between GPUs");
+    if (can)
+        must(driver.reach(opened[1].context, 0), "way between GPUs");
+    *direct = can;
     return true;
 }
 
@@ -136,6 +164,19 @@ gpu_pointer gpu_take(size_t bytes) {
 
 void gpu_give_back(gpu_pointer memory) {
     must(driver.give_back(memory), "giving back memory");
+}
+
+gpu_pointer gpu_take_second(size_t bytes) {
+    must(driver.use(opened[1].context), "context");
+    gpu_pointer memory = gpu_take(bytes);
+    must(driver.use(opened[0].context), "context");
+    return memory;
+}
+
+void gpu_give_back_second(gpu_pointer memory) {
+    must(driver.use(opened[1].context), "context");
+    gpu_give_back(memory);
+    must(driver.use(opened[0].context), "context");
 }
 
 void gpu_pin(void *memory, size_t bytes) {
@@ -162,6 +203,14 @@ void gpu_copy_in(gpu_pointer to, const void *from, size_t bytes, gpu_stream stre
 
 void gpu_copy_out(void *to, gpu_pointer from, size_t bytes, gpu_stream stream) {
     must(driver.out(to, from, bytes, stream), "copy from the GPU");
+}
+
+void gpu_copy_over(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream) {
+    must(driver.over(to, opened[1].context, from, opened[0].context, bytes, stream), "copy between GPUs");
+}
+
+void gpu_copy_back(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream) {
+    must(driver.over(to, opened[0].context, from, opened[1].context, bytes, stream), "copy between GPUs");
 }
 
 gpu_function gpu_load(const char *ptx, const char *name) {

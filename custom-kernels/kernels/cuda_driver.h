@@ -22,8 +22,16 @@ typedef struct gpu_function *gpu_function;
  * if there is none. From then on every error ends the program. */
 bool gpu_open(struct gpu *gpu, char *why, size_t room);
 
+/* Open the second GPU that the driver lets this process see, for copies between the two; false: there is
+ * none. `direct`: the first can read and write its memory; else the driver copies through the host. */
+bool gpu_open_second(struct gpu *gpu, bool *direct);
+
 gpu_pointer gpu_take(size_t bytes);
 void gpu_give_back(gpu_pointer memory);
+
+/* The same of the second GPU's memory. */
+gpu_pointer gpu_take_second(size_t bytes);
+void gpu_give_back_second(gpu_pointer memory);
 
 /* Pin host memory, and end that. */
 void gpu_pin(void *memory, size_t bytes);
@@ -33,6 +41,10 @@ gpu_stream gpu_stream_new(void);
 void gpu_wait(gpu_stream stream);
 void gpu_copy_in(gpu_pointer to, const void *from, size_t bytes, gpu_stream stream);
 void gpu_copy_out(void *to, gpu_pointer from, size_t bytes, gpu_stream stream);
+
+/* From the first GPU to the second, and back. */
+void gpu_copy_over(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream);
+void gpu_copy_back(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream);
 
 /* The function `name` of PTX text. */
 gpu_function gpu_load(const char *ptx, const char *name);

@@ -15,10 +15,13 @@
 enum { THREADS = 256, BLOCKS_A_PROCESSOR = 8, STARTS = 50, ADDRESS = sizeof((struct gpu *)0)->address };
 
 static size_t bytes = 256 << 20;
+static size_t least;
 static long repetitions = 20;
 
 static const struct argument arguments[] = {
     {"--bytes", ARGUMENT_SIZE, &bytes, 1024, 1e11, NULL, "of a copy, and of each array of the triad, a rank"},
+    {"--least", ARGUMENT_SIZE, &least, 0, 1e11, NULL,
+     "smallest of the sizes of pinned copies, up to --bytes by factors of 4; 0: --bytes alone"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 1, 1000, NULL,
      "timed repetitions; of rates the best one counts, of times the median"},
     {.name = NULL},
@@ -34,7 +37,9 @@ static const struct program program = {
         "bandwidth of copies: bytes of all ranks / the best repetition; a repetition begins behind a "
         "barrier\n"
         "and lasts until the slowest rank has waited for its GPU. way: in (to the GPU), out, both (one of\n"
-        "each at once, in two streams; their sum). memory: pinned, or pageable, which the driver copies\n"
+        "each at once, in two streams; their sum), over (to the second GPU that the rank sees, if it sees "
+        "one;\n"
+        "path: direct, or through the host). memory: pinned, or pageable, which the driver copies\n"
         "through buffers of its own.\n"
         "time: the median of a copy of 4 bytes to the GPU and the wait for it (way in), of the start of a\n"
         "kernel that does nothing and the wait for it (way start); of the slowest rank.\n"
@@ -53,26 +58,33 @@ struct job {
     gpu_pointer array[3];
     gpu_stream stream[2];
     gpu_function triad;
-    uint64_t elements; /* of the triad that work() starts */
+    gpu_pointer second; /* on the second GPU */
+    size_t size;        /* of a copy */
+    uint64_t elements;  /* of the triad that work() starts */
 };
 
 typedef void (*work)(struct job *job);
 
 static void copy_in(struct job *job) {
-    gpu_copy_in(job->array[0], job->from, bytes, job->stream[0]);
+    gpu_copy_in(job->array[0], job->from, job->size, job->stream[0]);
     gpu_wait(job->stream[0]);
 }
 
 static void copy_out(struct job *job) {
-    gpu_copy_out(job->to, job->array[0], bytes, job->stream[0]);
+    gpu_copy_out(job->to, job->array[0], job->size, job->stream[0]);
     gpu_wait(job->stream[0]);
 }
 
 static void copy_both(struct job *job) {
-    gpu_copy_in(job->array[0], job->from, bytes, job->stream[0]);
-    gpu_copy_out(job->to, job->array[1], bytes, job->stream[1]);
+    gpu_copy_in(job->array[0], job->from, job->size, job->stream[0]);
+    gpu_copy_out(job->to, job->array[1], job->size, job->stream[1]);
     gpu_wait(job->stream[0]);
     gpu_wait(job->stream[1]);
+}
+
+static void copy_over(struct job *job) {
+    gpu_copy_over(job->second, job->array[0], job->size, job->stream[0]);
+    gpu_wait(job->stream[0]);
 }
 
 static void copy_word(struct job *job) {
@@ -147,9 +159,9 @@ static void report_copies(struct result *result, struct job *job, const char *de
         double seconds = repeat(kinds[i].work, job).least;
         struct row *row = row_of(result, device, kinds[i].way);
         row_text(row, "memory", memory);
-        row_integer(row, "bytes", (long long)bytes);
+        row_integer(row, "bytes", (long long)job->size);
         row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER,
-                   kinds[i].times * (double)bytes * program_ranks() / seconds * 1e-6, repetitions);
+                   kinds[i].times * (double)job->size * program_ranks() / seconds * 1e-6, repetitions);
     }
 }
 
@@ -230,10 +242,38 @@ static void report_triads(struct result *result, struct job *job, const char *de
     }
 }
 
+/* Copies to a second GPU, where every rank sees one. */
+static void report_second(struct result *result, struct job *job, const char *device) {
+    struct gpu gpu;
+    bool direct = false, there = gpu_open_second(&gpu, &direct);
+    if (ranks_max(there ? 0 : 1) > 0)
+        return;
+    char *seconds = devices(&gpu);
+    job->second = gpu_take_second(bytes);
+    copy_in(job);
+    copy_over(job);
+    memset(job->to, 0xff, bytes);
+    gpu_copy_in(job->array[0], job->to, bytes, job->stream[0]);
+    gpu_copy_back(job->array[0], job->second, bytes, job->stream[0]);
+    copy_out(job);
+    double errors = wrong(job, 1);
+    result_check(result, errors == 0, "copied to the second GPU and back", errors, 0);
+    double best = repeat(copy_over, job).least;
+    struct row *row = row_of(result, device, "over");
+    row_text(row, "second", seconds);
+    row_text(row, "path", ranks_max(direct ? 0 : 1) > 0 ? "host" : "direct");
+    row_integer(row, "bytes", (long long)bytes);
+    row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, (double)bytes * program_ranks() / best * 1e-6,
+               repetitions);
+    gpu_give_back_second(job->second);
+    free(seconds);
+}
+
 int main(int argc, char **argv) {
     struct job job = {0};
     program_start(&program, argc, argv);
     bytes -= bytes % sizeof(double);
+    job.size = bytes;
     open_gpu(&job);
     char *device = devices(&job.gpu);
     struct result *result = result_new();
@@ -241,10 +281,14 @@ int main(int argc, char **argv) {
     report_copies(result, &job, device, "pageable");
     gpu_pin(job.from, bytes);
     gpu_pin(job.to, bytes);
+    for (job.size = least; job.size > 0 && job.size < bytes; job.size *= 4)
+        report_copies(result, &job, device, "pinned");
+    job.size = bytes;
     report_copies(result, &job, device, "pinned");
     report_times(result, &job, device);
     check_triad(result, &job);
     report_triads(result, &job, device);
+    report_second(result, &job, device);
     gpu_unpin(job.from);
     gpu_unpin(job.to);
     for (int i = 0; i < 3; i++)

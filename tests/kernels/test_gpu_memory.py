@@ -33,6 +33,25 @@ def test_every_figure_on_the_gpus_of_all_ranks(kernel_stack: KernelStack, json_o
     assert triads["l2"]["limit"] is None
 
 
+@pytest.mark.parametrize(("gpus", "path"), [("two", "direct"), ("two far", "host")])
+def test_copies_to_a_second_gpu(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, gpus: str, path: str) -> None:
+    document = json_of(one_stack.mpirun(2, "gpu_memory", *TINY, env=fake_cuda(tmp_path) | {"FAKE_CUDA": gpus}))
+    assert document["passed"], document["checks"]
+    assert "copied to the second GPU and back" in [item["what"] for item in document["checks"]]
+    (row,) = [item["params"] for item in document["measurements"] if item["params"]["way"] == "over"]
+    assert (row["second"], row["path"], row["bytes"]) == ("0000:c2:00.0,0000:c2:00.0", path, 3 << 20)
+
+
+def test_pinned_copies_by_size(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    words = (*TINY, "--least", "64K")
+    found = json_of(one_stack.mpirun(1, "gpu_memory", *words, env=fake_cuda(tmp_path)))["measurements"]
+    for way in ("in", "out", "both"):
+        rows = [item["params"] for item in found if item["metric"] == "bandwidth" and item["params"]["way"] == way]
+        sizes = [64 << 10, 256 << 10, 1 << 20, 3 << 20]
+        assert [row["bytes"] for row in rows if row["memory"] == "pinned"] == sizes
+        assert {row["bytes"] for row in rows if row["memory"] == "pageable"} <= {3 << 20}
+
+
 def test_a_driver_that_tells_no_clock_leaves_no_limit(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
     env = fake_cuda(tmp_path) | {"FAKE_CUDA": "silent"}
     document = json_of(one_stack.mpirun(1, "gpu_memory", *TINY, env=env))
@@ -41,7 +60,10 @@ def test_a_driver_that_tells_no_clock_leaves_no_limit(one_stack: KernelStack, js
     assert not any(item["params"].get("level") == "l2" for item in document["measurements"])
 
 
-@pytest.mark.parametrize(("fault", "check"), [("copy", "copied in and out again"), ("triad", "triad")])
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [("copy", "copied in and out again"), ("triad", "triad"), ("two wrong", "copied to the second GPU and back")],
+)
 def test_a_wrong_answer_is_no_figure(
     one_stack: KernelStack, json_of: JsonOf, tmp_path: Path, fault: str, check: str
 ) -> None:

@@ -16,10 +16,12 @@ enum {
     BAD_PTX = 218,
     ILLEGAL = 700
 };
-enum { MOST = 8 };
+enum { MOST = 8, FIRST = 7, SECOND = 8 };
 
-static int initialised, context;
+/* `context` is 0, or the number of the device whose context is current. */
+static int initialised, context, contexts[2], reached;
 static struct {
+    int device;
     char *at;
     size_t bytes;
 } given[MOST];
@@ -30,6 +32,13 @@ static int goes_wrong(const char *what) {
     const char *said = getenv("FAKE_CUDA");
     return said && !strcmp(said, what);
 }
+
+static int two(void) {
+    const char *said = getenv("FAKE_CUDA");
+    return said && !strncmp(said, "two", 3);
+}
+
+static int is_stream(void *stream);
 
 int cuInit(unsigned flags) {
     if (flags || goes_wrong("init"))
@@ -46,38 +55,40 @@ int cuGetErrorString(int error, const char **text) {
 }
 
 int cuDeviceGetCount(int *count) {
-    *count = goes_wrong("none") ? 0 : 1;
+    *count = goes_wrong("none") ? 0 : two() ? 2 : 1;
     return initialised ? FINE : INVALID;
 }
 
 int cuDeviceGet(int *device, int number) {
-    *device = 7;
-    return number ? INVALID : FINE;
+    *device = FIRST + number;
+    return number < 0 || number > two() ? INVALID : FINE;
 }
 
 int cuDeviceGetPCIBusId(char *text, int room, int device) {
     const char *address = getenv("FAKE_CUDA_ADDRESS");
     snprintf(text, (size_t)room, "%s", address ? address : "0000:C1:00.0");
-    return device == 7 ? FINE : INVALID;
+    if (device == SECOND)
+        snprintf(text, (size_t)room, "0000:C2:00.0");
+    return device == FIRST || device == SECOND ? FINE : INVALID;
 }
 
 int cuDeviceGetAttribute(int *value, int which, int device) {
     *value = which == 16 ? 4 : which == 36 ? 1000000 : which == 37 ? 4096 : which == 38 ? 4 << 20 : 0;
-    return device == 7 && *value && !goes_wrong("silent") ? FINE : INVALID;
+    return (device == FIRST || device == SECOND) && *value && !goes_wrong("silent") ? FINE : INVALID;
 }
 
 int cuDevicePrimaryCtxRetain(void **found, int device) {
-    *found = &context;
-    return device == 7 ? FINE : INVALID;
+    *found = &contexts[device == SECOND];
+    return device == FIRST || device == SECOND ? FINE : INVALID;
 }
 
 int cuCtxSetCurrent(void *given_context) {
-    context = given_context == &context;
+    context = given_context == &contexts[0] ? FIRST : given_context == &contexts[1] ? SECOND : 0;
     return context ? FINE : INVALID;
 }
 
 int cuCtxGetDevice(int *device) {
-    *device = 7;
+    *device = context;
     return context ? FINE : NO_CONTEXT;
 }
 
@@ -88,6 +99,7 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
         if (!given[i].at) {
             given[i].at = malloc(bytes);
             given[i].bytes = bytes;
+            given[i].device = context;
             *memory = (uint64_t)(uintptr_t)given[i].at;
             return FINE;
         }
@@ -96,7 +108,7 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
 
 int cuMemFree_v2(uint64_t memory) {
     for (int i = 0; i < MOST; i++)
-        if (memory && (uint64_t)(uintptr_t)given[i].at == memory) {
+        if (memory && (uint64_t)(uintptr_t)given[i].at == memory && given[i].device == context) {
             free(given[i].at);
             given[i].at = NULL;
             return FINE;
@@ -104,14 +116,41 @@ int cuMemFree_v2(uint64_t memory) {
     return INVALID;
 }
 
-/* Does all of it lie in memory that was given? */
-static int is_given(uint64_t memory, size_t bytes) {
+/* Does all of it lie in memory of the device that was given? */
+static int is_on(int device, uint64_t memory, size_t bytes) {
     for (int i = 0; i < MOST; i++) {
         uint64_t at = (uint64_t)(uintptr_t)given[i].at;
-        if (at && memory >= at && memory + bytes <= at + given[i].bytes)
+        if (at && given[i].device == device && memory >= at && memory + bytes <= at + given[i].bytes)
             return 1;
     }
     return 0;
+}
+
+static int is_given(uint64_t memory, size_t bytes) {
+    return is_on(FIRST, memory, bytes);
+}
+
+int cuDeviceCanAccessPeer(int *can, int device, int other) {
+    *can = !goes_wrong("two far");
+    return device == FIRST && other == SECOND ? FINE : INVALID;
+}
+
+int cuCtxEnablePeerAccess(void *other, unsigned flags) {
+    if (flags || context != FIRST || other != &contexts[1] || reached++ || goes_wrong("two far"))
+        return INVALID;
+    return FINE;
+}
+
+int cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t bytes,
+                      void *stream) {
+    int target = to_context == &contexts[1] ? SECOND : FIRST;
+    int source = from_context == &contexts[1] ? SECOND : FIRST;
+    if (!is_stream(stream) || target == source || !is_on(target, to, bytes) || !is_on(source, from, bytes))
+        return ILLEGAL;
+    memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes);
+    if (goes_wrong("two wrong") && target == SECOND)
+        ((char *)(uintptr_t)to)[bytes - 3] ^= 1;
+    return FINE;
 }
 
 int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags) {
