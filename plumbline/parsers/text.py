@@ -16,20 +16,21 @@ _NUMBER = re.compile(r"\A[0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,4})?\Z
 
 # A line like one of these means that the run failed, whatever else was printed (IMB, for one, answers an unknown
 # benchmark name by running all the others and exits with 0).
-_FATAL = tuple(
-    re.compile(pattern)
-    for pattern in (
-        *(pattern for family in mpi.TABLE.values() for pattern in family.failures),
-        *(pattern for scheduler in schedulers.TABLE.values() for pattern in scheduler.failures),
-        r"^.*: error while loading shared libraries: ",
-        r"^Invalid (?:benchmark name|option) ",
-        r"^.*\bDATA VALIDATION ERROR\b",
-        r"^CHECK FAILURES: rank ",
-        r"^This test requires (?:exactly|at least) ",
-        r"^(?:.*: )?Segmentation fault",
-        r"^Traceback \(most recent call last\):",
+_FATAL = re.compile(
+    "|".join(
+        dict.fromkeys((  # families that are alike say the same
+            *(pattern for family in mpi.TABLE.values() for pattern in family.failures),
+            *(pattern for scheduler in schedulers.TABLE.values() for pattern in scheduler.failures),
+            r"^.*: error while loading shared libraries: ",
+            r"^Invalid (?:benchmark name|option) ",
+            r"^.*\bDATA VALIDATION ERROR\b",
+            r"^CHECK FAILURES: rank ",
+            r"^This test requires (?:exactly|at least) ",
+            r"^(?:.*: )?Segmentation fault",
+            r"^Traceback \(most recent call last\):",
+        ))
     )
-)
+)  # fmt: skip
 
 
 def lines_of(text: str) -> list[str]:
@@ -54,7 +55,7 @@ def quote(line: str) -> str:
 def require_alive(lines: Sequence[str]) -> None:
     """Raise if some line says that the job died or was never started."""
     for number, line in enumerate(lines):
-        if any(pattern.match(line) for pattern in _FATAL):
+        if _FATAL.match(line):
             follow = ""
             if "BAD TERMINATION" in line:  # the next lines say which rank and which signal
                 follow = " ".join(other.strip("= ") for other in lines[number + 1 : number + 3])
