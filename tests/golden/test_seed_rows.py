@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_seed_sites import dry_run, reframe, topology
+from test_seed_sites import dry_run, topology, variants
 
 from plumbline import paths
 from plumbline.errors import PlumbError
@@ -44,22 +45,25 @@ def words_of(check: dict[str, Any]) -> str:
 
 def has_room(check: dict[str, Any]) -> bool:
     """Whether a node of gpc holds the variant. What a class sets (two threads of a pair) ReFrame does not describe."""
-    for threads in [check["threads"]] if "threads" in check else [None, 2]:
-        try:
-            resolve(
-                check.get("placement", "node"), threads=threads, memory=check.get("memory"),
-                ranks=check["ranks_per_node"] or None, topology=topology("gpc", "default"),
-            )  # fmt: skip
-        except PlumbError:
-            continue
-        return True
-    return False
+    counts = [check["threads"]] if "threads" in check else [None, 2]
+    where = check.get("placement", "node"), check.get("memory"), check["ranks_per_node"] or None
+    return any(holds(*where, threads) for threads in counts)
+
+
+@functools.cache
+def holds(placement: str, memory: str | None, ranks: int | None, threads: int | None) -> bool:
+    """Whether a node of gpc has room for a placement."""
+    try:
+        resolve(placement, threads=threads, memory=memory, ranks=ranks, topology=topology("gpc", "default"))
+    except PlumbError:
+        return False
+    return True
 
 
 def test_each_selection_makes_job_scripts(tmp_path: Path) -> None:
     """Of each test that a command selects, the first and the last variant for which gpc has room: 4 nodes of 2 x 4."""
     patterns = {one for words in commands("reframe") for one in words[2].split("|")}
-    described = json.loads(reframe("gpc", "--describe", "-n", "|".join(patterns), prefix=tmp_path / "described"))
+    described = [check for check in variants("gpc") if any(re.search(one, words_of(check)) for one in patterns)]
     fitting = [check for check in described if has_room(check)]
     selected = {one: [words_of(check) for check in fitting if re.search(one, words_of(check))] for one in patterns}
     chosen = {name for names in selected.values() for name in (*names[:1], *names[-1:])}
