@@ -291,13 +291,24 @@ def reframe(name: str, *options: str, prefix: Path) -> str:
         "RFM_CONFIG_FILES": str(sites / "settings.py"),
         "RFM_PREFIX": str(prefix),
     }
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--nocolor"]
+    command = [str(Path(sys.executable).parent / "reframe"), *sources(options), "--nocolor"]
     command += ["--system", name, *options]
     answer = subprocess.run(
         command, env={**clean, **environment}, capture_output=True, text=True, check=False, timeout=300
     )
     assert answer.returncode == 0, answer.stdout
     return answer.stdout
+
+
+def sources(options: tuple[str, ...]) -> list[str]:
+    """``-c`` for the files with the tests that ``-n`` names, or for all: each file takes ReFrame time to load."""
+    suite = paths.root() / "reframe-tests"
+    if "-n" not in options:
+        return ["-c", str(suite)]
+    named = set(re.findall(r"\w+", options[options.index("-n") + 1]))
+    texts = {file: file.read_text(encoding="utf-8") for file in sorted(suite.glob("*.py"))}
+    chosen = [file for file, text in texts.items() if named & set(re.findall(r"^class (\w+)\(", text, re.MULTILINE))]
+    return [word for file in chosen for word in ("-c", str(file))]
 
 
 @functools.cache
