@@ -169,11 +169,6 @@ class Family(ABC):
             raise PlumbError(what, rules[0].collective, "use settings")
         return ()
 
-    def configure(self, configuration: Configuration, folder: Path) -> dict[str, str]:
-        """The variables that make ``configuration``; files of rules go to ``folder``, see :meth:`settings_of`."""
-        found = self.settings_of(configuration, folder)
-        return {self.setting_variable(setting.name): setting.value for setting in found}
-
     def native_files(self, settings: tuple[Setting, ...]) -> dict[str, str]:
         """Files, name and text, by which people use ``settings`` without Plumbline."""
         variables = {self.setting_variable(setting.name): setting.value for setting in settings}

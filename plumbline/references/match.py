@@ -14,8 +14,6 @@ from plumbline import paths, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
 
-#: what ``judge`` answers: ``below`` is worse than the reference's range, ``above`` better than it, in either direction
-VERDICTS = ("unreferenced", "within", "below", "above")
 #: rounding of values in files and figures that is not held against them
 ROUNDING = 1e-9
 
@@ -91,7 +89,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def judge(figure: Figure, entry: dict[str, Any] | None) -> str:
-    """One of :data:`VERDICTS` for a record's figure.
+    """``unreferenced``, ``within``, ``below`` or ``above``, for a record's figure.
 
     ``below`` means worse than the reference's range and ``above`` better than it: a latency of twice the reference is
     ``below``. Raises :class:`PlumbError` for a figure that cannot be compared: another unit or direction, not finite.

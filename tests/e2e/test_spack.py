@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import spack_site
 import stored
 import yaml
 
@@ -289,5 +290,5 @@ def test_locks_of_the_test_site_know_their_externals(installed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
         for name in MPIS:
-            foreign = environment.foreign_paths(environment.read(name))
+            foreign = spack_site.foreign_paths(environment.read(name))
             assert str(paths.stacks() / name) in foreign

@@ -18,7 +18,8 @@ OPTIONS = ("--bytes", "8,8K,64K", "--repetitions", "6", "--late", "1e9", "--json
 def _tree(folder: Path) -> dict[str, str]:
     """Without shared memory from 4 KiB on, for two ranks."""
     rules = tuple(Rule(name, "mpir", 4096, None, 2) for name in OPERATIONS[:-1])
-    return mpi.TABLE["mpich"].configure(Configuration(rules=(*rules, Rule("barrier", "mpir", 0))), folder)
+    configuration = Configuration(rules=(*rules, Rule("barrier", "mpir", 0)))
+    return {setting.name: setting.value for setting in mpi.TABLE["mpich"].settings_of(configuration, folder)}
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """A checkout with the real ``spack-env/``, the fake Spack as a git repository, and one stack that it can install."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +22,12 @@ VARIABLES = (
     "PLUMB_SPACK_MIRROR",
     "PLUMB_SPACK_BUILDCACHE",
 )
+
+
+def foreign_paths(lock):
+    """Absolute paths in ``lock`` that are not the same on every machine of a site, sorted."""
+    texts = re.findall(r'"(/[^"]*)"', json.dumps(lock))
+    return sorted({text for text in texts if not re.match("/(usr|bin|lib|lib64|etc|opt)(/|$)", text)})
 
 
 def git(folder, *arguments):

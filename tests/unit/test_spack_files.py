@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import spack_site
 import yaml
 
 from plumbline import paths
@@ -50,7 +51,7 @@ def test_versions_that_are_not_valid_are_refused(tmp_path, monkeypatch, change, 
 def test_every_environment_has_a_whole_lock(name):
     document = environment.read(name)
     assert {root["spec"] for root in document["roots"]} == set(environment.roots(name))
-    assert environment.foreign_paths(document) == []
+    assert spack_site.foreign_paths(document) == []
     assert document["spack"]["commit"] == settings.versions()["spack"]["commit"]
 
 
@@ -75,7 +76,7 @@ def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
 def test_the_site_of_a_cluster_has_fabrics_a_scheduler_and_its_processor(monkeypatch):
     monkeypatch.setenv("PLUMB_SPACK_SITE", "debian12-zen4")
     document = environment.read("openmpi")
-    assert environment.foreign_paths(document) == []
+    assert spack_site.foreign_paths(document) == []
     nodes = {node["name"]: node for node in document["concrete_specs"].values()}
     assert nodes["openmpi"]["parameters"]["fabrics"] == ["ofi", "ucx"]
     assert nodes["openmpi"]["parameters"]["schedulers"] == ["slurm"]
@@ -164,4 +165,4 @@ def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):
 
 def test_foreign_paths_are_found():
     lock = {"a": "/usr/bin/gcc", "b": ["/home/me/mpi"], "c": {"d": "/usrlocal/x"}, "e": "/usr"}
-    assert environment.foreign_paths(lock) == ["/home/me/mpi", "/usrlocal/x"]
+    assert spack_site.foreign_paths(lock) == ["/home/me/mpi", "/usrlocal/x"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,6 @@ from plumbline import files, schemas
 from plumbline.errors import PlumbError
 from plumbline.stacks.spack import catalogue, settings
 from plumbline.stacks.spack.runner import Spack
-
-#: Prefixes that are the same on every machine of a site.
-SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc", "/opt")
 
 
 def description(name: str) -> str:
@@ -70,13 +65,6 @@ def _absent(pairs: list[tuple[str, str]], specs: dict[str, Any]) -> str | None:
             if needed["hash"] not in specs:
                 return f"{needed['name']} (/{needed['hash'][:7]}), which {node['name']} needs"
     return None
-
-
-def foreign_paths(document: Any) -> list[str]:
-    """Absolute paths in a lock that are not below a system prefix, sorted."""
-    texts = re.findall(r'"(/[^"]*)"', json.dumps(document))
-    inside = tuple(f"{prefix}/" for prefix in SYSTEM)
-    return sorted({text for text in texts if text not in SYSTEM and not text.startswith(inside)})
 
 
 def workplace(name: str, *, locked: bool = True) -> Path:
