@@ -208,20 +208,20 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     output = _log().read_text(encoding="utf-8", errors="replace")
     ended = cases.explained(ended, output)
     mine, damages = query.records(query.Selection(campaign=campaign))
-    for name in sorted({row.site for row in mine}):
-        outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if mine:
         print("\n".join([summary.lines(mine), *summary.legend(mine)]))
     skips = cases.skip_reasons(ended)
-    if mine and skips:
+    failed = [case for case in ended if case.failed]
+    if mine and (skips or failed):
         print()
     for reason, count in skips.most_common():
         print(f"skipped {count:>3} x {reason}")
-    failed = [case for case in ended if case.failed]
     for case in failed:
         print(f"failed {case.describe()}: {summary.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
+    for name in sorted({row.site for row in mine}):
+        outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
     if not ended and code == INTERRUPTED:
         return code
     if not ended:

@@ -12,8 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from samples import record
 
-from plumbline import campaign
+from plumbline import campaign, cases
+from plumbline.errors import PlumbError
+from plumbline.records import outcome, query, store
+from plumbline.records.model import convert
 
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
 PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -165,6 +169,23 @@ def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_t
     assert closing.startswith("0 variants, 0 verified, 0 launches (0 disturbed); 0 skipped, 1 failed, in ")
     own = f"the first failed job's own words: tail {stage}/*.err"
     assert following.startswith("next: " + (own if submitted else "all that ReFrame says of it, "))
+
+
+def test_where_the_outcome_cannot_be_written_the_figures_and_the_failures_are_printed_first(
+    reframe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write(store.session_file("local", "s1"), [convert(record(campaign="c1"))])
+    (row, *_), _ = query.records(query.Selection(campaign="c1"))
+    log = reframe.parents[1] / "build" / "reframe" / "campaign.out"
+    log.parent.mkdir()
+    log.write_text("", encoding="utf-8")
+    monkeypatch.setattr(outcome, "file", lambda *_: Path("/proc/outcome.json"))
+    failed = cases.Case("FAIL", "osu_barrier /66dedcc7 @local:main+mpich", "the disk is full")
+    with pytest.raises(PlumbError, match="cannot write the outcome"):
+        campaign._report("c1", "quick", 1, [failed], 1.0)
+    printed = capsys.readouterr().out
+    assert row.id in printed
+    assert "failed osu_barrier on mpich (main): " in printed
 
 
 #: ReFrame that waits for its jobs, in the order in which it began them, however often it is interrupted
