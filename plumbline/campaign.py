@@ -229,7 +229,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
     took = units.human_seconds(seconds)
     print(
         f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"
-        f"\nplumb show ID tells all about a line, plumb report makes a page of them; ReFrame's output: {_log()}"
+        f"\nplumb show ID shows all of a line, plumb report makes a page of them; ReFrame's output: {_log()}"
     )
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
     if not measured:

@@ -82,13 +82,13 @@ class Experiment:
     environment: dict[str, str] = field(default_factory=dict)
 
     def where(self, given: Gives) -> dict[str, Any]:
-        """What tells a ceiling from others of its list."""
+        """The members by which a ceiling differs from others of its list."""
         place = self.place
         members = {"cores": place.cores, "numa_node": place.numa_node, "level": given.level, "pair": place.pair}
         return {name: value for name, value in members.items() if value is not None}
 
     def describe(self) -> str:
-        """It, in a line for people."""
+        """One line that names the experiment and its ceilings."""
         lists = ", ".join(given.list for given in self.gives)
         return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
 

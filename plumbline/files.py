@@ -181,7 +181,7 @@ def sha256(file: Path) -> str:
 
 
 def state(file: Path) -> tuple[int, int, int, int]:
-    """What tells two states of a file apart without reading it; the time of an inode's last change cannot be set."""
+    """Differs between two states of a file, without reading it; the time of an inode's last change cannot be set."""
     found = file.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 

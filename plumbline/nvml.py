@@ -1,4 +1,4 @@
-"""What NVIDIA's management library (NVML) tells of the GPUs of this host: links between them, and energy.
+"""What NVIDIA's management library (NVML) reports of the GPUs of this host: links between them, and energy.
 
 It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. It was never run on
 a GPU: the tests open a library that is made up after NVML's reference.

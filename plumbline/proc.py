@@ -1,4 +1,4 @@
-"""The processes of a host, as /proc tells of them (proc_pid_stat(5))."""
+"""The processes of a host, as /proc describes them (proc_pid_stat(5))."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stat(folder: Path) -> Stat:
     head, _, rest = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
     values = rest.split()
     if len(values) < 20:
-        raise ProcessLookupError(f"{folder} tells of no process")
+        raise ProcessLookupError(f"{folder} is of no process")
     name = head.partition("(")[2]
     return Stat(int(folder.name), name, values[0], int(values[1]), int(values[11]) + int(values[12]), int(values[19]))
 

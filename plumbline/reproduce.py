@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
 
-    Raises :class:`PlumbError` when the stack is gone or its program is another one now.
+    Raises :class:`PlumbError` when the stack is not installed any more or its program has changed.
     """
     old = query.find(prefix)
     if old.is_imported:

@@ -37,7 +37,7 @@ _STYLES = (
 
 
 class _Bar:
-    """A line below all that is written to the terminal. It moves when told to: no thread of it disturbs a launch."""
+    """A line below all that is written to the terminal. It has no thread, which could disturb a launch."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -134,7 +134,7 @@ def coloured(stream: TextIO) -> bool:
 
 
 def width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is none, or does not tell."""
+    """Columns of the terminal that standard output is; None where it is no terminal, or reports none."""
     return shutil.get_terminal_size((0, 0)).columns or None if sys.stdout.isatty() else None
 
 

@@ -23,7 +23,7 @@ def document(comparison: Comparison, legend: Sequence[str], closing: str) -> dic
 
 
 def members(comparison: Comparison) -> list[str]:
-    """The members of keys that tell lines apart: a column that would be the same everywhere is left out."""
+    """The members of keys in which lines differ: a column that would be the same everywhere is left out."""
     return [name for name in MEMBERS if len({getattr(line.key, name) for line in comparison.lines}) > 1]
 
 

@@ -12,7 +12,7 @@ from plumbline.records.model import AnyRecord
 
 @dataclass(frozen=True)
 class Kind:
-    """What a side may be told apart by. ``members`` of a row's key are free where sides differ in this."""
+    """What sides may differ in. ``members`` of a row's key are free where sides differ in this."""
 
     has: Callable[[AnyRecord, str], bool]
     members: tuple[str, ...]

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
-    """The records of ``file``: a results database, a run report or a log, told apart by how the file begins."""
+    """The records of ``file``: a results database, a run report or a log; the beginning of the file says which."""
     return imported.read(_runs(file), site, lower)
 
 

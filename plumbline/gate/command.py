@@ -85,7 +85,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.pairs and args.baseline:
         raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
     if args.pairs and args.disturbed_by_itself:
-        raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not tell what was disturbed")
+        raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not say what was disturbed")
     begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
     begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
     if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):

@@ -1,4 +1,4 @@
-"""Whether a variant was disturbed on one side, or in most pairs: then no verdict tells the sides from the disturbance.
+"""Whether a variant was disturbed on one side, or in most pairs: then the disturbance may be the difference.
 
 What is flagged is a sample of what disturbs: where one side is flagged more often than by chance, the pairs that are
 not flagged are in doubt too. Only causes and counts are looked at, never a value.

@@ -1,4 +1,4 @@
-"""What people noted of a site, as far as a gate should tell it."""
+"""What people noted of a site shortly before a gate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST, DAYS = 5, 30
 def happened(site: str, until: str) -> list[str]:
     """The newest notes of ``site`` from the :data:`DAYS` days before ``until`` (a record's time, UTC).
 
-    A damaged line of them is told too, and is no reason to stop. A session of elsewhere may be of a site that is not
+    A damaged line is reported among them and is no error. A session of elsewhere may be of a site that is not
     here, which has no notes.
     """
     if site not in sources.sites():

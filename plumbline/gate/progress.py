@@ -68,7 +68,7 @@ class Progress:
         return self.decided[contest.position] < len(contest.records[0].variant.figures)
 
     def _again(self, contest: Contest) -> str:
-        """That the last pair is measured again, and whose launch was disturbed; the record tells by what."""
+        """That the last pair is measured again, and whose launch was disturbed; the record says by what."""
         sides = zip(("baseline", "candidate"), contest.launches[-1], strict=True)
         return f"; again: {' and '.join(side for side, launch in sides if launch.disturbed)} disturbed"
 

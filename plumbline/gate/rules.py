@@ -36,7 +36,7 @@ def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, d
     """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
-    Optional figures are left out: where one is absent, nothing tells a loss from a machine that never had it.
+    Optional figures are left out: where one is absent, nothing distinguishes a loss from a machine that never had it.
     """
     figures = []
     for figure in variant["figures"]:

@@ -132,7 +132,7 @@ def read_pairs(folder: Path, position: int) -> list[Record] | None:
         if isinstance(item, store.Damage):
             raise PlumbError(f"damaged record: {item.reason}", str(file), "start a new gate")
         if not item.seal:
-            raise PlumbError("changed since it was measured: the seal is gone", str(file), "start a new gate")
+            raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
         found.append(item)
     if len(found) != 2:
         raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")

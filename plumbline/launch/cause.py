@@ -27,7 +27,7 @@ SHARED_MEMORY = 4 << 20
 
 
 def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
-    """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) tell."""
+    """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) say."""
     code = ended.exit_code or 0
     parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
     line = named([line.strip("= \t\r") for text in texts for line in text.splitlines()])

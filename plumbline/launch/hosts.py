@@ -59,7 +59,7 @@ def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     """This host and the next ones of its job, for a launch over several nodes whose launcher does not know them.
 
-    Raises :class:`PlumbError` where the scheduler does not tell them either.
+    Raises :class:`PlumbError` where the scheduler does not name them either.
     """
     if nodes == 1:
         return ()

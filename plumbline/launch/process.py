@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class Ended:
-    """How a launch ended. ``waiting`` tells, for one ended by its time limit, where its ranks and processes waited."""
+    """How a launch ended. ``waiting``: where ranks and processes waited when the time limit ended it."""
 
     status: Literal["ok", "failed", "timeout"]
     exit_code: int | None

@@ -34,8 +34,8 @@ def compare(
 ) -> tuple[SettingsSeen, list[str]]:
     """What every rank's library has of ``asked``, and why that does not prove it.
 
-    ``lines`` are what the ranks printed: a library that does not tell the value of a text does so there, in its first
-    rank's.
+    ``lines`` are what the ranks printed: a library that does not report the value of a text by MPI_T prints
+    it in those of its first rank.
     """
     told, refused = _told(family, lines)
     seen: dict[str, str] = {}
@@ -43,7 +43,7 @@ def compare(
     for witness in witnesses:
         name = f"rank {witness['rank']}"
         if "settings" not in witness:
-            reasons.append(f"{name} did not tell the settings of its MPI library: it ended without MPI_Finalize")
+            reasons.append(f"{name} has no settings of its MPI library: it ended without MPI_Finalize")
             continue
         known = {item["name"]: item for item in witness["settings"]}
         for setting, value in asked.items():

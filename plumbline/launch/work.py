@@ -85,7 +85,7 @@ def _working_set(measurement: Measurement) -> int:
 
 
 def _arrays(seen: list[Witness], needed: float) -> list[str]:
-    """Each rank's share of the arrays, where the witness can tell."""
+    """Each rank's share of the arrays, where the witness knows it."""
     held = [count for witness in seen if (count := _held(witness)) is not None]
     if needed < ARRAYS_LEAST or not held or min(held) >= ARRAYS_SEEN * needed:
         return []
@@ -120,7 +120,7 @@ def _stream_time(measurements: list[Measurement]) -> float:
 def _longest(measurements: list[Measurement]) -> float:
     """Seconds of the longest row of a table: its least time, for all of its repetitions.
 
-    Rows are not added up: several may tell of the same repetitions.
+    Rows are not added up: several may be of the same repetitions.
     """
     rows: dict[str, list[float]] = {}
     for item in measurements:

@@ -46,7 +46,7 @@ class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
 
-    ``machine`` tells whether a node is such a machine (:func:`words`). ``left_out`` says what has no ceiling, and why.
+    ``machine`` is compared with a node's (:func:`words`). ``left_out`` says what has no ceiling, and why.
     ``idle_W`` is what the processors used while nothing ran, ``no_idle_W`` why that is not known.
     """
 
@@ -131,7 +131,7 @@ def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
 
 
 def words(host: Machine) -> str:
-    """What tells one kind of machine from another, in one line."""
+    """One line that differs between kinds of machines."""
     levels = {cache.level: cache.size for cache in reversed(host.caches)}
     caches = ", ".join(f"L{level} {size >> 10} KiB" for level, size in sorted(levels.items()))
     parts = [

@@ -1,4 +1,4 @@
-"""Settings of MPI libraries: what a person or the tuner may set, and what the libraries do not tell about it."""
+"""Settings of MPI libraries: what a person or the tuner may set, and what the libraries do not say about it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Configuration(Struct, frozen=True, omit_defaults=True):
 
 
 class Knob(Struct, frozen=True, omit_defaults=True):
-    """A setting that is worth a try, with what the library does not tell.
+    """A setting that is worth a try, with what the library does not say.
 
     ``values`` to try; ``operations`` that it may move (``p2p``: point-to-point), all of them without. What it needs:
     each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values. ``sizes`` of an

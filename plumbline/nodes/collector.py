@@ -90,7 +90,7 @@ class Reader:
         return None
 
     def virtual(self) -> Optional[str]:
-        """Name of the hypervisor, ``yes`` if only the CPU flag tells, None on bare metal."""
+        """Name of the hypervisor, ``yes`` if only the CPU flag says so, None on bare metal."""
         kind = self.text("sys/hypervisor/type")
         if kind:
             return kind
@@ -168,12 +168,12 @@ class Reader:
 
 
 def limits() -> Dict[str, Any]:
-    """Everything that can be read of this host for its physical limits; what is not told is absent."""
+    """Everything that can be read of this host for its physical limits; what the host does not report is absent."""
     return {**memory(), **core(), **links()}
 
 
 def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/system/cpu")) -> Dict[str, Any]:
-    """Highest clock of a core (cpufreq) and width of its vector registers (CPU flags); what is not told is absent.
+    """Highest clock of a core (cpufreq) and width of its vector registers (CPU flags); what is unknown is absent.
 
     How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
     """
@@ -191,7 +191,7 @@ def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/
 def links(infiniband: Path = Path("/sys/class/infiniband"), net: Path = Path("/sys/class/net")) -> Dict[str, Any]:
     """Rate of all active links together: of the InfiniBand ports, or else of the network cards.
 
-    Absent if one of them does not tell its rate: the sum of the others would be too low a limit.
+    Absent if one of them does not report its rate: the sum of the others would be too low a limit.
     """
     ports = [port for port in infiniband.glob("*/ports/*") if _word(port / "state").endswith("ACTIVE")]
     if ports:
@@ -224,7 +224,7 @@ def no_memory_tables() -> Optional[str]:
 
 
 def is_virtual(product: Path = Path("/sys/class/dmi/id")) -> bool:
-    """Whether this is a virtual machine; also when it cannot be told."""
+    """Whether this is a virtual machine; true also where that is unknown."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         name = " ".join((product / entry).read_text(encoding="utf-8") for entry in ("sys_vendor", "product_name"))
@@ -238,7 +238,7 @@ def parse_dmidecode(text: str) -> Dict[str, Any]:
 
     ``Locator: P0 CHANNEL A`` / ``Configured Memory Speed: 4800 MT/s`` / ``Data Width: 64 bits``
 
-    Only told when every populated module has the same rate and its locators name socket and channel.
+    Empty unless every populated module has the same rate and locators that name socket and channel.
     """
     rates, widths, channels = set(), set(), set()
     for block in re.split(r"\n\s*\n", text):
@@ -358,12 +358,12 @@ class Node:
         """``value``; if it is None, ``key`` is noted as missing with the reason of the files it comes from."""
         if value is None:
             reasons = [f"/{path}: {self._why(path)}" for path in paths]
-            self.missing[key] = "; ".join(reasons) or "not told"
+            self.missing[key] = "; ".join(reasons) or "not reported"
         return value
 
     def _why(self, path: str) -> str:
         there = (self.reader.root / path).exists()
-        return self.reader.failures.get(path) or ("does not tell" if there else "is not there")
+        return self.reader.failures.get(path) or ("does not say" if there else "is not there")
 
     def cpu(self) -> Dict[str, Any]:
         """Model, microcode and vector flags."""
@@ -544,14 +544,14 @@ class Node:
     def limits(self) -> Dict[str, Any]:
         """Facts for physical limits; why those that every site wants are absent."""
         found = limits()
-        memory_reason = no_memory_tables() or "the firmware's tables do not tell it for all modules alike"
+        memory_reason = no_memory_tables() or "the firmware's tables do not say it for all modules alike"
         for key, why in (
             ("memory_channels_per_package", memory_reason),
             ("memory_mts", memory_reason),
             ("memory_bytes_per_transfer", memory_reason),
-            ("core_ghz", "cpufreq does not tell the highest clock"),
-            ("simd_bits", "no CPU flag tells it"),
-            ("link_gbit", "no active link tells its rate"),
+            ("core_ghz", "cpufreq does not report the highest clock"),
+            ("simd_bits", "no CPU flag says it"),
+            ("link_gbit", "no active link reports its rate"),
         ):
             if key not in found:
                 self.missing["limits." + key] = why

@@ -127,7 +127,7 @@ def _compare(args: argparse.Namespace) -> int:
         return 0
     tie = len(result.groups) > 1 and len(result.groups[0]) == len(result.groups[1])
     if tie:
-        print("two groups are equally large: which of them is usual cannot be told")
+        print("two groups are equally large: neither is the usual one")
     number = len([name for name in differing if name != "?"]) + found.unnamed()
     lines = "; ".join(item.line() for item in result.differences[:3])
     more = len(result.differences) - 3

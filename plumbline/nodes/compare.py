@@ -127,7 +127,7 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
     """Nodes whose clock is off by more than :data:`CLOCK`.
 
     Certain where a time stamp lies outside the time in which the starting host saw the job. Within it, a node counts
-    as off if it is far from the median of at least three; that includes a late start, so the spread is told.
+    as off if it is far from the median of at least three; that includes a late start, so the spread is reported.
     """
     found = []
     middle = statistics.median(times.values())

@@ -21,7 +21,7 @@ class ParseError(PlumbError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """A value with what is needed to judge it. ``params`` tells it from the other values of the same launch.
+    """A value with what is needed to judge it. ``params`` differ between the values of a launch.
 
     ``model`` is what the benchmark's own model of it gives for this launch, in the same unit; None without one.
     """

@@ -85,7 +85,7 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Measurement(Struct, frozen=True, gc=False):
-    """One figure of merit of one launch. ``params`` tells it from the other values of the same launch.
+    """One figure of merit of one launch. ``params`` differ between the values of a launch.
 
     ``model`` is what the benchmark's own model of it gave in that launch, in the same unit.
     """

@@ -131,7 +131,7 @@ def collect(
 
 
 class _Made(NamedTuple):
-    """What was made of a record, and what tells it from others."""
+    """What was made of a record, and what identifies it."""
 
     time: str
     id: str

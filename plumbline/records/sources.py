@@ -65,7 +65,7 @@ def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer
             return read(find(site))
         except Vanished as error:
             last = error
-    raise PlumbError(f"the records change while they are read: {last} is gone", str(paths.results()), "try again")
+    raise PlumbError(f"the records change while they are read: {last} was removed", str(paths.results()), "try again")
 
 
 def check_present(files: Iterable[Path]) -> None:

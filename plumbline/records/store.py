@@ -69,7 +69,7 @@ def lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """(number, text) of every line of ``file`` that is not blank.
 
     Raises OSError, also for what is no file and might keep its reader waiting (a FIFO), and
-    :class:`~plumbline.records.sources.Vanished` if ``file`` is gone, even if it is back a moment later.
+    :class:`~plumbline.records.sources.Vanished` if ``file`` was removed, even if it is there again a moment later.
     """
     try:
         if not stat.S_ISREG(file.stat().st_mode) and not file.is_relative_to("/dev"):

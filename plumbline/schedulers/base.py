@@ -67,7 +67,7 @@ class Step:
 
 
 class RankVariables(NamedTuple):
-    """The variables in which a launcher tells a process its rank, its rank on the node, and how many there are."""
+    """The variables in which a launcher gives a process its rank, its rank on the node, and how many there are."""
 
     rank: str
     local_rank: str | None = None
@@ -150,7 +150,7 @@ class Scheduler(ABC):
         return self.job_variable in environment
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The hosts of this job, each once; none where the scheduler does not tell."""
+        """The hosts of this job, each once; none where the scheduler does not say."""
         file = Path(environment.get(self.hosts_variable, ""))
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         return tuple(dict.fromkeys(line.split()[0] for line in lines if line.strip()))

@@ -40,7 +40,7 @@ def _files(text: str) -> dict[str, Path | None]:
 def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[Path] = ()) -> dict[str, Any]:
     """The member ``loads`` of a stack's manifest: what its programs load and read beside themselves.
 
-    ``library`` is the MPI library where no program is linked with it, ``more`` are files that no ``ldd`` tells of.
+    ``library`` is the MPI library where no program is linked with it, ``more`` are files that ``ldd`` does not list.
     Libraries in the system's own folders are left out, but for the MPI library and its parts. Raises
     :class:`PlumbError` for a program that lacks a library in the environment of a launch.
     """

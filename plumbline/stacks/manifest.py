@@ -70,7 +70,7 @@ def save(document: dict[str, Any], folder: Path | None = None) -> Path:
 
 
 def digest(document: dict[str, Any]) -> str:
-    """What tells two states of a stack apart: SHA-256 of its manifest."""
+    """Differs between two states of a stack: SHA-256 of its manifest."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 

@@ -42,7 +42,7 @@ class Tuned(Struct, frozen=True):
 
 
 def suffix(nodes: int) -> str:
-    """What tells a tuned stack from the one it was made from: ``+tuned``, or ``+tuned-2n`` for two nodes."""
+    """The end of a tuned stack's name: ``+tuned``, or ``+tuned-2n`` for two nodes."""
     return SUFFIX if nodes == 1 else f"{SUFFIX}-{nodes}n"
 
 
@@ -93,7 +93,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
 
 
 def _library(document: Mapping[str, Any]) -> str:
-    """As it is now; empty where the manifest does not name it, or it is gone."""
+    """SHA-256 of the MPI library as it is now; empty where the manifest names none or the file is missing."""
     library = document.get("loads", {}).get("library")
     return files.sha256_once(Path(library)) if library and Path(library).is_file() else ""
 

@@ -19,9 +19,9 @@ DIGITS = 6.0
 def repeats(series: Iterable[Sequence[float]]) -> bool:
     """Whether the values of each of ``series`` are equal although they have digits enough to differ.
 
-    A value that was printed with few digits tells little by being equal: a latency of 0.21 us in steps of 0.01 us is
-    no evidence at all, a rate of 20123.4 MB/s is a digit of evidence for each value after the first. The evidence of
-    all series is added up.
+    A value that was printed with few digits is little evidence by being equal: a latency of 0.21 us in steps of
+    0.01 us is no evidence at all, a rate of 20123.4 MB/s is a digit of evidence for each value after the first. The
+    evidence of all series is added up.
 
     >>> repeats([[0.21] * 50])
     False

@@ -207,7 +207,7 @@ def visible(found: Estimates, rule: Rule, errors: Errors, blur: Ints | float = 0
     """The slowdown (log ratio in 1e-9) that would FAIL with about 99 % at these pairs' noise and number.
 
     Tolerance, plus the distance down to the bound that FAIL needs, plus 99 % of the estimate's own scatter (2.33
-    standard errors; the distance up to the bound of PASS tells how large one is).
+    standard errors; one is taken from the distance up to the bound of PASS).
     """
     normal = NormalDist().inv_cdf
     scatter = normal(0.99) / normal(1 - errors.passing) * (found.high - found.centre)

@@ -100,7 +100,7 @@ def _node_line(machine: Machine, home: NumaNode) -> str:
 
 
 def _cache_around(machine: Machine, core: Core) -> str:
-    """The last-level cache that the core shares, by name; its first CPU tells two neighbours of one size apart."""
+    """The last-level cache that the core shares, by name; its first CPU distinguishes two neighbours of one size."""
     for cache in (*machine.l3s, *machine.last_level_caches):
         if core.cpus[0] in cache.cpus and (cache.level == 3 or len(cache.cpus) > len(core.cpus)):
             return f"L{cache.level} {human_bytes(cache.size)}|{cache.cpus[0]}"

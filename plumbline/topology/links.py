@@ -1,4 +1,4 @@
-"""Links as the kernel tells them in sysfs, PCIe's width and speed, now and at best; and drivers, those between GPUs."""
+"""Links as sysfs shows them, PCIe's width and speed, now and at best; and drivers, those between GPUs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read(root: Path = Path("/")) -> dict[str, Link]:
 def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
     """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
 
-    An NVML that fails tells of none: why stands beside the energy of the GPUs (:func:`plumbline.nodes.energy.gpus`).
+    Where NVML fails there are none; the reason stands beside the energy of GPUs (:func:`plumbline.nodes.energy.gpus`).
     """
     try:
         ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}

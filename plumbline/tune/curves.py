@@ -76,7 +76,7 @@ class Place(NamedTuple):
 
 
 def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
-    """All rows under ``settings`` of the library; ``label`` tells it from the others of its session."""
+    """All rows under ``settings`` of the library; ``label`` names it among those of its session."""
     arguments = [*ARGUMENTS, "--bytes", ",".join(map(str, sizes))]
     return _variant(place, label, launches, settings, arguments, [row.figure for row in rows(sizes)])
 

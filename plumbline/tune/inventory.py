@@ -23,7 +23,7 @@ TIME_LIMIT_S = 60
 
 
 class Told(Struct, frozen=True):
-    """A setting as MPI_T tells it, with the value that it had; ``words`` are the library's for its numbers.
+    """A setting as MPI_T reports it, with the value that it had; ``words`` are the library's for its numbers.
 
     ``running``: the library says that it may be changed while it runs.
     """

@@ -55,7 +55,7 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
 
 
 def _version(file: LoadedFile) -> str:
-    """What tells two states of a file apart: by its build id, where it has none by the time of its last change."""
+    """Differs between two states of a file: its build id, or the time of its last change where it has none."""
     return f"{file.bytes} bytes, {file.build_id[:16] or file.modified_ns}"
 
 

@@ -12,7 +12,7 @@ from plumbline.records.model import Counted, Launch, Record
 
 @dataclass(frozen=True)
 class Spent:
-    """Medians over the launches that count; None where no launch tells.
+    """Medians over the launches that count; None where no launch has them.
 
     ``joules`` of a launch, from its start to its end, by the processors; ``gpu_joules`` by the node's GPUs, which are
     in no other figure here; ``watts`` is the mean of ``joules`` in that time. ``gflop`` and ``gbytes``

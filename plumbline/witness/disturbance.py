@@ -64,7 +64,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a host tells by itself at one moment; what it does not tell is ``None``."""
+    """What a host reports at one moment; what it does not report is None."""
 
     pressure_us: int | None = None
     load: float | None = None
@@ -268,7 +268,7 @@ def _load(base: Path) -> float | None:
 
 
 def _clock(base: Path, cpus: Iterable[int]) -> float | None:
-    """Mean clock of the CPUs whose governor tells it."""
+    """Mean clock of the CPUs whose governor reports it."""
     files = (base / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in cpus)
     known = [value for value in map(_number, files) if value is not None]
     return sum(known) / len(known) / 1000 if known else None

@@ -5,6 +5,7 @@ writes it again.
 Fenced ``sh`` blocks are run elsewhere: by the campaign test, or they are the set-up itself.
 """
 
+import ast
 import json
 import os
 import re
@@ -84,6 +85,13 @@ def test_the_example_of_python_runs(monkeypatch, tmp_path, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/api.md").read_text(), re.DOTALL)
     exec(code, {})  # noqa: S102
     assert capsys.readouterr().out == "openmpi 10.10 GB/s\n"
+
+
+def test_the_layers_on_the_page_are_those_that_are_checked():
+    checked = re.search(r"^layers = (\[.*?^\])", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL)
+    page = re.search(r"From the top: (.*?)\.\s", (ROOT / "docs/architecture.md").read_text(), re.DOTALL)
+    named = [sorted(re.findall(r"\w+", layer)) for layer in page[1].split(";")]
+    assert named == [sorted(re.findall(r"\w+", layer)) for layer in ast.literal_eval(checked[1])]
 
 
 def test_the_changes_begin_with_this_version():

@@ -56,7 +56,7 @@ class TestCompare:
 
     def test_a_rank_that_did_not_tell(self):
         found = reasons(OPEN_MPI, {"x": "1"}, rank(x="1"), {"rank": 1})
-        assert found == ["rank 1 did not tell the settings of its MPI library: it ended without MPI_Finalize"]
+        assert found == ["rank 1 has no settings of its MPI library: it ended without MPI_Finalize"]
 
     def test_words_of_mpich_stand_in_the_description(self):
         assert reasons(MPICH, {"x": "k_tree"}, rank(x="2")) == []
