@@ -152,3 +152,25 @@ class imb_mt(ImbTest):
     placement = parameter(["core", "numa", "socket"])
     quick_placements = ()
     figures = [("bandwidth", "bandwidth", {})]
+
+
+@rfm.simple_test
+class imb_device(ImbTest):
+    """Two ranks, each with a GPU, or both with the same: messages from GPU or pinned host memory (experiment D7)."""
+
+    benchmark = "imb-mpi1-gpu"
+    operation = parameter(["PingPong", "Sendrecv"])
+    placement = parameter(["gpu", "gpu:far", "pair:gpu:self", "pair:gpu:pix", "pair:gpu:sys"])
+    buffers = parameter(["device", "host"])
+    ranks_per_node = 2
+    threads = 1
+    quick_placements = ()
+    benchmark_environment = {"I_MPI_OFFLOAD": "1"}
+
+    @run_after("init")
+    def choose_figures(self):
+        """As of :class:`imb_pair`; the sizes show where the two kinds of buffers part."""
+        self.arguments += ["-mem_alloc_type", self.buffers]
+        time = "latency" if self.operation == "PingPong" else "time_avg"
+        sizes = (("8B", 8), ("64KiB", 1 << 16), ("4MiB", 1 << 22))
+        self.figures = [(f"time_{name}", time, {"bytes": size}) for name, size in sizes]

@@ -74,7 +74,7 @@ COLUMNS: dict[str, table.Meaning] = {
 #: Benchmarks with one size of their own, whatever sizes were asked for.
 ONE_SIZE = ("Fetch_and_op", "Compare_and_swap")
 
-_BANNER = re.compile(r"\A#\s+Intel\(R\) MPI Benchmarks \S+, ([A-Za-z0-9-]+) part\Z")
+_BANNER = re.compile(r"\A#\s+Intel\(R\) MPI Benchmarks \S+, ([A-Za-z0-9-]+) part(?: \(GPU\))?\Z")
 _MAXIMUM = re.compile(r"\A# Maximum message length in bytes: +([0-9]+)\Z")
 _USER = re.compile(r"\A# Message lengths were user defined\Z")
 _BLOCK = re.compile(r"\A# Benchmarking ([A-Za-z0-9_-]+)(?: \(([0-9]+(?: x [0-9]+)+)\))?\Z")

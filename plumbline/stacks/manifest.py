@@ -23,6 +23,8 @@ IMB_PROGRAMS = {
     "imb-mt": "IMB-MT",
     "imb-p2p": "IMB-P2P",
 }
+#: those for the memory of GPUs, which only Intel MPI's own wheel has
+IMB_GPU_PROGRAMS = {"imb-mpi1-gpu": "IMB-MPI1-GPU"}
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 

@@ -153,7 +153,8 @@ class Installation:
         fetch.unpack(wheel, ".dist-info/LICENSE.txt", self.prefix / "share/doc/openmp/LICENSE.txt")
         origin = self.package("impi-rt")
         note = "program of the Intel MPI wheel" + (", copied: same ABI" if self.imb == "copied" else "")
-        for ident, program in manifest.IMB_PROGRAMS.items():
+        programs = manifest.IMB_PROGRAMS | (manifest.IMB_GPU_PROGRAMS if self.imb == "own" else {})
+        for ident, program in programs.items():
             file = self.prefix / "bin" / program
             file.chmod(0o755)
             banner = IMB_VERSION.search(file.read_bytes())

@@ -271,9 +271,9 @@ def test_devices_as_json_are_those_of_the_drawing(name: str, capsys: pytest.Capt
         assert line.split()[:3] == [device["label"], device["address"], device["ids"]]
 
 
-def comet_stack(prefix: Path, **more: str) -> None:
-    """Comet's stack of the document of D7, as this checkout would have it."""
-    program = {"suite": "osu", "version": "7.4", "command": ["/osu_bw"], "file": "/osu_bw", "sha256": "0" * 64}
+def comet_stack(prefix: Path, suite: str = "osu", ident: str = "osu_bw", **more: str) -> None:
+    """Comet's stack of the document of D7, as this checkout would have it, with one program."""
+    program = {"suite": suite, "version": "7.4", "command": ["/program"], "file": "/program", "sha256": "0" * 64}
     folder = prefix / "stacks/mvapich2-gdr"
     folder.mkdir(parents=True)
     document = {
@@ -286,7 +286,7 @@ def comet_stack(prefix: Path, **more: str) -> None:
         "prefix": "/mvapich",
         "environment": {},
         "modules": [],
-        "benchmarks": {"osu_bw": {**program, "built": "by the site"}},
+        "benchmarks": {ident: {**program, "built": "by the site"}},
         "sources": [],
         **more,
     }
@@ -303,6 +303,23 @@ def test_messages_between_gpus_are_asked_of_osu_in_its_own_words(tmp_path: Path)
         (part, "gpu", 2, "-d", "cuda", "D", receiver) for part in ("gpu-k80", "gpu-p100") for receiver in "DH"
     }
     assert {item["context"]["buffers"] for item in found} == {"D D", "D H"}
+
+
+def test_imb_is_told_whose_memory_its_buffers_are(tmp_path: Path) -> None:
+    """D7."""
+    comet_stack(tmp_path, "imb", "imb-mpi1-gpu")
+    selection = "imb_device.*operation=PingPong%placement=pair:gpu:pix%buffers="
+    found = [
+        json.loads((stage / "variant.json").read_text(encoding="utf-8"))
+        for stage in dry_run("comet", selection, "mvapich2-gdr", tmp_path)
+    ]
+    assert {(item["partition"], item["arguments"][-1]) for item in found} == {
+        (part, buffers) for part in ("gpu-k80", "gpu-p100") for buffers in ("device", "host")
+    }
+    for item in found:
+        assert (item["placement"], item["ranks_per_node"]) == ("pair:gpu:pix", 2)
+        assert item["arguments"][-2] == "-mem_alloc_type"
+        assert item["environment"] == {"I_MPI_OFFLOAD": "1"}
 
 
 def test_a_stack_that_does_not_say_that_it_takes_gpu_memory_is_skipped(tmp_path: Path) -> None:
