@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_seed_sites import LAUNCHERS, as_json, golden, launcher
+from test_seed_sites import LAUNCHERS, as_json, golden, launcher, sources
 
 from plumbline import paths
 from plumbline.mpi import Layout
@@ -123,10 +123,9 @@ def _dry_run(folder: Path) -> str:
         "RFM_CONFIG_FILES": str(folder / "sites" / "settings.py"),
         "RFM_PREFIX": str(folder),
     }
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--nocolor"]
-    command += ["--system", "made-up", "--dry-run", "--keep-stage-files"]
-    for pattern in SELECTED:
-        command += ["-n", pattern]
+    selection = ("-n", "|".join(SELECTED))
+    command = [str(Path(sys.executable).parent / "reframe"), *sources(selection), "--nocolor"]
+    command += ["--system", "made-up", "--dry-run", "--keep-stage-files", *selection]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300).stdout
 
 
