@@ -11,10 +11,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 from plumbline import __version__, paths, terminal
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.files import CURE
 from plumbline.launch.signals import Interrupted
 from plumbline.verdicts import EXIT
@@ -98,6 +98,11 @@ class _Parser(argparse.ArgumentParser):
         self.print_usage(sys.stderr)
         self.exit(self.bad_input, f"{self.prog}: error: {message}\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            cure = suggest(str(value), [str(choice) for choice in action.choices])
+            raise argparse.ArgumentError(action, f"invalid choice: '{value}': {cure}")
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run ``plumb ARGV``; what goes wrong ends with one line on stderr and status 2, for verdicts that of INVALID.
@@ -122,7 +127,8 @@ def _run(words: Sequence[str]) -> int:
         parser: _Parser = arguments.parser
         bad_input = parser.bad_input
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            example = EXAMPLES[parser.prog.split()[1]]
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
         paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
         return int(arguments.run(arguments))
     except PlumbError as error:

@@ -22,6 +22,7 @@ from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import model, query
 from plumbline.records.model import Record
+from plumbline.stacks import manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -188,6 +189,7 @@ def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     for name in ("nodes", "ranks", "threads", "memory"):
         if getattr(args, name) is not None:
             raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
+    manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
     found = list_variants([args.stack], "|".join(args.words), None, folder).of(args.stack)
     return list(found.values())
 

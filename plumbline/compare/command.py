@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from plumbline import files, units
+from plumbline import files, paths, units
 from plumbline.compare import rows, sides
 from plumbline.compare.page import document, members
 from plumbline.compare.rows import Comparison, Line
@@ -50,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "html" and args.output is None:
         raise PlumbError("html needs a file", "plumb compare", "name it by --output")
     found, damages = query.records(query.Selection(test=args.test, comparable=True))
+    if not found:
+        raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
     chosen = [sides.parse(text, found) for text in args.sides]
     comparison = rows.compare(found, chosen, args.all_figures)
     if not comparison.lines:

@@ -6,8 +6,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline import paths
-from plumbline.errors import PlumbError
 from plumbline.records import sources
 from plumbline.units import counted
 
@@ -26,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
     names = sources.sites()
     if not names:
-        raise PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+        raise sources.none_yet()
     pages = folder.opened(args.folder, KINDS)
     lines, problems = [], list[str]()
     try:

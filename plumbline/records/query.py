@@ -103,7 +103,9 @@ def find(prefix: str) -> Record:
     """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
     if prefix == "last":
         ids, _ = collect(lambda record: record.id)
-        prefix = ids[-1] if ids else prefix
+        if not ids:
+            raise sources.none_yet()
+        prefix = ids[-1]
     found, damages = collect(lambda record: record if record.id.startswith(prefix) else None, mention=f'"{prefix}')
     matches = [record for record in found if record is not None]
     if not matches and damages:

@@ -37,6 +37,8 @@ def find(site: str | None = None) -> Sources:
     Session files are listed first: compaction removes one only after its Parquet file is in place, so whatever vanishes
     in between is found again as Parquet.
     """
+    if paths.results().exists() and not paths.results().is_dir():
+        raise PlumbError("the results are no folder", str(paths.results()), "name the folder of the records")
     folder = paths.results() / site if site else paths.results()
     sessions = sorted(folder.rglob("*.jsonl"))
     return Sources(sessions, sorted(folder.rglob(f"{COMPACT}/*.parquet")))
@@ -48,11 +50,16 @@ def sites() -> list[str]:
     return sorted({file.relative_to(folder).parts[0] for file in [*found.sessions, *found.parts]})
 
 
+def none_yet() -> PlumbError:
+    """The error of whoever needs records where there are none."""
+    return PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+
+
 def only_site(command: str) -> str:
     """The site that has records, where there is one only; ``command`` has the option --site."""
     names = sites()
     if not names:
-        raise PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+        raise none_yet()
     if len(names) > 1:
         raise PlumbError("which site?", f"{command} --site", f"with records: {', '.join(names)}")
     return names[0]

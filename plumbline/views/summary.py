@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline import paths, terminal, units
-from plumbline.errors import PlumbError
-from plumbline.records import query
+from plumbline.errors import PlumbError, suggest
+from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Figure, Placement, Variant
 from plumbline.views.table import table
 
@@ -52,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
     records, damages = query.records(query.Selection(site=args.site, test=args.test))
     if args.site and not (paths.results() / args.site).is_dir():
         raise PlumbError(f"no records of site '{args.site}'", str(paths.results()), "plumb list shows what there is")
+    if args.test and not records and (known := {row.variant.test for row in query.records()[0]}):
+        what = f"no record of a test whose name begins with '{args.test}'"
+        raise PlumbError(what, str(paths.results()), suggest(args.test, sorted(known)))
     terminal.page(listing(records, args.ranked))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
@@ -84,7 +87,7 @@ def closing(records: Sequence[AnyRecord]) -> str:
 def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
     """The records of ``plumb list`` with the closing line, or what to do when there is none."""
     if not records:
-        return "no records yet: make campaign"
+        return str(sources.none_yet())
     return "\n".join([lines(records, ranked), *legend(records), "", closing(records)])
 
 

@@ -45,6 +45,44 @@ def test_bad_options_of_a_command_of_verdicts_are_invalid(words, status, capsys)
     assert capsys.readouterr().err.startswith("usage: plumb")
 
 
+@pytest.mark.parametrize(
+    ("words", "cure"),
+    [
+        (["reprot"], "invalid choice: 'reprot': did you mean 'report'?"),
+        (["stack", "lst"], "invalid choice: 'lst': did you mean 'list'?"),
+        (["export", "--format", "csx"], "invalid choice: 'csx': did you mean 'csv'?"),
+        (
+            ["campaign", "-n", "stream"],
+            "arguments: -n; example: plumb campaign --profile full -- -n stream",
+        ),
+        (["--bogus", "list"], "unrecognized arguments: --bogus; example: plumb list --test stream --ranked"),
+    ],
+)
+def test_a_mistyped_word_is_answered_by_what_is_like_it(words, cure, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert cure in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [["show", "last"], ["diff", "last", "last"], ["publish", "public"]])
+def test_what_needs_records_says_that_there_are_none(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["--results", "nowhere", *words]) == 2
+    assert capsys.readouterr().err == f"plumb: no records yet ({tmp_path}/nowhere): make campaign measures some\n"
+
+
+def test_the_results_are_a_folder(tmp_path, capsys):
+    file = tmp_path / "s.jsonl"
+    file.write_text("")
+    assert cli.main(["--results", str(file), "list"]) == 2
+    assert capsys.readouterr().err == f"plumb: the results are no folder ({file}): name the folder of the records\n"
+
+
+def test_a_list_names_the_folder_that_has_no_records(tmp_path, capsys):
+    assert cli.main(["--results", str(tmp_path), "list"]) == 0
+    assert f"no records yet ({tmp_path})" in capsys.readouterr().out
+
+
 def test_an_unexpected_exception_is_invalid_and_one_line(pairs, monkeypatch, capsys):
     def crash(*_):
         raise TypeError("no\nsuch thing")

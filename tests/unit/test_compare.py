@@ -57,6 +57,17 @@ def documents(capsys, *arguments):
     return json.loads(compare(capsys, *arguments, "--format", "json"))
 
 
+def test_without_records_no_side_is_blamed(results, capsys):
+    assert cli.main(["compare", "openmpi", "mpich"]) == 2
+    assert capsys.readouterr().err.startswith(f"plumb: no valid record to compare ({results}): ")
+
+
+def test_a_list_of_a_mistyped_test_names_one_that_has_records(measured, capsys):
+    measured(100.0)
+    assert cli.main(["list", "--test", "strem_threads"]) == 2
+    assert "did you mean 'stream_" in capsys.readouterr().err
+
+
 def test_three_sessions_of_each_stack_are_judged_by_sessions(measured, capsys):
     for spread in (0.995, 1.0, 1.005):
         measured(10000 * spread, "openmpi")

@@ -338,3 +338,11 @@ def test_what_cannot_be_profiled_is_one_line(
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 1
     assert line in told[0]
+
+
+def test_an_unknown_stack_is_named_before_reframe_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMB_BUILD", str(tmp_path))
+    assert cli.main(["--stacks", str(tmp_path), "profile", "stream", "--stack", "mpih"]) == 2
+    assert capsys.readouterr().err.startswith("plumb: stack 'mpih' is not installed")
