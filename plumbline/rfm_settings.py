@@ -68,7 +68,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "launcher": "local",  # plumb launch starts the ranks itself
         "environs": [_name(stack) for stack in part["stacks"]] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
-        "prepare_cmds": part.get("prepare", []),
+        "prepare_cmds": [*scheduler.script_begins, *part.get("prepare", [])],
         "extras": {
             "archived": found.get("archived", False),
             "scheduler": scheduler.name,

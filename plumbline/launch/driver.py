@@ -40,7 +40,8 @@ def run(
     makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. The session
     file is among the site's results, or in the folder ``into``. Raises
     :class:`PlumbError` for a variant that cannot be run here and for a folder of a launch that was not made by one, and
-    :class:`Interrupted` on SIGINT, SIGTERM or SIGHUP. Whatever ends it, the records hold the launches finished so far.
+    :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. Whatever ends it, the records hold the launches that
+    finished.
     """
     taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
     with files.reserved(folder / LOCK, taken, cure), interruptible():

@@ -47,7 +47,7 @@ def run(
 
     Nor does a launch that did not end well leave files of shared memory behind.
 
-    Raises :class:`Interrupted` after ending the tree when this process gets SIGINT, SIGTERM or SIGHUP, or nobody is
+    Raises :class:`Interrupted` after ending the tree when this process gets a signal that interrupts, or nobody is
     left to read its output, and OSError when the program cannot be started or the output files cannot be written.
     """
     # Launcher daemons start sessions of their own; as a subreaper this process inherits those that lose their parent.

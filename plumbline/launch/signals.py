@@ -6,11 +6,12 @@ import contextlib
 import signal
 from collections.abc import Iterator
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: SIGUSR2: some schedulers announce by it that they will kill the job
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
 
 
 class Interrupted(Exception):
-    """SIGINT, SIGTERM or SIGHUP arrived; the launch in flight has been ended."""
+    """One of the signals that interrupt arrived; the launch in flight has been ended."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -24,7 +25,7 @@ def handled() -> tuple[signal.Signals, ...]:
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP wait until the end of this block, while files are written."""
+    """The signals that interrupt wait until the end of this block, while files are written."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -34,7 +35,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Between launches too, SIGINT, SIGTERM and SIGHUP raise :class:`Interrupted`."""
+    """Between launches too, the signals that interrupt raise :class:`Interrupted`."""
 
     def stop(number: int, _: object) -> None:
         raise Interrupted(number)

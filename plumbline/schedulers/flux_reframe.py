@@ -38,7 +38,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
         self._submit_timeout = self.get_option("job_submit_timeout")
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """The options of the job, then what its script begins with."""
+        """The options of the job."""
         stage = Path(job.workdir).absolute()
         options = [f"--job-name={job.name}", f"--nodes={job.num_tasks // job.num_tasks_per_node}", "--exclusive"]
         options += [f"--cwd={stage}", f"--output={stage / job.stdout}", f"--error={stage / job.stderr}"]
@@ -46,7 +46,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
             ending = min(ENDING_S, job.time_limit / 2)
             options += [f"--time-limit={job.time_limit:g}s", f"--signal=SIGTERM@{ending:g}s"]
         lines = [*map(shlex.quote, options), *job.sched_access, *job.options, *job.cli_options]
-        return [*(f"#flux: {line}" for line in lines), *self.flux.script_begins]
+        return [f"#flux: {line}" for line in lines]
 
     def submit(self, job: Any) -> None:
         """``flux batch`` prints the id."""

@@ -33,6 +33,9 @@ STOPS = {
 }
 #: a request that can never be fulfilled is refused at once; without it the job would wait for ever
 CHECKED = ("-w", "e")
+#: SIGUSR2 comes before SIGKILL, at which ranks go on: execd kills the process group of what qrsh started, and launchers
+#: start ranks in groups of their own. The driver ends them at SIGUSR2.
+WARNED = ("-notify",)
 
 
 class Sge(Scheduler):
@@ -41,6 +44,8 @@ class Sge(Scheduler):
     name = "sge"
     programs = ("qsub", "qstat", "qhost")
     no_restart = ("-r", "n")
+    #: the script gets SIGUSR2 too, and when it ends, SIGKILL comes: it has to wait for the driver
+    script_begins = ("trap : USR2",)
     job_variable = "JOB_ID"
     job_variables = ("SGE_", "JOB_", "PE", "PE_", "NSLOTS", "NHOSTS", "NQUEUES", "QUEUE", "ARC")
     hosts_variable = "PE_HOSTFILE"
@@ -54,7 +59,8 @@ class Sge(Scheduler):
 
         Raises :class:`PlumbError` for several nodes where the options name no parallel environment.
         """
-        options = ["-sync", "y", "-S", "/bin/bash", "-N", job.name, "-j", "y", "-o", str(job.log), *self.no_restart]
+        options = ["-sync", "y", "-S", "/bin/bash", "-N", job.name, "-j", "y", "-o", str(job.log)]
+        options += [*self.no_restart, *WARNED]
         where = ["-l", f"hostname={'|'.join(job.hosts)}"] if job.hosts else []
         return ["qsub", *options, *CHECKED, *where, *_slots(job.access, job.nodes), str(script)]
 
@@ -86,9 +92,9 @@ class Sge(Scheduler):
         return [shlex.join(_slots([word for option in access for word in names.words_of(option)], nodes))]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
-        """A job that can never start is refused."""
+        """A job that can never start is refused; one that is ended gets a warning first."""
         made = super().reframe_partition(access, hosts, node)
-        return {**made, "access": [" ".join(CHECKED), *made["access"]]}
+        return {**made, "access": [" ".join((*CHECKED, *WARNED)), *made["access"]]}
 
 
 def _slots(words: Sequence[str], nodes: int) -> list[str]:
