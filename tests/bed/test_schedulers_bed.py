@@ -146,7 +146,9 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Clu
     failed, closing = re.search(r"^(failed .*)\n\n(.*)$", done.stdout, re.MULTILINE).groups()  # type: ignore[union-attr]
     assert re.match(r"failed osu_pair .* on mpich \(main\): plumb: interrupted by SIGUSR2: ", failed), failed
     assert "1 invalid" in closing
-    wait(lambda: cluster.left() == "", 30)
+    # a rank may go on where execd does not kill by group (ENABLE_ADDGRP_KILL), which is the default
+    for node in cluster.bed.nodes:
+        cluster.bed.ssh(node, "pkill -u bench -f share/osu/osu_")
 
 
 @pytest.mark.parametrize(

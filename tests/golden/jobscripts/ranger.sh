@@ -4,5 +4,6 @@
 #$ -e rfm_job.err
 #$ -wd STAGE
 #$ -l h_rt=0:6:0
-#$ -w e -r n -q development -pe 1way 32 -A TACCacct
+#$ -w e -notify -r n -q development -pe 1way 32 -A TACCacct
+trap : USR2
 ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE
