@@ -76,6 +76,8 @@ def run(
             _end_tree(child)
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
+        with contextlib.suppress(BlockingIOError):  # a signal that ended the launcher, and came here a moment later
+            raise Interrupted(os.read(wakeup, 1)[0])
     wall = time.monotonic() - begin
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes)
