@@ -76,8 +76,6 @@ def run(
             _end_tree(child)
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
-        with contextlib.suppress(BlockingIOError):  # a signal that ended the launcher, and came here a moment later
-            raise Interrupted(os.read(wakeup, 1)[0])
     wall = time.monotonic() - begin
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes)
@@ -117,16 +115,24 @@ def leave_group() -> None:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[int]:
-    """A pipe that receives the number of each signal that interrupts: waiting sleeps in poll() and burns no CPU."""
+    """A pipe that receives the number of each signal that interrupts: waiting sleeps in poll() and burns no CPU.
+
+    A scheduler may signal the launcher too: it ends first, and the signal comes here a moment later, when nobody waits
+    any more. Raises :class:`Interrupted` for it at the end of the block.
+    """
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     previous_fd = signal.set_wakeup_fd(writer)
     previous = {number: signal.signal(number, lambda *_: None) for number in handled()}
     try:
-        yield reader
+        try:
+            yield reader
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(previous_fd)
+        with contextlib.suppress(BlockingIOError):
+            raise Interrupted(os.read(reader, 1)[0])
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(previous_fd)
         os.close(reader)
         os.close(writer)
 

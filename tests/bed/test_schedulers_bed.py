@@ -129,8 +129,7 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
         output = child.communicate(timeout=90)[0]
     assert child.returncode == 130, output
     wait(lambda: cluster.left() == "", 30)
-    if cluster.name == "ssh":  # Grid Engine kills at the second qdel, which is ReFrame's own: docs/launching.md
-        wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
+    wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
 
 
 def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster) -> None:

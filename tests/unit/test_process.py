@@ -86,13 +86,27 @@ except process.Interrupted as error:
         yield child
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR2])
 def test_a_signal_ends_the_launch_and_is_reported(tmp_path, signum):
     """Run in a process of its own: the signal must reach the driver, not pytest."""
     with driver(tmp_path) as child:
         child.send_signal(signum)
         assert child.wait(timeout=20) == signum
     assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_that_comes_when_the_launcher_has_just_ended_is_not_lost(tmp_path, monkeypatch, signum):
+    """Grid Engine signals both, and the launcher ended first."""
+    end_tree = process._end_tree
+
+    def end_late(child):
+        end_tree(child)
+        os.kill(os.getpid(), signum)
+
+    monkeypatch.setattr(process, "_end_tree", end_late)
+    with pytest.raises(process.Interrupted, match=signum.name):
+        process.run(python("pass"), os.environ, tmp_path, 10)
 
 
 def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_terminal(tmp_path):
