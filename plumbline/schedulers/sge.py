@@ -33,8 +33,7 @@ STOPS = {
 }
 #: a request that can never be fulfilled is refused at once; without it the job would wait for ever
 CHECKED = ("-w", "e")
-#: SIGUSR2 comes before SIGKILL, at which ranks go on: execd kills the process group of what qrsh started, and launchers
-#: start ranks in groups of their own. The driver ends them at SIGUSR2.
+#: SIGUSR2 comes before SIGKILL: the driver ends its launch and closes its record at it
 WARNED = ("-notify",)
 
 
