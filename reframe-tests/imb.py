@@ -160,7 +160,7 @@ class imb_device(ImbTest):
 
     benchmark = "imb-mpi1-gpu"
     operation = parameter(["PingPong", "Sendrecv"])
-    placement = parameter(["gpu", "gpu:far", "pair:gpu:self", "pair:gpu:pix", "pair:gpu:sys"])
+    placement = parameter([*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"])
     buffers = parameter(["device", "host"])
     ranks_per_node = 2
     threads = 1

@@ -51,7 +51,7 @@ class osu_device(OsuTest):
     """
 
     operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter(["gpu", "gpu:far", "pair:gpu:self", "pair:gpu:pix", "pair:gpu:sys"])
+    placement = parameter([*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"])
     buffers = parameter(["D D", "D H", "H D", "H H"])
     on_devices = True
     ranks_per_node = 2

@@ -296,11 +296,11 @@ def comet_stack(prefix: Path, suite: str = "osu", ident: str = "osu_bw", **more:
 def test_messages_between_gpus_are_asked_of_osu_in_its_own_words(tmp_path: Path) -> None:
     """D7."""
     comet_stack(tmp_path, accelerator="cuda")
-    selection = "osu_device.*operation=bw%placement=gpu%buffers=D"
+    selection = "osu_device.*operation=bw%placement=pair:gpu:pix%buffers=D"
     stages = dry_run("comet", selection, "mvapich2-gdr", tmp_path)
     found = [json.loads((stage / "variant.json").read_text(encoding="utf-8")) for stage in stages]
     assert {(item["partition"], item["placement"], item["ranks_per_node"], *item["arguments"]) for item in found} == {
-        (part, "gpu", 2, "-d", "cuda", "D", receiver) for part in ("gpu-k80", "gpu-p100") for receiver in "DH"
+        (part, "pair:gpu:pix", 2, "-d", "cuda", "D", receiver) for part in ("gpu-k80", "gpu-p100") for receiver in "DH"
     }
     assert {item["context"]["buffers"] for item in found} == {"D D", "D H"}
 
@@ -324,7 +324,6 @@ def test_imb_is_told_whose_memory_its_buffers_are(tmp_path: Path) -> None:
 
 def test_a_stack_that_does_not_say_that_it_takes_gpu_memory_is_skipped(tmp_path: Path) -> None:
     comet_stack(tmp_path)
-    output = reframe(
-        "comet", "--dry-run", "-n", "osu_device.*bw%placement=gpu%buffers=DD", "-p", "^mvapich2-gdr$", prefix=tmp_path
-    )
+    selection = "osu_device.*bw%placement=pair:gpu:pix%buffers=DD"
+    output = reframe("comet", "--dry-run", "-n", selection, "-p", "^mvapich2-gdr$", prefix=tmp_path)
     assert "[stack mvapich2-gdr has no accelerator: its MPI library is not known to take GPU memory]" in output
