@@ -15,12 +15,11 @@ from tabulate import tabulate
 
 from plumbline import files, paths, units
 from plumbline.compare import rows, sides
-from plumbline.compare.page import document, members
+from plumbline.compare.page import closing, document, legend, members
 from plumbline.compare.rows import Comparison, Line
 from plumbline.errors import PlumbError
 from plumbline.pages import page
 from plumbline.records import query
-from plumbline.statistics import unpaired
 from plumbline.views.table import table
 
 #: characters of a circumstance that are shown
@@ -75,7 +74,7 @@ def text(comparison: Comparison) -> str:
         blocks.append(table(("differs too", *comparison.sides), cells))
     header, body = _cells(comparison)
     blocks.append(table(header, body, right=comparison.sides))
-    blocks.append("\n".join(_legend(comparison)))
+    blocks.append("\n".join(legend(comparison)))
     blocks.append(closing(comparison))
     return "\n\n".join(block for block in blocks if block)
 
@@ -84,7 +83,7 @@ def markdown(comparison: Comparison) -> str:
     """The table and the closing line for a page or a merge request."""
     header, body = _cells(comparison)
     lines = [tabulate(body, headers=header, tablefmt="github", disable_numparse=True), ""]
-    lines += [f"{line}  " for line in _legend(comparison)]
+    lines += [f"{line}  " for line in legend(comparison)]
     return "\n".join([*lines, "", f"**{closing(comparison)}**"])
 
 
@@ -114,16 +113,7 @@ def as_json(comparison: Comparison) -> str:
 
 def html(comparison: Comparison) -> str:
     """The comparison as a page of its own."""
-    return page.render("compare", document(comparison, _legend(comparison), closing(comparison)))
-
-
-def closing(comparison: Comparison) -> str:
-    """The important line: how many figures each side alone is best in, and in how many no side is."""
-    best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
-    counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
-    none = sum(len(line.best) != 1 for line in comparison.lines)
-    alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
-    return f"{units.counted(len(comparison.lines), 'figure')}: {', '.join(counts)}, no single best in {none}{alone}"
+    return page.render("compare", document(comparison))
 
 
 def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -152,30 +142,6 @@ def _ratio(line: Line, number: int) -> str:
     weak = "~" if found.basis == "launches" else ""
     unknown = "" if line.claimed[number] else "?"
     return f"  {weak}{found.ratio:.3g} [{found.low:.3g} {found.high:.3g}]{unknown}"
-
-
-def _legend(comparison: Comparison) -> list[str]:
-    lines = [
-        "ratio to the first side with the figure [interval]; ?: no difference seen; best: none is better, some is worse"
-    ]
-    found = [difference for line in comparison.lines for difference in line.differences if difference]
-    if any(difference.basis == "launches" for difference in found):
-        lines.append(
-            f"~: fewer than {unpaired.ENOUGH} sessions on a side: a difference is claimed where no launches overlap "
-            f"and medians differ by more than {100 * unpaired.ALLOWANCE:.0f} %; the interval is from launch to launch"
-        )
-    unseen = [
-        d
-        for line in comparison.lines
-        for d, known in zip(line.differences, line.claimed, strict=True)
-        if d and not known
-    ]
-    if unseen:
-        visible = sorted(difference.visible for difference in unseen)[len(unseen) // 2]
-        lines.append(
-            f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
-        )
-    return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {

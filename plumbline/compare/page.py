@@ -1,15 +1,17 @@
-"""The data of the page of a comparison: the same lines as in the table of the terminal."""
+"""A comparison in words and data: what the table of the terminal and the page both say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline import units
 from plumbline.compare.rows import MEMBERS, Comparison, Line
+from plumbline.statistics import unpaired
 
 
-def document(comparison: Comparison, legend: Sequence[str], closing: str) -> dict[str, Any]:
-    """What the page ``compare`` shows; ``legend`` says what the marks mean, ``closing`` is the important line."""
+def document(comparison: Comparison) -> dict[str, Any]:
+    """What the page ``compare`` shows."""
     kept = members(comparison)
     return {
         "title": f"Comparison: {', '.join(comparison.sides)}",
@@ -17,9 +19,43 @@ def document(comparison: Comparison, legend: Sequence[str], closing: str) -> dic
         "circumstances": [[name, *values] for name, values in comparison.circumstances],
         "members": kept,
         "lines": [_line(line, kept) for line in comparison.lines],
-        "legend": list(legend),
-        "closing": closing,
+        "legend": legend(comparison),
+        "closing": closing(comparison),
     }
+
+
+def closing(comparison: Comparison) -> str:
+    """The important line: how many figures each side alone is best in, and in how many no side is."""
+    best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
+    counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
+    none = sum(len(line.best) != 1 for line in comparison.lines)
+    alone = f"; {units.counted(comparison.alone, 'figure')} of one side only" if comparison.alone else ""
+    return f"{units.counted(len(comparison.lines), 'figure')}: {', '.join(counts)}, no single best in {none}{alone}"
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """What the marks of the table mean, and how small a difference would have been seen."""
+    lines = [
+        "ratio to the first side with the figure [interval]; ?: no difference seen; best: none is better, some is worse"
+    ]
+    found = [difference for line in comparison.lines for difference in line.differences if difference]
+    if any(difference.basis == "launches" for difference in found):
+        lines.append(
+            f"~: fewer than {unpaired.ENOUGH} sessions on a side: a difference is claimed where no launches overlap "
+            f"and medians differ by more than {100 * unpaired.ALLOWANCE:.0f} %; the interval is from launch to launch"
+        )
+    unseen = [
+        d
+        for line in comparison.lines
+        for d, known in zip(line.differences, line.claimed, strict=True)
+        if d and not known
+    ]
+    if unseen:
+        visible = sorted(difference.visible for difference in unseen)[len(unseen) // 2]
+        lines.append(
+            f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
+        )
+    return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
 
 
 def members(comparison: Comparison) -> list[str]:

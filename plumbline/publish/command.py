@@ -10,7 +10,7 @@ from plumbline.records import sources
 from plumbline.units import counted
 
 #: the scripts that published pages need
-KINDS = ["report", "series", "systems"]
+KINDS = ["compare", "report", "series", "systems"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,16 +27,21 @@ def run(args: argparse.Namespace) -> int:
         raise sources.none_yet()
     pages = folder.opened(args.folder, KINDS)
     lines, problems = [], list[str]()
+    newest: dict[str, list[system.Known]] = {}
     try:
         for name in names:
             one = system.System(name, pages)
             line = one.publish()
             lines += [line] if line else []
             problems += one.problems
+            if one.newest:
+                newest[name] = one.newest
     except BaseException:  # whatever ends it, what was made is kept
         pages.keep()
         raise
-    pages.show("index.html", "systems", {"title": "Plumbline", "heading": "Plumbline", "systems": lines})
+    together = system.side_by_side(newest, pages) if len(newest) > 1 else None
+    everything = {"title": "Plumbline", "heading": "Plumbline", "systems": lines, "together": together}
+    pages.show("index.html", "systems", everything)
     pages.finish()
     for problem in problems:
         print(f"plumb: {problem}", file=sys.stderr)

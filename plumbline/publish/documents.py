@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from plumbline import site
+from plumbline.compare.page import document
+from plumbline.compare.rows import compare
+from plumbline.compare.sides import Side
 from plumbline.errors import PlumbError
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
@@ -126,6 +129,20 @@ def _drawings(name: str, partitions: set[str]) -> list[dict[str, str]]:
         except PlumbError as error:
             found.append({"partition": part["name"], "why": error.what})
     return found
+
+
+def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The page of all systems in one table, and its important line; ``newest`` are the campaigns' rows, by system."""
+    sides = [Side(name, (("site", name),)) for name in newest]
+    shown = document(compare([row for rows in newest.values() for row in rows], sides))
+    campaigns = ["newest campaign", *(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values())]
+    page = {
+        **shown,
+        "title": "Systems side by side",
+        "trail": trail,
+        "circumstances": [campaigns, *shown["circumstances"]],
+    }
+    return page, {"closing": shown["closing"]}
 
 
 def told(notes: Sequence[Note]) -> list[list[str]]:

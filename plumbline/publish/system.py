@@ -24,11 +24,16 @@ TOP = "All systems"
 
 @dataclass
 class System:
-    """A site whose pages are made. ``problems`` are what could not be read or made, in words."""
+    """A site whose pages are made.
+
+    ``problems`` are what could not be read or made, in words; ``newest`` are the records of its newest campaign whose
+    figures may be compared.
+    """
 
     name: str
     folder: Folder
     problems: list[str] = field(default_factory=list)
+    newest: list[Known] = field(default_factory=list)
 
     @property
     def path(self) -> str:
@@ -48,6 +53,8 @@ class System:
         rows = [row for row, _ in known]
         self.folder.show(f"{self.path}/machine.html", "systems", documents.machine(self.name, rows, self._trail("")))
         newest = campaigns[0] if campaigns else None
+        if newest:
+            self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
         changes = sorted((change for test in tests for change in test.pop("changes")), key=_when, reverse=True)
         facts = {
             "records": len(rows),
@@ -131,6 +138,15 @@ class System:
 
     def _trail(self, up: str) -> list[list[str]]:
         return [[TOP, f"../../{up}index.html"], [self.name, f"{up}index.html"]]
+
+
+def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str]:
+    """Have the page of the ``newest`` campaigns of systems in one table; where it is, and its important line."""
+    path = "compare.html"
+    sums = {name: [total for _, total in known] for name, known in newest.items()}
+    rows = {name: [row for row, _ in known] for name, known in newest.items()}
+    facts = pages.put(path, "compare", sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))
+    return {"href": path, **facts}
 
 
 def _when(line: dict[str, Any]) -> str:

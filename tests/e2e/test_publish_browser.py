@@ -14,6 +14,7 @@ from plumbline.records import notes
 pytestmark = chromium.needed
 PAGES = {
     "all": "index.html",
+    "side by side": "compare.html",
     "system": "systems/local/index.html",
     "machine": "systems/local/machine.html",
     "test": "systems/local/tests/stream_threads.html",
@@ -28,6 +29,7 @@ def root(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(folder / "results"))
         reports.write(folder / "results")
+        reports.write_other(folder / "results", "other")
         notes.add("local", NOTE, notes.moment("2025-12-13T06:00"))
         shutil.copytree(paths.root() / "site-configs" / "gpc", folder / "sites" / "local")
         described = folder / "sites" / "local" / "site.yaml"
@@ -70,6 +72,17 @@ def test_links_lead_from_all_systems_to_a_record(visit, root):
     tab.keyboard.press("Escape")
     tab.locator(".trail a", has_text="local").click()
     expect(tab.locator("h1")).to_have_text("local")
+
+
+def test_systems_are_side_by_side(visit, root):
+    tab = visit(root / "index.html", root=root)
+    tab.locator("#systems a", has_text="Systems side by side").click()
+    expect(tab.locator("h1")).to_have_text("Systems side by side")
+    expect(tab.locator("#differs tbody tr").first).to_contain_text(f"{reports.CAMPAIGN}, 2026-01-05")
+    expect(tab.locator("#figures thead")).to_contain_text("other")
+    assert tab.locator("#figures tbody tr").count() > 1
+    tab.locator(".trail a").click()
+    expect(tab.locator("h1")).to_have_text("Plumbline")
 
 
 def test_the_machine_is_drawn_and_names_no_path_of_the_publisher(visit, root):

@@ -249,6 +249,15 @@ def write(results: Path, site: str = "local") -> Path:
     return folder
 
 
+def write_other(results: Path, site: str) -> None:
+    """The same campaign on another system, with records of its own."""
+    own = {"site": site, "session": f"{site}-session"}
+    records = [{**item, **own, "id": f"{int(item['id'], 16) + (1 << 40):012x}"} for item in campaign(seed=5)]
+    (results / site).mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(item) + "\n" for item in records)
+    (results / site / f"{site}-session.jsonl").write_text(text, encoding="utf-8")
+
+
 def solver(operation: str, placement: str, threads: int, values: list[float]) -> Record:
     """A valid record of a mode of the stencil, whose launches had the rates ``values``."""
     params = {"operation": operation, "placement": placement, "node_count": 1}

@@ -234,6 +234,32 @@ def test_a_state_cannot_name_files_of_others(results, root, tmp_path):
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+def test_the_side_by_side_page_is_of_newest_campaigns_and_valid_records(results, root, capsys):
+    """An invalid record is no side of it; a campaign more of one system makes it again; one system has none."""
+    put(results, "s1", numbered(1))
+    publish(root)
+    assert not (root / "compare.html").exists()
+    assert shown(root / "index.html")["together"] is None
+    broken = {"verdict": "invalid", "reasons": ["why"], "figures": []}
+    put(results, "s2", numbered(2, site="other", **broken), site="other")
+    publish(root)
+    assert not (root / "compare.html").exists()
+    put(results, "s3", numbered(3, site="other"), site="other")
+    publish(root)
+    first = shown(root / "compare.html")["circumstances"][0]
+    put(results, "s4", numbered(4))
+    publish(root)
+    assert first == ["newest campaign", "c1, 2026-01-01", "c3, 2026-01-03"]
+    assert shown(root / "compare.html")["circumstances"][0] == ["newest campaign", "c4, 2026-01-04", "c3, 2026-01-03"]
+    before = pages(root)
+    capsys.readouterr()
+    publish(root)
+    assert pages(root) == before
+    (results / "other" / "s3.jsonl").unlink()
+    publish(root)
+    assert not (root / "compare.html").exists()
+
+
 def test_of_compacted_records_only_those_of_the_campaign_are_read_again(results, root, monkeypatch):
     for number in range(1, 4):
         put(results, f"s{number}", numbered(number))
@@ -257,6 +283,12 @@ def test_several_systems_are_side_by_side(results, root):
     put(results, "s1", numbered(1))
     put(results, "s2", numbered(2, site="other"), site="other")
     assert publish(root) == 0
+    together = shown(root / "compare.html")
+    assert together["sides"] == ["local", "other"]
+    assert together["circumstances"][0] == ["newest campaign", "c1, 2026-01-01", "c2, 2026-01-02"]
+    assert [bool(cell) for cell in together["lines"][0]["cells"]] == [True, True]
+    link = shown(root / "index.html")["together"]
+    assert link == {"href": "compare.html", "closing": together["closing"]}
     assert [line["name"] for line in shown(root / "index.html")["systems"]] == ["local", "other"]
     why = shown(root / "systems/other/machine.html")["machines"]
     assert why == [{"partition": "default", "why": "site 'other' does not exist"}]

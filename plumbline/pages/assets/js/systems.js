@@ -62,6 +62,7 @@ function systemsSection() {
     'systems',
     'Systems',
     'A line per system: its newest campaign, and the change points of all its figures.',
+    data.together && h('p', null, link(data.together.href, 'Systems side by side'), `, by their newest campaigns. ${data.together.closing}`),
     table('Systems', columns, rows),
   );
 }
