@@ -1,4 +1,4 @@
-"""``plumb stack``: install, list, show, check, remove and pack stacks; for Spack also lock and externals."""
+"""``plumb stack``: install, list, show, check, remove and pack stacks; for Spack also lock, push and externals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from plumbline import files, paths, stacks, terminal
+from plumbline import files, paths, stacks, terminal, units
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
-from plumbline.stacks.spack import externals
+from plumbline.stacks.spack import externals, signing
 
 #: packages of a lock of which is printed what changed
 MOST_LINES = 20
@@ -48,6 +48,12 @@ def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentPa
     lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
     lock.add_argument("stacks", nargs="+", metavar="spack:NAME")
     lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
+    push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
+    push.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    push.add_argument(
+        "--to", required=True, type=Path, metavar="DIR", help="the buildcache, made where it is not there"
+    )
+    push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
     externals.add_argument("stacks", nargs="+", metavar="NAME")
     externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
@@ -64,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
         "remove": _remove,
         "lock": _lock,
         "pack": _pack,
+        "push": _push,
         "externals": _externals,
     }[args.action]
     return action(args)
@@ -206,6 +213,16 @@ def _lock(args: argparse.Namespace) -> int:
         done = "the lock would change" if args.check else "lock written"
         print(f"spack:{name}: {done if differing else 'unchanged'}")
     return 0 if agree or not args.check else 1
+
+
+def _push(args: argparse.Namespace) -> int:
+    for name in _of_spack(args.stacks, "push"):
+        count = spack.push(name, args.to.resolve(), args.key)
+        how = f"signed by {args.key}" if args.key else "unsigned"
+        print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
+    keys = f" {signing.VARIABLE}=FILE" if args.key else ""
+    print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
+    return 0
 
 
 def _pack(args: argparse.Namespace) -> int:

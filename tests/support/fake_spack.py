@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -71,8 +72,8 @@ def rehash(lock):
     return 0
 
 
-def push(node, digest, cache):
-    """A binary and its description, laid out as Spack does."""
+def push(node, digest, cache, key):
+    """A binary and its description, laid out and signed as Spack does."""
     content = f"binary of {node['name']}\n".encode()
     checksum = hashlib.sha256(content).hexdigest()
     blob = cache / "blobs" / "sha256" / checksum[:2] / checksum
@@ -82,6 +83,10 @@ def push(node, digest, cache):
         file.parent.mkdir(parents=True, exist_ok=True)
     blob.write_bytes(content)
     manifest.write_text(json.dumps({"version": 3, "data": [{"checksumAlgorithm": "sha256", "checksum": checksum}]}))
+    if key:
+        command = ["gpg", "--homedir", os.environ["SPACK_GNUPGHOME"], "--batch", "--local-user", key, "--clearsign"]
+        subprocess.run([*command, "--output", f"{manifest}.asc", str(manifest)], check=True)
+        Path(f"{manifest}.asc").replace(manifest)
 
 
 def main(arguments):
@@ -121,8 +126,10 @@ def main(arguments):
         target.write_text("source\n")
         print(f"    {(STATE / 'unfetched').read_text() if (STATE / 'unfetched').exists() else 0}    failed to fetch.")
     if command[:2] == ["buildcache", "push"]:
-        for digest in command[6:]:
-            push(nodes(folder)[digest.lstrip("/")], digest.lstrip("/"), Path(command[5]))
+        cache, *hashes = command[command.index("package") + 1 :]
+        key = command[command.index("--key") + 1] if "--key" in command else None
+        for digest in (word.lstrip("/") for word in hashes):
+            push(nodes(folder)[digest], digest, Path(cache), key)
     if command[0] == "providers":
         file = Path(os.environ["PLUMB_SPACK_HOME"]) / "cache" / "providers" / "builtin-specfile_v5-index.json"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -187,7 +187,8 @@ def test_the_users_own_spack_settings_do_not_come_in(root, monkeypatch):
     monkeypatch.setenv("SPACK_USER_CONFIG_PATH", "/home/me/.spack")
     variables = runner.environment(bootstrap.prepare())
     ours = {name: value for name, value in variables.items() if name.startswith("SPACK_")}
-    assert set(ours) == {"SPACK_PYTHON", "SPACK_USER_CONFIG_PATH", "SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH"}
+    scopes = {"SPACK_USER_CONFIG_PATH", "SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH", "SPACK_GNUPGHOME"}
+    assert set(ours) == {"SPACK_PYTHON", *scopes}
     assert all(value.startswith(str(settings.home())) for value in ours.values())
 
 

@@ -20,7 +20,7 @@ from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.stacks import kernels, libraries, manifest, stream
 from plumbline.stacks.lock import locked
-from plumbline.stacks.spack import bootstrap, buildcache, catalogue, environment, programs, settings, target
+from plumbline.stacks.spack import bootstrap, buildcache, catalogue, environment, programs, settings, signing, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
 
@@ -157,7 +157,7 @@ def _built(name: str, label: str) -> dict[str, Package]:
     _fetch(spack, document, label)
     if not catalogue.environments()[name].roots:
         _drop_old_kernels(spack, document)
-    spack.run("install", "--no-check-signature", line=progress)
+    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
     return _packages(spack, document)
 
 
@@ -252,6 +252,20 @@ def _external_stack(mpi: Package) -> dict[str, Any] | None:
     """The manifest of the stack that the MPI was taken from (:mod:`plumbline.stacks.spack.externals`)."""
     attributes = (mpi.node.get("external") or {}).get("extra_attributes") or {}
     return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
+
+
+def push(name: str, folder: Path, key: str | None) -> int:
+    """Put the packages of environment ``name`` into the buildcache ``folder``, signed by ``key`` if given; how many."""
+    catalogue.named(name, "plumb stack push")
+    label = stack(name)
+    if _stale(name):
+        cure = settings.command(f"plumb stack install spack:{name}")
+        raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(folder), cure)
+    variables = {"SPACK_GNUPGHOME": str(signing.own_keys())} if key else {}
+    with files.writing("the buildcache", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        spack = Spack(bootstrap.prepare(), environment.workplace(name), label, variables)
+        return buildcache.push(spack, environment.read(name), folder, *(["--key", key] if key else ["--unsigned"]))
 
 
 def lock(name: str, *, check: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch
-from plumbline.stacks.spack import bootstrap, environment, programs, settings
+from plumbline.stacks.spack import bootstrap, buildcache, environment, settings
 from plumbline.stacks.spack.bootstrap import INDEX, OWNER, Base, prepare
 from plumbline.stacks.spack.runner import Spack
 
@@ -51,13 +51,7 @@ def _environment(base: Base, name: str, folder: Path) -> None:
         count = failed[1] if failed else "an unknown number of"
         raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")
     print(f"spack-{name}: binaries", flush=True)
-    hashes = [
-        f"/{digest}"
-        for digest, node in document["concrete_specs"].items()
-        if "external" not in node and node["name"] != programs.KERNELS
-    ]
-    spack.run("buildcache", "push", "--unsigned", "--only", "package", str(folder / "buildcache"), *hashes)
-    spack.run("buildcache", "update-index", str(folder / "buildcache"))
+    buildcache.push(spack, document, folder / "buildcache", "--unsigned")
 
 
 def _index(spack: Spack, folder: Path) -> None:

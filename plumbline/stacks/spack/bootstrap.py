@@ -21,7 +21,7 @@ from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch
 from plumbline.stacks.lock import locked
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import settings, signing
 
 OWNER = "spack"
 #: In an archive, Spack's index of the packages.
@@ -44,6 +44,7 @@ def prepare() -> Base:
         settings.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
         _configure(base)
+        signing.trust()
     return base
 
 
@@ -164,6 +165,12 @@ def buildcaches() -> list[Path]:
     return list(_folders("PLUMB_SPACK_BUILDCACHE", "buildcache").values())
 
 
+def must_be_signed(folder: Path) -> bool:
+    """Whether binaries of a folder count only if signed; those of an unpacked archive stand in the archive's list."""
+    local = airgap()
+    return signing.wanted() and (local is None or not folder.is_relative_to(local))
+
+
 def _folders(variable: str, part: str) -> dict[str, Path]:
     """The folder that ``variable`` names and the ``part`` of the unpacked archive, those that there are."""
     given, local = os.environ.get(variable), airgap()
@@ -175,7 +182,8 @@ def _mirrors() -> dict[str, dict[str, object]]:
     """Folders with sources and with binaries; Spack's public mirror stays where a network is."""
     found: dict[str, dict[str, object]] = {}
     for name, folder in _folders("PLUMB_SPACK_BUILDCACHE", "buildcache").items():
-        found[f"{name}-binaries"] = {"url": f"file://{folder}", "binary": True, "source": False, "signed": False}
+        place = {"url": f"file://{folder}", "binary": True, "source": False}
+        found[f"{name}-binaries"] = {**place, "signed": must_be_signed(folder)}
     for name, folder in _folders("PLUMB_SPACK_MIRROR", "mirror").items():
         found[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
     return found

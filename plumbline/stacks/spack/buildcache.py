@@ -1,4 +1,4 @@
-"""Whether the binaries that a lock can take from folders are what was put there.
+"""Whether the binaries that a lock can take from folders are what was put there, and by whom where keys are given.
 
 Spack compares a binary with its SHA-256 too, but then silently builds from source; and it trusts the description that
 holds the SHA-256. Of an unpacked archive the description is compared with the archive's list.
@@ -14,7 +14,9 @@ from typing import Any
 from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive
-from plumbline.stacks.spack import bootstrap
+from plumbline.stacks.spack import bootstrap, signing
+from plumbline.stacks.spack.programs import KERNELS
+from plumbline.stacks.spack.runner import Spack
 
 _MANIFESTS = Path("v3", "manifests", "spec")
 
@@ -39,6 +41,21 @@ def check(document: dict[str, Any]) -> None:
                     _compare(blob, wanted, folder)
 
 
+def push(spack: Spack, document: dict[str, Any], folder: Path, *signed: str) -> int:
+    """Have the installed packages of a lock in the buildcache ``folder``; how many.
+
+    The kernels are left out: their sources are in the checkout. ``signed`` are Spack's words for how to sign.
+    """
+    hashes = [
+        f"/{digest}"
+        for digest, node in document["concrete_specs"].items()
+        if "external" not in node and node["name"] != KERNELS
+    ]
+    spack.run("buildcache", "push", *signed, "--only", "package", str(folder), *hashes)
+    spack.run("buildcache", "update-index", str(folder))
+    return len(hashes)
+
+
 def _compare(file: Path, wanted: str | None, folder: Path) -> None:
     if wanted is None or (file.is_file() and files.sha256(file) == wanted):
         return
@@ -61,7 +78,8 @@ def _listed(file: Path) -> str | None:
 def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
     """The files that a description names, each with its SHA-256."""
     try:
-        for entry in json.loads(file.read_text(encoding="utf-8"))["data"]:
+        text = signing.content(file, bootstrap.must_be_signed(folder))
+        for entry in json.loads(text)["data"]:
             kind, digest = str(entry["checksumAlgorithm"]), str(entry["checksum"])
             yield folder / "blobs" / kind / digest[:2] / digest, digest
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import settings, signing
 from plumbline.stacks.spack.bootstrap import Base
 
 #: Spack's line about a source that it could not get, and those after it: where it looked and what was wrong there.
@@ -35,6 +35,7 @@ def environment(base: Base) -> dict[str, str]:
         "SPACK_PYTHON": str(base.python),
         "SPACK_USER_CONFIG_PATH": str(home / "config"),
         "SPACK_SYSTEM_CONFIG_PATH": str(home / "no-system-config"),
+        "SPACK_GNUPGHOME": str(signing.keyring()),
         "SPACK_USER_CACHE_PATH": str(home / "user"),
         "PLUMB_SPACK_HOME": str(home),
         "PLUMB_SPACK_ENV": str(settings.folder()),
