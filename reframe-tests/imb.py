@@ -1,4 +1,4 @@
-"""Intel MPI Benchmarks: point-to-point by the distance of the two ranks, collectives by placement, -NBC, -RMA and -MT.
+"""Intel MPI Benchmarks: point-to-point by distance of the ranks, collectives by placement, -NBC, -RMA, -P2P and -MT.
 
 Iteration counts depend on the message size only: IMB's own policy also gives a slow run fewer iterations, from 10 s a
 size on, which a limit of 1000 s a size puts out of reach.
@@ -15,7 +15,7 @@ from .placements import GROUPS, PAIRS, QUICK_PAIRS
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
 #: operations whose bandwidth adds up what goes both ways
-BOTH_WAYS = ("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get")
+BOTH_WAYS = ("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get", "Birandom", "Corandom")
 
 
 class ImbTest(PlumbTest):
@@ -73,7 +73,13 @@ class imb_window(ImbTest):
 class imb_collective(ImbTest):
     """All ranks of a placement, one thread each: time of 8 bytes and of the largest message (experiment D5)."""
 
-    operation = parameter(["Bcast", "Allreduce", "Reduce", "Allgather", "Alltoall"])
+    operation = parameter(
+        [
+            *("Bcast", "Allreduce", "Reduce", "Allgather", "Alltoall"),
+            *("Allgatherv", "Alltoallv", "Gather", "Gatherv", "Scatter", "Scatterv"),
+            *("Reduce_scatter", "Reduce_scatter_block"),
+        ]
+    )
     placement = parameter(GROUPS)
     quick_operations = ("Bcast", "Allreduce", "Alltoall")
     threads = 1
@@ -114,7 +120,12 @@ class imb_nbc(ImbTest):
     """Non-blocking collectives beside computation: how much of the communication is hidden (experiment R5)."""
 
     benchmark = "imb-nbc"
-    operation = parameter(["Ibcast", "Iallreduce", "Ireduce", "Iallgather", "Ialltoall", "Ibarrier"])
+    operation = parameter(
+        [
+            *("Ibcast", "Iallreduce", "Ireduce", "Iallgather", "Ialltoall", "Ibarrier"),
+            *("Iallgatherv", "Ialltoallv", "Igather", "Igatherv", "Iscatter", "Iscatterv", "Ireduce_scatter"),
+        ]
+    )
     placement = parameter(GROUPS)
     threads = 1
     quick_placements = ()
@@ -134,13 +145,60 @@ class imb_rma(ImbTest):
     """One-sided transfers between two ranks by their distance (experiment R6 for put and get)."""
 
     benchmark = "imb-rma"
-    operation = parameter(["Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get"])
+    operation = parameter(["Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get", "Accumulate", "Get_accumulate"])
     placement = parameter(PAIRS)
     quick_placements = ()
     figures = [
         ("time_8B", "latency", {"bytes": 8, "mode": "non-aggregate"}),
         ("bandwidth", "bandwidth", {"mode": "non-aggregate"}),
     ]
+
+
+@rfm.simple_test
+class imb_rma_group(ImbTest):
+    """One-sided transfers among all ranks of a placement: one rank to all, all to all, and with the neighbours."""
+
+    benchmark = "imb-rma"
+    operation = parameter(["One_put_all", "One_get_all", "All_put_all", "All_get_all", "Exchange_put", "Exchange_get"])
+    placement = parameter(GROUPS)
+    threads = 1
+    quick_placements = ()
+    largest = 1 << 20
+
+    @run_after("init")
+    def choose_figures(self):
+        """Where one rank is timed the table has one time, else minimum, maximum and average over the ranks."""
+        time = "latency" if self.operation.startswith("One") else "time_avg"
+        self.figures = [("time_8B", time, {"bytes": 8}), ("time_1MiB", time, {"bytes": self.largest})]
+
+
+@rfm.simple_test
+class imb_atomic(ImbTest):
+    """Atomic operations of one rank on the memory of another, by their distance."""
+
+    benchmark = "imb-rma"
+    operation = parameter(["Fetch_and_op", "Compare_and_swap"])
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    figures = [("time", "latency", {"mode": "non-aggregate"})]
+
+    @run_after("init")
+    def no_sizes(self):
+        """The program has a size of its own."""
+        self.context = {"benchmark": self.operation}
+
+
+@rfm.simple_test
+class imb_p2p(ImbTest):
+    """Messages between ranks in pairs that change at random: bandwidth, and rate of 8-byte messages."""
+
+    benchmark = "imb-p2p"
+    operation = parameter(["Unirandom", "Birandom", "Corandom"])
+    placement = parameter(GROUPS)
+    threads = 1
+    quick_placements = ()
+    figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
+    largest = 1 << 20
 
 
 @rfm.simple_test

@@ -151,7 +151,7 @@ static void slow(struct result *result, double rate, double limit, const struct 
                  "the kernels of this BLAS, or memory: at the peak, C alone moves %.1f GB/s",
                  limit * 8.0 / (double)all->k);
     else
-        snprintf(cause, sizeof cause, "the kernels of this BLAS, as nothing else is known; try another one");
+        snprintf(cause, sizeof cause, "this BLAS (no other cause was found); try another one");
     result_remark(result, "%.1f %% of the measured peak, less than %d %%; likely cause: %s",
                   100.0 * rate / limit, ENOUGH, cause);
 }
