@@ -118,6 +118,7 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
         ("slurm", "    hosts: [n1]\n", "slurm"),
         ("pbs", "    launcher: srun\n", "pbs"),
         ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
+        ("ssh", "    hosts: [n1, n1]\n", "non-unique"),
         ("local", "    environment: {'A B': x}\n", "A B"),
         ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
         ("slurm", "    max_pending_s: 0\n", "0"),
