@@ -228,6 +228,40 @@ def test_a_changed_archive_is_refused(installed, packed, tmp_path):
     assert not (stacks / "archive").exists()
 
 
+@pytest.fixture
+def public_keys(tmp_path_factory, monkeypatch):
+    """The public keys of ``builder`` and ``somebody``, whose secret ones are in a GnuPG of this test."""
+    if shutil.which("gpg") is None:
+        pytest.skip("not run: gpg is not installed")
+    home = tmp_path_factory.mktemp("g")
+    home.chmod(0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    gpg = ["gpg", "--batch", "--quiet", "--passphrase", "", "--pinentry-mode", "loopback"]
+    for name in ("builder", "somebody"):
+        subprocess.run([*gpg, "--quick-generate-key", name, "ed25519", "sign", "never"], check=True)
+        subprocess.run([*gpg, "--armor", "--output", str(home / f"{name}.asc"), "--export", name], check=True)
+    yield home
+    subprocess.run(["gpgconf", "--kill", "all"], check=True)
+
+
+def test_signed_binaries_are_installed_and_those_of_others_refused(installed, public_keys, tmp_path):
+    cache = tmp_path / "cache"
+    signer = {**installed, "GNUPGHOME": str(public_keys)}
+    said = plumb(signer, "push", "spack:openmpi", "--to", str(cache), "--key", "builder")
+    assert f" in {cache}, signed by builder\n" in said
+    variables, stacks = elsewhere(installed, tmp_path, *(name for name in GIVEN if name != "PLUMB_SPACK_MIRROR"))
+    variables |= {"PLUMB_SPACK_BUILDCACHE": str(cache), "PLUMB_SPACK_KEYS": str(public_keys / "somebody.asc")}
+    with_index(installed, stacks / "spack")
+    bootstrapped(variables)
+    status, said = attempt(variables, "install", "spack:openmpi", before=ALONE)
+    assert status == 2
+    assert "the signature is not that of a trusted key" in said.splitlines()[-1]
+    variables["PLUMB_SPACK_KEYS"] = str(public_keys / "builder.asc")
+    plumb(variables, "install", "spack:openmpi", before=ALONE)
+    log = (stacks / "spack-openmpi.log").read_text()
+    assert re.findall(r"No binary for (\S+)-[\d.]+-\w{32} found", log) == ["plumbline-kernels"]
+
+
 def test_a_missing_source_is_named_with_where_it_was_looked_for(installed, tmp_path):
     given = os.environ.get("PLUMB_SPACK_MIRROR")
     if not given:
