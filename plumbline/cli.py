@@ -148,6 +148,8 @@ def _run(words: Sequence[str]) -> int:
             raise
         print(f"plumb: {_unexpected(error)}", file=sys.stderr)
         return bad_input
+    finally:
+        paths.use({})
 
 
 def _unexpected(error: Exception) -> PlumbError:

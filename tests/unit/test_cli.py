@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from plumbline import cli
+from plumbline import cli, paths
 from plumbline.gate import decide
 from plumbline.views import summary
 
@@ -125,3 +125,11 @@ def test_a_verdict_that_nobody_could_read_is_no_pass(pairs, monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())  # main closes it
     monkeypatch.setattr("plumbline.gate.command._write_all", closed)
     assert cli.main(pairs) == 3
+
+
+def test_folders_that_options_name_are_those_of_one_command(tmp_path, capsys):
+    """They do not stay for what the same process does next."""
+    before = paths.stacks()
+    assert cli.main(["--stacks", str(tmp_path), "stack", "check", "none"]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+    assert paths.stacks() == before
