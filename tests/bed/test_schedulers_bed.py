@@ -58,11 +58,6 @@ class Cluster:
         """Whether ranks of OSU run on both nodes."""
         return all(self.bed.ssh(node, "pgrep -f share/osu/osu_").returncode == 0 for node in self.bed.nodes)
 
-    def end_ranks(self) -> None:
-        """A rank may go on after Grid Engine's kill (docs/launching.md)."""
-        for node in self.bed.nodes:
-            self.bed.ssh(node, "pkill -u bench -f share/osu/osu_")
-
     def left(self) -> str:
         """Jobs in the queue, and processes of ours on the compute nodes."""
         queue = self.bed.out("ctl", "qstat") if self.name == "sge" else ""
@@ -133,8 +128,6 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
         cluster.bed.out("ctl", "pkill -INT -u bench -f '^[^ ]*python[^ ]* [^ ]*bin/plumb campaign'")
         output = child.communicate(timeout=90)[0]
     assert child.returncode == 130, output
-    if cluster.name == "sge":
-        cluster.end_ranks()
     wait(lambda: cluster.left() == "", 30)
     wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
 
@@ -152,7 +145,7 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Clu
     failed, closing = re.search(r"^(failed .*)\n\n(.*)$", done.stdout, re.MULTILINE).groups()  # type: ignore[union-attr]
     assert re.match(r"failed osu_pair .* on mpich \(main\): plumb: interrupted by SIGUSR2: ", failed), failed
     assert "1 invalid" in closing
-    cluster.end_ranks()
+    wait(lambda: cluster.left() == "", 30)
 
 
 @pytest.mark.parametrize(
