@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 
 from plumbline import cli, jobs, paths
 from plumbline.gate import run as gate
+from plumbline.views import summary
 
 FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
 
@@ -33,21 +35,34 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
 
 
-def test_options_name_the_folders_that_variables_chose(chosen: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], dict[str, str]]:
+    """The folders that ``plumb OPTIONS list`` uses while it runs."""
+
+    def ask(options: list[str]) -> dict[str, str]:
+        seen: list[dict[str, str]] = []
+        monkeypatch.setattr(summary, "run", lambda _: seen.append(paths.variables()) or 0)
+        assert cli.main([*options, "list"]) == 0
+        return seen[0]
+
+    return ask
+
+
+def test_options_name_the_folders_that_variables_chose(
+    chosen: list[Path], monkeypatch: pytest.MonkeyPatch, used: Callable[[list[str]], dict[str, str]]
+) -> None:
     options = paths.options()
     forget(monkeypatch)
     assert paths.results() == paths.root() / "results"
-    assert cli.main([*options, "list"]) == 0
-    assert [folder() for folder in FOLDERS] == chosen
-    assert paths.variables()["PLUMB_RESULTS"] == str(chosen[0])
-    cli.main(["list"])
+    assert list(used(options).values()) == [str(folder) for folder in chosen]
     assert paths.results() == paths.root() / "results"
 
 
-def test_an_option_counts_before_the_variable(chosen: list[Path], tmp_path: Path) -> None:
-    assert cli.main(["--results", str(tmp_path / "other"), "list"]) == 0
-    assert paths.results() == tmp_path / "other"
-    cli.main(["list"])
+def test_an_option_counts_before_the_variable(
+    chosen: list[Path], tmp_path: Path, used: Callable[[list[str]], dict[str, str]]
+) -> None:
+    assert used(["--results", str(tmp_path / "other")])["PLUMB_RESULTS"] == str(tmp_path / "other")
+    assert used([])["PLUMB_RESULTS"] == str(chosen[0])
     assert paths.results() == Path("results")
 
 
