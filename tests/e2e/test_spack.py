@@ -326,3 +326,31 @@ def test_locks_of_the_test_site_know_their_externals(installed):
         for name in MPIS:
             foreign = spack_site.foreign_paths(environment.read(name))
             assert str(paths.stacks() / name) in foreign
+
+
+def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):
+    """Last, because it takes the kernels out of the first store."""
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in installed.items():
+            patch.setenv(key, value)
+        kernels, _ = environment.node(environment.read("openmpi"), "plumbline-kernels")
+        spack = Spack(bootstrap.prepare(), environment.workplace("openmpi"), "spack-openmpi")
+        spack.run("uninstall", "--yes-to-all", "--force", f"/{kernels}")
+    home = Path(installed["PLUMB_SPACK_HOME"])
+    (database,) = (home / "store").rglob(".spack-db")
+    site = tmp_path / "site"
+    shutil.copytree(installed["PLUMB_SPACK_SITE"], site)
+    upstreams = {"upstreams": {"centre": {"install_tree": str(database.parent)}}}
+    (site / "upstreams.yaml").write_text(yaml.safe_dump(upstreams))
+    variables, stacks = elsewhere(installed, tmp_path, *(name for name in GIVEN if name != "PLUMB_SPACK_MIRROR"))
+    variables["PLUMB_SPACK_SITE"] = str(site)
+    with_index(installed, stacks / "spack")
+    bootstrapped(variables)
+    plumb(variables, "install", "spack:openmpi", before=ALONE)
+    log = (stacks / "spack-openmpi.log").read_text()
+    assert set(re.findall(r"==> Installing (\S+)-[\d.]+-\w{32} ", log)) == {"plumbline-kernels"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_STACKS", str(stacks))
+        document = manifest.load("spack-openmpi")
+    assert document["benchmarks"]["osu_latency"]["command"][0].startswith(str(home / "store"))
+    assert document["benchmarks"]["pi"]["command"][0].startswith(str(stacks / "spack" / "store"))

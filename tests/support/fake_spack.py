@@ -105,7 +105,8 @@ def main(arguments):
                 print(f"==> Error: All fetchers failed for spack-stage-{node['name']}-{node['version']}-{digest}")
                 return 1
     if command[0] == "find":
-        for digest in installed():
+        upstream = set((STATE / "upstream").read_text().split()) if (STATE / "upstream").exists() else set()
+        for digest in installed() if "local" in command else installed() | upstream:
             node = nodes(folder)[digest]
             line = command[-1].replace("{name}", node["name"]).replace("{version}", node["version"])
             print(line.replace("{hash}", digest).replace("{prefix}", str(prefix(node))))

@@ -102,6 +102,15 @@ def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
     assert len(installs(state)) == 2
 
 
+def test_kernels_of_an_upstream_store_are_refused(root, state):
+    """Spack would take them for built, whatever their sources were."""
+    kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
+    (state / "upstream").write_text(kernels)
+    with pytest.raises(PlumbError, match="an upstream store has plumbline-kernels, and nobody knows of which sources"):
+        spack.install("openmpi")
+    assert not any("uninstall" in call for call in calls(state))
+
+
 def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state, monkeypatch):
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 30)
     with pytest.raises(PlumbError, match="80000000 elements in the lock; this machine's caches need 537000000"):

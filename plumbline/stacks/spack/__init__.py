@@ -189,8 +189,12 @@ def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
     if mark.exists() and mark.read_text(encoding="utf-8").strip() == _kernel_sources():
         return
     mark.unlink(missing_ok=True)
-    if digest in spack.run("find", "--no-groups", "--format", "{hash}"):
+    listed = ("--no-groups", "--format", "{hash}")
+    if digest in spack.run("find", "--install-tree", "local", *listed):
         spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
+    elif digest in spack.run("find", *listed):
+        what = f"an upstream store has {KERNELS}, and nobody knows of which sources"
+        raise PlumbError(what, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
 
 
 def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
