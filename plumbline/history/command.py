@@ -13,7 +13,7 @@ from plumbline import units
 from plumbline.errors import PlumbError
 from plumbline.history import series as source
 from plumbline.history.series import Series, course_document, direction
-from plumbline.records import notes, query
+from plumbline.records import notes, query, sources
 from plumbline.views.note import listing
 from plumbline.views.table import table
 
@@ -80,6 +80,10 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     found = source.of_records(rows)
+    if args.site:
+        sources.require_site(args.site)
+    if args.test and not rows:
+        query.require_test(args.test)
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)

@@ -20,7 +20,7 @@ import duckdb
 from plumbline import files, paths
 from plumbline.errors import PlumbError
 from plumbline.files import sync
-from plumbline.records import compacted, store
+from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable, connect, names
 from plumbline.records.sources import COMPACT, Sources
 from plumbline.records.store import Damage
@@ -53,8 +53,7 @@ def compact(
     Raises :class:`PlumbError` if a part cannot be written or does not hold what it should; no session file is lost.
     """
     folder = paths.results() / site
-    if not folder.is_dir():
-        raise PlumbError(f"no records of site '{site}'", str(folder), "plumb list shows what there is")
+    sources.require_site(site)
     with files.writing("the compacted records", folder), files.lock(folder / ".compact.lock"):
         for left in (folder / COMPACT).glob(".*.parquet.*"):  # of a compaction that was killed
             left.unlink()

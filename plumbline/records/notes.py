@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.records import store
+from plumbline.records import sources, store
 from plumbline.records.model import Time
 
 NAME = "notes.ndjson"
@@ -113,8 +113,7 @@ def _lines(source: Path) -> list[tuple[int, bytes]]:
 
 def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
     folder = paths.results() / site
-    if not folder.is_dir():
-        raise PlumbError(f"no records of site '{site}'", str(paths.results()), "plumb list shows what there is")
+    sources.require_site(site)
     with files.writing("the note", folder), files.lock(folder / LOCK), files.replacing(file(site)) as temporary:
         whole = [line if line.endswith(b"\n") else line + b"\n" for _, line in _lines(file(site))]
         temporary.write_bytes(b"".join(make(whole)))

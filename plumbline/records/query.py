@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable
 from plumbline.records.model import AnyRecord, Record, Row
@@ -91,6 +91,14 @@ def _row_maker() -> Callable[[Record], Row]:
         return made
 
     return row
+
+
+def require_test(beginning: str) -> None:
+    """An error where there are records, but of no test whose name begins so."""
+    known = sorted({row.variant.test for row in records()[0]})
+    if known and not any(name.startswith(beginning) for name in known):
+        what = f"no record of a test whose name begins with '{beginning}'"
+        raise PlumbError(what, str(paths.results()), suggest(beginning, known))
 
 
 def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 
 #: the folder of a site's compacted records
 COMPACT = "compact"
@@ -53,6 +53,18 @@ def sites() -> list[str]:
 def none_yet() -> PlumbError:
     """The error of whoever needs records where there are none."""
     return PlumbError("no records yet", str(paths.results()), "make campaign measures some")
+
+
+def none_of(site: str) -> PlumbError:
+    """The error of whoever needs records of ``site`` where there are none."""
+    cure = suggest(site, sites(), "plumb list shows what there is")
+    return PlumbError(f"no records of site '{site}'", str(paths.results()), cure)
+
+
+def require_site(site: str) -> None:
+    """An error where ``site`` has no folder of records."""
+    if not (paths.results() / site).is_dir():
+        raise none_of(site)
 
 
 def only_site(command: str) -> str:

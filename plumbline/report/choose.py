@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.records import query, store
+from plumbline.records import query, sources, store
 from plumbline.records.model import Record, Row
 
 
@@ -17,7 +16,7 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
     Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all.
     """
     if not rows:
-        raise PlumbError(f"site {site} has no records", str(paths.results() / site), "plumb list shows what there is")
+        raise sources.none_of(site)
     if wanted == "last":
         name = next((row.campaign for row in reversed(rows) if row.campaign), None)
     else:

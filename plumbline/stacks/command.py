@@ -11,7 +11,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from plumbline import files, paths, stacks, terminal, units
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals, signing
 
@@ -183,7 +183,8 @@ def _remove(args: argparse.Namespace) -> int:
     for name in args.stacks:
         file = manifest.path(name)
         if file.parent.parent != paths.stacks() or not file.exists():
-            raise PlumbError(f"stack '{name}' is not installed", str(paths.stacks()), "plumb stack list shows what is")
+            cure = suggest(name, manifest.names(), "plumb stack list shows what is")
+            raise PlumbError(f"stack '{name}' is not installed", str(paths.stacks()), cure)
         file.unlink()
         shutil.rmtree(file.parent)
         print(f"{name}: removed")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import mpi, paths, schemas
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import libraries, manifest
 from plumbline.stacks.lock import locked
 
@@ -34,7 +34,8 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     """Write the manifest of stack ``name`` from its description."""
     known = _descriptions()
     if name not in known:
-        cure = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+        otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
+        cure = suggest(name, sorted(known), otherwise)
         raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
     document = _manifest(name, *known[name])
     present = manifest.path(name).exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import files, git, paths, stacks
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import archive, fetch, manifest, wheel
 from plumbline.stacks.spack import archive as spack_archive
 from plumbline.stacks.spack import settings
@@ -63,7 +63,7 @@ def _check(kind: str, name: str) -> None:
             f"'module:{name}' cannot be packed", "plumb stack pack", "the modules of a site are there already"
         )
     if name not in known:
-        raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", f"one of: {', '.join(known)}")
+        raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
 
 
 def _locks(names: list[str]) -> list[Path]:

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from plumbline import files, mpi, paths
-from plumbline.errors import PlumbError
+from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import fetch, kernels, manifest, stream
 from plumbline.stacks.archive import pip_options
 from plumbline.stacks.lock import locked
@@ -59,7 +59,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     """Make stack ``name`` unless it is there already, showing each step; with ``dry_run`` only say why."""
     where = "plumb stack install"
     if name not in RECIPES:
-        raise PlumbError(f"no wheel stack is called '{name}'", where, f"use one of: {', '.join(names())}")
+        raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     reason = "asked for" if force else stale(name)

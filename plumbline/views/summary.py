@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline import paths, terminal, units
-from plumbline.errors import PlumbError, suggest
+from plumbline import terminal, units
 from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Figure, Placement, Variant
 from plumbline.views.table import table
@@ -50,11 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the records; 1 if some are damaged."""
     records, damages = query.records(query.Selection(site=args.site, test=args.test))
-    if args.site and not (paths.results() / args.site).is_dir():
-        raise PlumbError(f"no records of site '{args.site}'", str(paths.results()), "plumb list shows what there is")
-    if args.test and not records and (known := {row.variant.test for row in query.records()[0]}):
-        what = f"no record of a test whose name begins with '{args.test}'"
-        raise PlumbError(what, str(paths.results()), suggest(args.test, sorted(known)))
+    if args.site:
+        sources.require_site(args.site)
+    if args.test and not records:
+        query.require_test(args.test)
     terminal.page(listing(records, args.ranked))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)

@@ -89,7 +89,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
     [
         (["--campaign", "C"], "no campaign 'C'"),
         (["--campaign", "A"], "'A' begins 2 campaigns"),
-        (["--site", "elsewhere"], "site elsewhere has no records"),
+        (["--site", "elsewhere"], "no records of site 'elsewhere'"),
         (["--since", "yesterday"], "'yesterday' is no date"),
     ],
 )

