@@ -73,7 +73,7 @@ def run(
                 processes = waiting.ask(descendants(os.getpid()), folder)
         finally:
             mine = set() if status == "exited" else shared_memory.mapped(descendants(os.getpid()))
-            _end_tree(child)
+            _end_tree(child, folder)
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
     wall = time.monotonic() - begin
@@ -156,17 +156,22 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
     return "exited" if ready else "timeout"
 
 
-def _end_tree(child: subprocess.Popen[bytes]) -> None:
-    """End and reap everything below this process: SIGTERM, a grace period, SIGKILL."""
+def _end_tree(child: subprocess.Popen[bytes], folder: Path) -> None:
+    """End and reap everything below this process, and strays: SIGTERM, a grace period, SIGKILL."""
+
+    def victims_now() -> list[int]:
+        below = descendants(os.getpid())
+        return below if child.poll() == 0 else [*below, *strays(folder, below)]
+
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
-        victims = descendants(os.getpid())
+        victims = victims_now()
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         while victims and time.monotonic() < deadline:
             _reap(child)
-            victims = descendants(os.getpid())
+            victims = victims_now()
             if victims:
                 time.sleep(0.01)
     _reap(child)
@@ -192,6 +197,24 @@ def descendants(parent: int) -> list[int]:
         below = children.get(queue.pop(0), [])
         found += below
         queue += below
+    return found
+
+
+def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
+    """Live processes of this host, but for ``known``, that have the launch's folder in their variables.
+
+    They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies, as Grid Engine's
+    ``qrsh -inherit`` has it, ranks are not below this process, and they go on when the proxies die.
+    """
+    marks = [b"=" + os.fsencode(folder) + end for end in (b"/", b"\0")]
+    found = []
+    for one in proc.every():
+        if one.state == "Z" or one.pid == os.getpid() or one.pid in known:
+            continue
+        with contextlib.suppress(OSError):  # it ended, or is somebody else's
+            variables = (proc.PROC / str(one.pid) / "environ").read_bytes() + b"\0"
+            if any(mark in variables for mark in marks):
+                found.append(one.pid)
     return found
 
 

@@ -100,8 +100,8 @@ def test_a_signal_that_comes_when_the_launcher_has_just_ended_is_not_lost(tmp_pa
     """Grid Engine signals both, and the launcher ended first."""
     end_tree = process._end_tree
 
-    def end_late(child):
-        end_tree(child)
+    def end_late(child, folder):
+        end_tree(child, folder)
         os.kill(os.getpid(), signum)
 
     monkeypatch.setattr(process, "_end_tree", end_late)
@@ -116,6 +116,28 @@ def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_t
         child.stdout.close()
         assert child.wait(timeout=20) == signal.SIGHUP
     assert not alive(int((tmp_path / "stdout").read_text()))
+
+
+@pytest.mark.parametrize(("status", "ends"), [(0, False), (1, True)])
+def test_a_rank_that_is_not_below_the_driver_ends_with_a_launch_that_failed(tmp_path, status, ends):
+    """As under Grid Engine, whose daemon starts the proxies of launchers. Ranks of another launch go on."""
+    own, other = tmp_path / "launch-1", tmp_path / "launch-10"
+    own.mkdir()
+    strays = [
+        subprocess.Popen(["sleep", "60"], env={"PLUMB_WITNESS_DIR": f"{folder}{end}"})
+        for folder, end in ((own, ""), (own, "/witness"), (other, "/witness"))
+    ]
+    try:
+        launch = (
+            f"process.run([sys.executable, '-c', 'raise SystemExit({status})'], os.environ, Path({str(own)!r}), 10)"
+        )
+        code = f"import os, sys; from pathlib import Path; from plumbline.launch import process; {launch}"
+        subprocess.run(python(code), check=True)
+        assert [one.poll() is None for one in strays] == [not ends, not ends, True]
+    finally:
+        for one in strays:
+            one.kill()
+            one.wait()
 
 
 def test_a_killed_driver_takes_the_launcher_with_it(tmp_path):
