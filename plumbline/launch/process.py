@@ -157,23 +157,27 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
 
 
 def _end_tree(child: subprocess.Popen[bytes], folder: Path) -> None:
-    """End and reap everything below this process, and strays: SIGTERM, a grace period, SIGKILL."""
+    """End and reap everything below this process, and strays: SIGTERM, a grace period, SIGKILL.
+
+    A launcher that did not end by itself may have been about to start ranks elsewhere: they are waited for.
+    """
 
     def victims_now() -> list[int]:
         below = descendants(os.getpid())
         return below if child.poll() == 0 else [*below, *strays(folder, below)]
 
+    was_ended = child.poll() is None or child.returncode < 0
+    watched = time.monotonic() + (GRACE_S if was_ended else 0)
     for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 5.0)):
         deadline = time.monotonic() + patience
         victims = victims_now()
         for pid in victims:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
-        while victims and time.monotonic() < deadline:
+        while (victims or time.monotonic() < watched) and time.monotonic() < deadline:
             _reap(child)
             victims = victims_now()
-            if victims:
-                time.sleep(0.01)
+            time.sleep(0.01 if victims else 0.05)
     _reap(child)
 
 
@@ -201,19 +205,20 @@ def descendants(parent: int) -> list[int]:
 
 
 def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
-    """Live processes of this host, but for ``known``, that have the launch's folder in their variables.
+    """Live processes of this host, but for ``known``, that have the launch's folder in their variables or words.
 
     They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies, as Grid Engine's
     ``qrsh -inherit`` has it, ranks are not below this process, and they go on when the proxies die.
     """
-    marks = [b"=" + os.fsencode(folder) + end for end in (b"/", b"\0")]
+    marks = [begin + os.fsencode(folder) + end for begin in (b"=", b"\0") for end in (b"/", b"\0")]
     found = []
     for one in proc.every():
         if one.state == "Z" or one.pid == os.getpid() or one.pid in known:
             continue
         with contextlib.suppress(OSError):  # it ended, or is somebody else's
-            variables = (proc.PROC / str(one.pid) / "environ").read_bytes() + b"\0"
-            if any(mark in variables for mark in marks):
+            place = proc.PROC / str(one.pid)
+            text = b"\0".join((b"", (place / "cmdline").read_bytes(), (place / "environ").read_bytes(), b""))
+            if any(mark in text for mark in marks):
                 found.append(one.pid)
     return found
 
