@@ -104,16 +104,19 @@ static hwloc_obj_t common_bridge(const struct device *a, const struct device *b,
     return NULL;
 }
 
-/* The one NUMA node whose CPUs are local to the device; NO_OBJECT: there are several, or none. */
-static int home_of(const struct device *device, const struct cpu_table *table) {
-    int home = NO_OBJECT;
-    for (size_t i = 0; i < table->threads.count; i++) {
-        const struct cpu *cpu = &table->threads.cpu[i];
-        if (!hwloc_bitmap_isset(device->near->cpuset, cpu->os))
-            continue;
-        if (home != NO_OBJECT && cpu->object[LEVEL_NUMA] != home)
+/* The one NUMA node that is local to the device, NO_OBJECT: there are several, or none. Nodes with the same
+ * CPUs (HBM beside DRAM) count as one. A job that has a part of the machine must see the way that all others
+ * see: `complete` sets have what it may not use, too. */
+static int home_of(const struct device *device, hwloc_topology_t topology) {
+    int home = hwloc_bitmap_first(device->near->complete_nodeset);
+    if (home < 0)
+        return NO_OBJECT;
+    const struct hwloc_obj *first = hwloc_get_numanode_obj_by_os_index(topology, (unsigned)home);
+    for (int node = hwloc_bitmap_next(device->near->complete_nodeset, home); node >= 0;
+         node = hwloc_bitmap_next(device->near->complete_nodeset, node)) {
+        const struct hwloc_obj *other = hwloc_get_numanode_obj_by_os_index(topology, (unsigned)node);
+        if (!first || !other || !hwloc_bitmap_isequal(first->complete_cpuset, other->complete_cpuset))
             return NO_OBJECT;
-        home = cpu->object[LEVEL_NUMA];
     }
     return home;
 }
@@ -124,7 +127,7 @@ const char *way_word(enum way way) {
 }
 
 /* A PCIe switch is a bridge with further ones below it, one for each port. */
-enum way way_between(const struct device *a, const struct device *b, const struct cpu_table *table) {
+enum way way_between(const struct device *a, const struct device *b, hwloc_topology_t topology) {
     unsigned below;
     if (a->object == b->object)
         return WAY_SELF;
@@ -133,8 +136,8 @@ enum way way_between(const struct device *a, const struct device *b, const struc
         return below > 1 ? WAY_SWITCHES : WAY_SWITCH;
     if (bridge)
         return WAY_BRIDGE;
-    int home = home_of(a, table);
-    return home != NO_OBJECT && home == home_of(b, table) ? WAY_NODE : WAY_SYSTEM;
+    int home = home_of(a, topology);
+    return home != NO_OBJECT && home == home_of(b, topology) ? WAY_NODE : WAY_SYSTEM;
 }
 
 static void write_names_of(struct json *out, hwloc_obj_t object) {
@@ -199,7 +202,8 @@ void write_devices(struct json *out, const struct machine *machine) {
         json_newline(out);
         json_open(out, NULL, '[');
         for (size_t j = 0; j < devices.count; j++)
-            json_text(out, NULL, way_word(way_between(&devices.device[i], &devices.device[j], &table)));
+            json_text(out, NULL,
+                      way_word(way_between(&devices.device[i], &devices.device[j], machine->topology)));
         json_close(out, ']');
     }
     json_close(out, ']');

@@ -45,7 +45,7 @@ void free_devices(struct device_list *devices);
 /* "GPU", "NIC" or "NVMe". */
 const char *device_name(enum device_kind kind);
 
-enum way way_between(const struct device *a, const struct device *b, const struct cpu_table *table);
+enum way way_between(const struct device *a, const struct device *b, hwloc_topology_t topology);
 
 /* "X", "PIX", "PXB", "PHB", "NODE" or "SYS". */
 const char *way_word(enum way way);

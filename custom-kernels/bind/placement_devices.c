@@ -143,7 +143,7 @@ static struct device *pair_of(const struct request *request, const struct device
     enum way way = request->placement->way;
     for (const struct device *a = devices->device, *end = a + devices->count; a < end; a++)
         for (const struct device *b = a; b < end; b++)
-            if (a->maker == b->maker && way_between(a, b, request->table) == way) {
+            if (a->maker == b->maker && way_between(a, b, request->machine->topology) == way) {
                 struct device *pair = allocate(2, sizeof *pair);
                 pair[0] = *a;
                 pair[1] = *b;

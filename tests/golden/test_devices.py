@@ -209,6 +209,14 @@ def test_any_part_of_a_node_keeps_the_rules(data: st.DataObject) -> None:
         check(plan, path, allowed)
 
 
+def test_the_way_between_gpus_is_that_of_the_node_whatever_a_job_may_use() -> None:
+    """On CPUs of one NUMA node too, two GPUs of which one is near all nodes are not on one."""
+    path = NODES["gpu2-no-local-cores"]
+    for allowed in (range(16), range(4)):
+        assert try_resolve("pair:gpu:node", path, allowed=list(allowed)) is None
+        assert try_resolve("pair:gpu:sys", path, allowed=list(allowed)) is not None
+
+
 def test_the_rules_can_fail() -> None:
     path = NODES["gpu2-two-makers"]
     for spoil in (
