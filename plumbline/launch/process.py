@@ -205,20 +205,20 @@ def descendants(parent: int) -> list[int]:
 
 
 def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
-    """Live processes of this host, but for ``known``, that have the launch's folder in their variables or words.
+    """Live processes of this host, but for ``known``, whose witness belongs to the launch in ``folder``.
 
     They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies, as Grid Engine's
     ``qrsh -inherit`` has it, ranks are not below this process, and they go on when the proxies die.
     """
-    marks = [begin + os.fsencode(folder) + end for begin in (b"=", b"\0") for end in (b"/", b"\0")]
+    places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
+    marks = [b"\0PLUMB_WITNESS_DIR=" + place + end for place in places for end in (b"/", b"\0")]
     found = []
     for one in proc.every():
         if one.state == "Z" or one.pid == os.getpid() or one.pid in known:
             continue
         with contextlib.suppress(OSError):  # it ended, or is somebody else's
-            place = proc.PROC / str(one.pid)
-            text = b"\0".join((b"", (place / "cmdline").read_bytes(), (place / "environ").read_bytes(), b""))
-            if any(mark in text for mark in marks):
+            variables = b"\0" + (proc.PROC / str(one.pid) / "environ").read_bytes() + b"\0"
+            if any(mark in variables for mark in marks):
                 found.append(one.pid)
     return found
 

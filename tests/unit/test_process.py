@@ -120,12 +120,14 @@ def test_a_launch_whose_output_nobody_reads_any_more_ends_as_at_the_end_of_its_t
 
 @pytest.mark.parametrize(("status", "ends"), [(0, False), (1, True)])
 def test_a_rank_that_is_not_below_the_driver_ends_with_a_launch_that_failed(tmp_path, status, ends):
-    """As under Grid Engine, whose daemon starts the proxies of launchers. Ranks of another launch go on."""
+    """As under Grid Engine, whose daemon starts the proxies of launchers. Others go on."""
     own, other = tmp_path / "launch-1", tmp_path / "launch-10"
     own.mkdir()
+    waits = [sys.executable, "-c", "import time; time.sleep(60)"]
     strays = [
-        subprocess.Popen(["sleep", "60"], env={"PLUMB_WITNESS_DIR": f"{folder}{end}"})
-        for folder, end in ((own, ""), (own, "/witness"), (other, "/witness"))
+        subprocess.Popen(waits, env={"PLUMB_WITNESS_DIR": f"{own}/witness"}),
+        subprocess.Popen(waits, env={"PLUMB_WITNESS_DIR": f"{other}/witness"}),
+        subprocess.Popen([*waits, f"{own}/stdout"], env={"PWD": str(own)}),  # somebody looks at the launch
     ]
     try:
         launch = (
@@ -133,7 +135,7 @@ def test_a_rank_that_is_not_below_the_driver_ends_with_a_launch_that_failed(tmp_
         )
         code = f"import os, sys; from pathlib import Path; from plumbline.launch import process; {launch}"
         subprocess.run(python(code), check=True)
-        assert [one.poll() is None for one in strays] == [not ends, not ends, True]
+        assert [one.poll() is None for one in strays] == [not ends, True, True]
     finally:
         for one in strays:
             one.kill()
