@@ -63,13 +63,6 @@ static inline vector mean_vector(struct rows rows, long x, vector x_before, vect
     return vector_mul(sum, vector_all(one_sixth));
 }
 
-static inline void put_vector(double *at, vector value, bool streaming) {
-    if (streaming)
-        vector_stream(at, value);
-    else
-        vector_store(at, value);
-}
-
 /* One point at a time, for the ends of a row. */
 static inline void update_points(double *to, struct rows rows, long begin, long end, double left,
                                  double right) {
@@ -103,13 +96,13 @@ static inline void update_row(double *to, struct rows rows, long begin, long end
         vector next = vector_load(rows.middle + x + SIMD_LANES);
         if (ahead)
             __builtin_prefetch(rows.z_after + x + ahead);
-        put_vector(to + x,
+        vector_put(to + x,
                    mean_vector(rows, x, element_before(previous, current), element_after(current, next)),
                    streaming);
         previous = current;
         current = next;
     }
-    put_vector(
+    vector_put(
         to + x,
         mean_vector(rows, x, element_before(previous, current), element_after(current, vector_all(right))),
         streaming);

@@ -37,7 +37,7 @@ void sweep_box(const struct grid *grid, int from, const struct box *box, const s
 static void copy_row(const double *from, double *to, long size, bool streaming) {
     long x = 0;
     for (; x + SIMD_LANES <= size; x += SIMD_LANES)
-        put_vector(to + x, vector_load(from + x), streaming);
+        vector_put(to + x, vector_load(from + x), streaming);
     for (; x < size; x++)
         to[x] = from[x];
 }

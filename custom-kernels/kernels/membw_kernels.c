@@ -15,13 +15,6 @@ const struct kernel_facts kernel_facts[KERNELS] = {
     [SUM] = {"sum", "sum of a", 1, 0, 0, 3},
 };
 
-static inline void put(double *at, vector value, bool streaming) {
-    if (streaming)
-        vector_stream(at, value);
-    else
-        vector_store(at, value);
-}
-
 /* Every loop once; `streaming` is a constant wherever this is called, so that each is compiled twice. */
 #define EACH _Pragma("GCC unroll 4") for (size_t i = begin; i < end; i += SIMD_LANES)
 
@@ -32,28 +25,28 @@ write_kernel(enum kernel kernel, bool streaming, const struct arrays *arrays, si
     const vector s = vector_all(scalar);
     switch (kernel) {
     case COPY:
-        EACH put(c + i, vector_load(a + i), streaming);
+        EACH vector_put(c + i, vector_load(a + i), streaming);
         break;
     case SCALE:
-        EACH put(b + i, vector_mul(s, vector_load(c + i)), streaming);
+        EACH vector_put(b + i, vector_mul(s, vector_load(c + i)), streaming);
         break;
     case ADD:
-        EACH put(c + i, vector_add(vector_load(a + i), vector_load(b + i)), streaming);
+        EACH vector_put(c + i, vector_add(vector_load(a + i), vector_load(b + i)), streaming);
         break;
     case TRIAD:
-        EACH put(a + i, vector_fma(s, vector_load(c + i), vector_load(b + i)), streaming);
+        EACH vector_put(a + i, vector_fma(s, vector_load(c + i), vector_load(b + i)), streaming);
         break;
     case DAXPY:
-        EACH put(d + i, vector_fma(s, vector_load(a + i), vector_load(d + i)), streaming);
+        EACH vector_put(d + i, vector_fma(s, vector_load(a + i), vector_load(d + i)), streaming);
         break;
     case TRIAD5:
-        EACH put(e + i,
-                 vector_fma(vector_load(a + i), vector_load(b + i),
-                            vector_mul(vector_load(c + i), vector_load(d + i))),
-                 streaming);
+        EACH vector_put(e + i,
+                        vector_fma(vector_load(a + i), vector_load(b + i),
+                                   vector_mul(vector_load(c + i), vector_load(d + i))),
+                        streaming);
         break;
     case STORE:
-        EACH put(c + i, s, streaming);
+        EACH vector_put(c + i, s, streaming);
         break;
     default:
         break;

@@ -2,6 +2,7 @@
 #ifndef PLUMB_KERNEL_SIMD_H
 #define PLUMB_KERNEL_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__AVX512F__)
@@ -72,6 +73,17 @@ static inline double vector_sum(vector value) {
     for (int lane = 0; lane < SIMD_LANES; lane++)
         sum += parts.lane[lane];
     return sum;
+}
+
+/* Store past the cache or not. What stands around the streaming store keeps clang from making one regular
+ * store of both branches. */
+static inline void vector_put(double *at, vector value, bool streaming) {
+    if (streaming) {
+        __asm__ volatile("");
+        vector_stream(at, value);
+        __asm__ volatile("");
+    } else
+        vector_store(at, value);
 }
 
 #endif
