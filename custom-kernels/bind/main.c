@@ -5,6 +5,7 @@
 #include "fail.h"
 #include "local_rank.h"
 #include "options.h"
+#include "proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,8 @@ static void count_ranks(const struct options *options, struct local_rank *local,
 }
 
 static void resolve(const struct options *options) {
+    if (!options->print)
+        end_with_proxy();
     struct placement placement = parse_placement(options->placement);
     struct memory memory = parse_memory(options->memory ? options->memory : default_memory(&placement));
     struct local_rank local = {0};

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -408,3 +412,35 @@ def test_exported_topology_can_be_planned_on(tmp_path: Path) -> None:
 def test_the_exit_status_is_the_programs() -> None:
     command = [str(paths.binder()), "--placement", "core", "--", "sh", "-c", "exit 42"]
     assert subprocess.run(command, check=False, timeout=60).returncode == 42
+
+
+PROXY = """
+import ctypes, subprocess, sys
+ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0)
+rank = subprocess.Popen(sys.argv[2:])
+print(rank.pid, flush=True)
+rank.wait()
+"""
+
+
+@pytest.mark.parametrize(("name", "goes_on"), [("hydra_pmi_proxy", False), ("prted", True)])
+def test_a_rank_ends_with_a_proxy_that_leaves_ranks_behind(name: str, goes_on: bool) -> None:
+    """The other launchers end their ranks, and have threads that end before them."""
+    program = [str(paths.binder()), "--placement", "none", "--", "sleep", "60"]
+    with subprocess.Popen([sys.executable, "-c", PROXY, name, *program], stdout=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None
+        rank = int(proxy.stdout.readline())
+        ended = os.pidfd_open(rank)
+        try:
+            comm = Path(f"/proc/{rank}/comm")
+            deadline = time.monotonic() + 30
+            while comm.read_text() != "sleep\n":
+                assert time.monotonic() < deadline, comm.read_text()
+                time.sleep(0.01)
+            proxy.kill()
+            proxy.wait()
+            assert select.select([ended], [], [], 1 if goes_on else 30)[0] == ([] if goes_on else [ended])
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(ended, signal.SIGKILL)
+            os.close(ended)
