@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from plumbline import nvml
+from plumbline.nodes import perf_energy
 
 #: no counter of a package counts faster, in W: a launch in which one may have wrapped twice has no energy
 MOST_W = 2000
@@ -54,18 +55,21 @@ class Meter:
 
 
 def find(root: Path = Path("/")) -> Meter:
-    """The counters of this node: RAPL of powercap, else those of the driver ``amd_energy``."""
-    for source, counters in (("powercap", _powercap), ("amd_energy", _amd_energy)):
+    """The counters of this node: RAPL of powercap, else of perf, else those of the driver ``amd_energy``."""
+    refused = []
+    for source, counters in (("powercap", _powercap), ("perf", _perf), ("amd_energy", _amd_energy)):
         try:
             meter = Meter(source, tuple(counters(root)))
             meter.read()
         except PermissionError as error:
-            return Meter(source, missing=f"only root may read {error.filename}")
+            refused.append(f"only root may read {error.filename}" if error.filename else f"{source}: {error.strerror}")
         except (OSError, ValueError) as error:
-            return Meter(source, missing=f"{source}: {error}")
-        if meter.counters:
-            return meter
-    return Meter("none", missing="no counter of energy in /sys/class/powercap, none of amd_energy in /sys/class/hwmon")
+            refused.append(f"{source}: {error}")
+        else:
+            if meter.counters:
+                return meter
+    none = "no counter of energy in /sys/class/powercap, none of perf, none of amd_energy in /sys/class/hwmon"
+    return Meter("none", missing="; ".join(refused) or none)
 
 
 def gpus() -> Meter | None:
@@ -131,6 +135,11 @@ def _powercap(root: Path) -> Iterator[Counter]:
             if zone == package or name == "dram":
                 label = name if zone == package else f"{name} of {_word(package / 'name')}"
                 yield Counter(label, partial(_number, zone / "energy_uj"), int(_word(zone / "max_energy_range_uj")))
+
+
+def _perf(root: Path) -> Iterator[Counter]:
+    for name, event in perf_energy.events(root):
+        yield Counter(name, event.read, None)
 
 
 def _amd_energy(root: Path) -> Iterator[Counter]:

@@ -158,3 +158,85 @@ def test_idle_power_or_why_it_is_not_known_is_measured_with_the_ceilings(
     monkeypatch.setattr(energy, "find", lambda: meter)
     monkeypatch.setattr(energy, "idle", lambda meter, seconds: 61.239)
     assert ceilings._idle() == ((61.24, None) if there else (None, meter.missing))
+
+
+def perf(root: Path, cpumask: str = "0", unit: str = "Joules", event: str = "event=0x00", dies: int = 1) -> Path:
+    """The device ``power``, with the kernel's clock of a CPU in place of its energy: a nanosecond is a nanojoule."""
+    device = root / "sys/bus/event_source/devices/power"
+    (device / "events").mkdir(parents=True)
+    files = {"type": "1", "cpumask": cpumask, "events/energy-pkg": event, "events/energy-cores": "event=0x00"}
+    files |= {"events/energy-pkg.scale": "1.000000000000e-09", "events/energy-pkg.unit": unit}
+    for name, text in files.items():
+        (device / name).write_text(f"{text}\n")
+    for cpu in range(2):
+        folder = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+        folder.mkdir(parents=True)
+        (folder / "physical_package_id").write_text(f"{cpu // dies}\n")
+        (folder / "die_id").write_text(f"{cpu % dies}\n")
+    return device
+
+
+def may_count() -> bool:
+    return os.geteuid() == 0 or int(Path("/proc/sys/kernel/perf_event_paranoid").read_text()) <= 0
+
+
+@pytest.mark.skipif(not may_count(), reason="kernel.perf_event_paranoid is above 0, and this is not root")
+class TestPerf:
+    """Events of the kernel that the user may ask for."""
+
+    def test_events_are_read_where_powercap_is_for_root_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        device = perf(tmp_path)
+        (device / "events/energy-ram").write_text("event=0x00\n")
+        (device / "events/energy-ram.scale").write_text("2e-9\n")
+        (device / "events/energy-ram.unit").write_text("Joules\n")
+
+        def refuse(root: Path) -> list[energy.Counter]:
+            raise PermissionError(13, os.strerror(13), str(root / "energy_uj"))
+
+        monkeypatch.setattr(energy, "_powercap", refuse)
+        meter = energy.find(tmp_path)
+        assert str(meter) == "perf: package-0, dram of package-0"
+        for _ in range(20):  # other work may come between two counters
+            first = energy.Reading.now(meter)
+            time.sleep(0.1)
+            found = first.until(energy.Reading.now(meter))
+            assert found is not None
+            assert found["package-0"] > 0
+            if found["dram of package-0"] == pytest.approx(2 * found["package-0"], rel=0.05):
+                return
+        pytest.fail(f"a scale was not applied: {found}")
+
+    @pytest.mark.parametrize(("dies", "names"), [(1, "package-0, package-1"), (2, "package-0-die-0, package-0-die-1")])
+    def test_every_package_and_every_die_has_a_name_of_its_own(self, tmp_path: Path, dies: int, names: str):
+        if (os.cpu_count() or 1) < 2:
+            pytest.skip("this machine has one CPU")
+        perf(tmp_path, cpumask="0-1", dies=dies)
+        assert str(energy.find(tmp_path)) == f"perf: {names}"
+
+    def test_files_are_closed_when_nobody_reads_any_more(self, tmp_path: Path):
+        perf(tmp_path)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        meter = energy.find(tmp_path)
+        assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+        del meter
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"unit": "Watts"}, "is not an event in joules"), ({"event": "umask=1"}, "is not an event in joules")],
+)
+def test_an_event_that_is_not_as_documented_is_named(tmp_path: Path, change: dict[str, str], said: str) -> None:
+    perf(tmp_path, **change)  # type: ignore[arg-type]
+    assert said in (energy.find(tmp_path).missing or "")
+
+
+def test_what_both_powercap_and_perf_refuse_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    perf(tmp_path)
+
+    def refuse(file: str) -> list[energy.Counter]:
+        raise PermissionError(13, "Permission denied", *([file] if file else []))
+
+    monkeypatch.setattr(energy, "_powercap", lambda root: refuse("/sys/energy_uj"))
+    monkeypatch.setattr(energy, "_perf", lambda root: refuse(""))
+    assert energy.find(tmp_path).missing == "only root may read /sys/energy_uj; perf: Permission denied"
