@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from plumbline import files
@@ -47,12 +48,15 @@ def trust() -> None:
         return
     shutil.rmtree(keyring(), ignore_errors=True)
     keyring().mkdir(parents=True, mode=0o700)
-    done = _gpg("--import", *map(str, found))
-    if done.returncode != 0:
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[0]
-        raise PlumbError(
-            f"gpg cannot import the keys: {said[:200]}", str(found[0]), "gpg --armor --export KEY makes one"
-        )
+    # an import looks for an agent, whose socket cannot be named in a folder with a path as long as the keyring's may be
+    with tempfile.TemporaryDirectory(prefix="plumb-gpg-") as folder:
+        done = _gpg(Path(folder), "--import", *map(str, found))
+        if done.returncode != 0:
+            said = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[0]
+            raise PlumbError(
+                f"gpg cannot import the keys: {said[:200]}", str(found[0]), "gpg --armor --export KEY makes one"
+            )
+        shutil.copy(Path(folder) / "pubring.kbx", keyring())
     files.replace(mark, total + "\n")
 
 
@@ -75,16 +79,17 @@ def content(file: Path, must_be_signed: bool) -> str:
     if not text.startswith(_BEGIN):
         cure = f"push it with --key, or unset {VARIABLE} to take unsigned binaries"
         raise PlumbError(f"the binary is not signed: {file.name}", str(file), cure)
-    done = _gpg("--decrypt", str(file))
+    done = _gpg(keyring(), "--decrypt", str(file))
     if done.returncode != 0:
         cure = f"do not use it, or add the public key of who signed it to {VARIABLE}"
         raise PlumbError(f"the signature is not that of a trusted key: {file.name}", str(file), cure)
     return done.stdout.decode()
 
 
-def _gpg(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _gpg(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     program = shutil.which("gpg2") or shutil.which("gpg")
     if program is None:
         raise PlumbError("gpg is not installed", VARIABLE, "install GnuPG (Debian: apt-get install gnupg)")
-    command = [program, "--homedir", str(keyring()), "--batch", "--no-tty", "--quiet", *arguments]
+    options = ["--homedir", str(folder), "--batch", "--no-tty", "--quiet", "--no-autostart"]
+    command = [program, *options, *arguments]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
