@@ -2,8 +2,8 @@
 
 Needs Spack and its packages (``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES``, or a network), the sources of OSU and IMB
 (``PLUMB_SPACK_MIRROR``, or a network) and a package registry or pip's cache. ``PLUMB_SPACK_TEST_SITE`` names a site
-folder whose ``openmpi.yaml`` and ``mpich.yaml`` replace the common environments, where the locked versions cannot be
-had. Takes about 15 minutes on two cores.
+folder whose files go into the site of the tests, such as a ``repos.yaml`` or environments, where the locked versions
+cannot be had. Takes about 15 minutes on two cores.
 """
 
 import os
@@ -326,6 +326,26 @@ def test_locks_of_the_test_site_know_their_externals(installed):
         for name in MPIS:
             foreign = spack_site.foreign_paths(environment.read(name))
             assert str(paths.stacks() / name) in foreign
+
+
+def test_a_stack_by_llvm_stands_beside_that_by_gcc(installed):
+    if not Path("/usr/lib/llvm-14/bin/clang").exists():
+        pytest.skip("not run: no clang 14 in /usr/lib/llvm-14, which the default site's environment mpich-llvm names")
+    plumb(installed, "lock", "spack:mpich-llvm")
+    plumb(installed, "install", "spack:mpich-llvm")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_STACKS", installed["PLUMB_STACKS"])
+        found = {name: manifest.load(name) for name in ("spack-mpich", "spack-mpich-llvm")}
+        assert manifest.problems(found["spack-mpich-llvm"]) == []
+    assert {name: document["compiler"]["name"] for name, document in found.items()} == {
+        "spack-mpich": "gcc",
+        "spack-mpich-llvm": "llvm",
+    }
+    one, other = (document["benchmarks"] for document in found.values())
+    assert one.keys() == other.keys()
+    for name in ("osu_latency", "stream", "jacobi"):
+        assert ", llvm 14.0.6, " in other[name]["built"], name
+        assert one[name]["sha256"] != other[name]["sha256"], name
 
 
 def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):

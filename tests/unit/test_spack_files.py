@@ -73,26 +73,78 @@ def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
         assert [needed["hash"] for needed in node["dependencies"] if needed["name"] == package] == [digest]
 
 
-def test_the_site_of_a_cluster_has_fabrics_a_scheduler_and_its_processor(monkeypatch):
-    monkeypatch.setenv("PLUMB_SPACK_SITE", "debian12-zen4")
-    document = environment.read("openmpi")
+CLUSTERS = {
+    "debian12-zen4": ("zen4", "13.4.0", {"openmpi", "openmpi-cuda", "mpich"}),
+    "debian12-neoverse_v2": ("neoverse_v2", "13.4.0", {"openmpi", "mpich"}),
+    "debian12-sapphirerapids": ("sapphirerapids", "12.2.0", {"openmpi", "mpich"}),
+}
+
+
+@pytest.mark.parametrize(("site", "name"), [(site, name) for site, row in CLUSTERS.items() for name in sorted(row[2])])
+def test_a_lock_of_a_cluster_has_fabrics_a_scheduler_fortran_and_its_processor(monkeypatch, site, name):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", site)
+    document = environment.read(name)
     assert spack_site.foreign_paths(document) == []
     nodes = {node["name"]: node for node in document["concrete_specs"].values()}
+    mpi = nodes[catalogue.environments()[name].package]
+    assert mpi["parameters"]["fortran"] is True
+    assert mpi["parameters"].get("netmod") == "ucx" or "ucx" in mpi["parameters"]["fabrics"]
+    assert nodes["ucx"]["parameters"]["verbs"] is True
+    assert "external" in nodes["slurm"]
+    target, compiler, _ = CLUSTERS[site]
+    targets = [node["arch"]["target"] for node in nodes.values() if "external" not in node]
+    assert {found if isinstance(found, str) else found["name"] for found in targets} == {target}
+    assert nodes["gcc"]["version"] == compiler
+
+
+@pytest.mark.parametrize("site", CLUSTERS)
+def test_open_mpi_of_a_cluster_has_both_fabrics_and_its_scheduler(monkeypatch, site):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", site)
+    nodes = {node["name"]: node for node in environment.read("openmpi")["concrete_specs"].values()}
     assert nodes["openmpi"]["parameters"]["fabrics"] == ["ofi", "ucx"]
     assert nodes["openmpi"]["parameters"]["schedulers"] == ["slurm"]
-    assert nodes["openmpi"]["parameters"]["fortran"] is True
-    assert nodes["ucx"]["parameters"]["verbs"] is True
     assert "verbs" in nodes["libfabric"]["parameters"]["fabrics"]
-    assert "external" in nodes["slurm"]
-    targets = [node["arch"]["target"] for node in nodes.values() if "external" not in node]
-    assert {target if isinstance(target, str) else target["name"] for target in targets} == {"zen4"}
-    assert nodes["gcc"]["version"] == "13.4.0"
+
+
+@pytest.mark.parametrize("site", CLUSTERS)
+def test_the_page_names_the_locks_of_a_cluster(site):
+    locks = {file.stem for file in (ROOT / "sites" / site).glob("*.lock")}
+    assert locks == CLUSTERS[site][2]
+    row = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(f"| `{site}` |"))
+    assert set(re.findall("`([^`]+)`", row.split("|")[3])) == locks
+
+
+def test_messages_between_gpus_are_known_to_library_transport_and_benchmark(monkeypatch):
+    monkeypatch.setenv("PLUMB_SPACK_SITE", "debian12-zen4")
+    nodes = {node["name"]: node for node in environment.read("openmpi-cuda")["concrete_specs"].values()}
+    for name in ("openmpi", "ucx", "osu-micro-benchmarks"):
+        assert nodes[name]["parameters"]["cuda"] is True, name
+    assert "external" in nodes["cuda"]
+
+
+def test_environments_come_from_included_sites_and_those_of_the_site_itself_go_before(tmp_path, monkeypatch):
+    (tmp_path / "packages.yaml").write_text("packages: {}\n")
+    (tmp_path / "include.yaml").write_text("include:\n- ${PLUMB_SPACK_ENV}/sites/debian12-zen4\n- path: /not/there\n")
+    (tmp_path / "environments.yaml").write_text("mpich: {mpi: mpich@4.3.0}\n")
+    monkeypatch.setenv("PLUMB_SPACK_SITE", str(tmp_path))
+    found = catalogue.environments()
+    assert [scope.name for scope in settings.scopes()] == [
+        tmp_path.name,
+        "debian12-zen4",
+        "debian12-cluster",
+        settings.DEFAULT_SITE,
+    ]
+    assert found["mpich"].mpi == "mpich@4.3.0"
+    assert "schedulers=slurm" in found["openmpi"].variants
+    assert "+cuda" in found["openmpi-cuda"].variants
 
 
 def test_the_same_package_is_of_one_version_in_all_locks():
     seen = {}
     for name in NAMES:
         for node in environment.read(name)["concrete_specs"].values():
+            if (name, node["name"]) == ("openmpi-4.1", "openmpi"):  # another version is what it is for
+                continue
             seen.setdefault(node["name"], set()).add(node["version"])
     assert {name: versions for name, versions in seen.items() if len(versions) > 1} == {}
 
@@ -119,7 +171,7 @@ def test_the_page_tells_the_locked_versions():
 
 def test_site_files_name_system_prefixes_only():
     text = (SITE / "packages.yaml").read_text()
-    assert set(re.findall(r"prefix: ([^\s}]+)", text)) == {"/usr"}
+    assert set(re.findall(r"prefix: ([^\s}]+)", text)) == {"/usr", "/usr/lib/llvm-14"}
     common = [file for folder in ("common", "repo") for file in (ROOT / folder).rglob("*.yaml")]
     for file in [*ROOT.glob("*.yaml"), *common, *SITE.iterdir()]:  # other sites may name what they like
         assert not re.search(r"/(home|root|work|tmp)/", file.read_text()), file
@@ -159,7 +211,7 @@ def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):
     with pytest.raises(PlumbError, match="environment 'mpich' has no lock at site site"):
         environment.read("mpich")
     monkeypatch.setenv("PLUMB_SPACK_SITE", "nowhere")
-    with pytest.raises(PlumbError, match=r"no Spack site 'nowhere' .*one of: debian12-x86_64_v3"):
+    with pytest.raises(PlumbError, match=r"no Spack site 'nowhere' .*one of: debian12-cluster, .*debian12-x86_64_v3"):
         environment.read("mpich")
 
 

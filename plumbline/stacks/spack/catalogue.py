@@ -23,6 +23,7 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variants: str = ""
     packages: dict[str, Any] = {}
     roots: tuple[str, ...] = ()
+    target: str = ""
 
     @property
     def package(self) -> str:
@@ -36,10 +37,12 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def environments() -> dict[str, Environment]:
-    """Those of ``spack-env/``, then those of the site, which go before."""
+    """Those of ``spack-env/``, then those of the folders that the site includes and its own, which go before."""
     found = _read(settings.folder() / FILE)
-    own = settings.site() / FILE
-    return {**found, **_read(own)} if own.exists() else found
+    for scope in reversed(settings.scopes()):
+        if (scope / FILE).exists():
+            found.update(_read(scope / FILE))
+    return found
 
 
 def stacks() -> tuple[str, ...]:
@@ -77,7 +80,8 @@ def specs(name: str) -> list[str]:
     """The specs that environment ``name`` asks for."""
     wanted = environments()[name]
     shared = _template()["spack"]["specs"]
-    return list(wanted.roots) or [f"{wanted.package}{_spaced(wanted.variants)}", *shared]
+    roots = wanted.roots or (f"{wanted.package}{_spaced(wanted.variants)}", *shared)
+    return [f"{root} target={wanted.target}" if wanted.target else root for root in roots]
 
 
 def _spaced(variants: str) -> str:
@@ -103,7 +107,10 @@ def _template() -> dict[str, Any]:
 
 def _given(package: str) -> bool:
     """Whether the site has the package as an external only: what is there is taken, of whatever version it is."""
-    text = (settings.site() / "packages.yaml").read_text(encoding="utf-8")
-    packages = yaml.safe_load(text)["packages"]
-    entry = packages.get(f"{package}:") or packages.get(package) or {}
-    return entry.get("buildable") is False
+    for scope in settings.scopes():
+        text = (scope / "packages.yaml").read_text(encoding="utf-8")
+        packages = yaml.safe_load(text)["packages"]
+        entry = packages.get(f"{package}:") or packages.get(package)
+        if entry and "buildable" in entry:
+            return entry["buildable"] is False
+    return False

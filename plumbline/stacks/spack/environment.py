@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,8 @@ def read(name: str) -> dict[str, Any]:
         raise PlumbError(f"environment '{name}' has no lock at site {settings.site().name}", str(file), cure) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PlumbError(f"cannot read the lock: {error!r}", str(file), cure) from None
-    wanted = sorted(roots(name))
-    if sorted(spec for spec, _ in pairs) != wanted:
-        differing = sorted({spec for spec, _ in pairs} ^ set(wanted))
+    differing = sorted({_ordered(spec) for spec, _ in pairs} ^ {_ordered(spec) for spec in roots(name)})
+    if differing:
         raise PlumbError(f"the lock does not match environment '{name}': {', '.join(differing)}", str(file), cure)
     absent = _absent(pairs, specs)
     if absent:
@@ -53,6 +53,17 @@ def read(name: str) -> dict[str, Any]:
     if spack.get("commit", pinned) != pinned:
         raise PlumbError(f"the lock was made by Spack {spack['commit'][:12]}, not {pinned[:12]}", str(file), cure)
     return document
+
+
+def _ordered(spec: str) -> str:
+    """``spec`` with variants and their values sorted, because Spack writes them in an order of its own.
+
+    >>> _ordered("openmpi@5+fortran +cuda fabrics=ucx,ofi") == _ordered("openmpi@5+cuda+fortran fabrics=ofi,ucx")
+    True
+    """
+    package, *variants = [part for part in re.split(r"\s+|(?=[+~])", spec) if part]
+    parted = [variant.partition("=") for variant in variants]
+    return " ".join([package, *sorted(key + sign + ",".join(sorted(value.split(","))) for key, sign, value in parted)])
 
 
 def _absent(pairs: list[tuple[str, str]], specs: dict[str, Any]) -> str | None:

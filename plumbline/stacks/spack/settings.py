@@ -49,6 +49,20 @@ def site() -> Path:
     return chosen.resolve()
 
 
+def scopes() -> list[Path]:
+    """The chosen site's folder and the folders that it includes, each before those that it includes itself."""
+    found = [site()]
+    for place in found:
+        file = place / "include.yaml"
+        document = schemas.read_yaml(file, "the list of included folders", "correct it") if file.is_file() else {}
+        for entry in document.get("include") or ():
+            path = entry["path"] if isinstance(entry, dict) else entry
+            included = Path(path.replace("${PLUMB_SPACK_ENV}", str(folder())))
+            if included.is_dir() and included not in found:
+                found.append(included)
+    return found
+
+
 def command(line: str) -> str:
     """``line`` as it must be typed for the chosen site."""
     name = os.environ.get("PLUMB_SPACK_SITE")
