@@ -5,7 +5,8 @@ For schedulers that are not on the test bed. Run it on a login host, in a checko
 ``PLUMB_TEST_SCHEDULER``  its name, such as ``pbs``
 ``PLUMB_TEST_HOSTS``      two of its nodes, ``n1,n2``; ssh reaches them without a password, to look for what is left
 ``PLUMB_TEST_ACCESS``     an option of every job, such as ``-q workq`` (default: none)
-``PLUMB_TEST_SITE``       further options of ``plumb site init``, such as ``--env FI_PROVIDER=tcp``
+``PLUMB_TEST_SITE``       further options of ``plumb site init``, such as ``--env UCX_TLS=tcp,self``
+``PLUMB_TEST_FAULT``      a command that takes the network from a node (``COMMAND cut n2``) and gives it back (``heal``)
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ pytestmark = pytest.mark.e2e
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: one over two nodes, two on one
 TESTS = "osu_pair.*operation=bw.*placement=pair:node|osu_barrier.*placement=core|pi_sum.*placement=core.*build=stack"
+#: every core of both nodes, ranks in the order of the nodes and dealt in turn
+FULL = "osu_nodes.*operation=bcast.*placement=(core|roundrobin).*node_count=2"
 LONG = ["campaign", "--", "-n", "osu_pair.*operation=bw.*placement=pair:node", "-p", "mpich", "-S", "launches=200"]
 LONG += ["-S", "launch_time_limit=300"]  # its job ends before a launch does
 #: what lists the jobs that have not ended, and nothing else
@@ -167,6 +170,28 @@ def test_a_campaign_measures_on_one_node_and_on_two(onboarded: Cluster) -> None:
     assert {node for item in found for node in item["nodes"]} <= set(onboarded.hosts)
 
 
+def hosts_of_ranks(record: dict[str, Any]) -> list[str]:
+    """Where each rank of its only launch was, by the witness."""
+    ranks = record["launches"][0]["ranks"]
+    return [rank["host"] for rank in sorted(ranks, key=lambda rank: rank["rank"])]
+
+
+def test_every_core_of_two_nodes_has_a_rank(onboarded: Cluster) -> None:
+    before = len(onboarded.records())
+    words = ["-n", FULL, "-p", "openmpi", "-S", "launches=1", "-S", "launch_time_limit=300"]
+    done = onboarded.plumb("campaign", "--profile", "full", "--", *words, timeout=900)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+    both = {item["variant"]["params"]["placement"]: item for item in onboarded.records()[before:]}
+    assert both.keys() == {"core", "roundrobin"}
+    for item in both.values():
+        assert item["verified"], item["reasons"]
+        assert sorted(item["nodes"]) == sorted(onboarded.hosts)
+    first, second = (hosts_of_ranks(both[name]) for name in ("core", "roundrobin"))
+    assert first == sorted(first, key=first.index)
+    assert second == [second[rank % 2] for rank in range(len(second))]
+    assert sorted(first) == sorted(second)
+
+
 def test_a_gate_submits_itself(onboarded: Cluster) -> None:
     work = onboarded.folder / "gate"
     words = ["gate", "--baseline=mpich", "--candidate=mpich", "--tests=pi_sum.*placement=core.*build=stack"]
@@ -217,6 +242,24 @@ def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(onboarded: C
     why = "plumb: interrupted by SIGTERM|the job ended before its launches"
     assert re.search(rf"^failed osu_pair .* on mpich \(main\): ({why})", done.stdout, re.MULTILINE), done.stdout
     wait(lambda: onboarded.left() == [], 30)
+
+
+def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Cluster) -> None:
+    fault = os.environ.get("PLUMB_TEST_FAULT")
+    if not fault:
+        pytest.skip("not run: PLUMB_TEST_FAULT names no command that takes the network from a node")
+    less = {"launches=200": "launches=3", "launch_time_limit=300": "launch_time_limit=40"}
+    words = [less.get(word, word) for word in LONG]
+    with onboarded.begin(*words) as child:
+        wait(lambda: sum("osu_bw" in line for line in onboarded.left()) >= 2, 120)
+        subprocess.run([fault, "cut", onboarded.hosts[1]], check=True)
+        try:
+            output = child.communicate(timeout=600)[0]
+        finally:
+            subprocess.run([fault, "heal", onboarded.hosts[1]], check=True)
+    assert child.returncode == 1, output
+    assert re.search(r"^failed osu_pair .* on mpich \(main\): \S", output, re.MULTILINE), output
+    wait(lambda: subprocess.run(QUEUES[onboarded.name], capture_output=True, check=True).stdout.strip() == b"", 60)
 
 
 def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
