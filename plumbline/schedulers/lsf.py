@@ -36,8 +36,9 @@ class Lsf(Scheduler):
     cancel_command = ("bkill",)
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """LSB_HOSTS has a word a slot."""
-        return tuple(dict.fromkeys(environment.get("LSB_HOSTS", "").split()))
+        """LSB_MCPU_HOSTS has each host and its slots; LSB_HOSTS has a word a slot, and is not set above 4096 bytes."""
+        counted = environment.get("LSB_MCPU_HOSTS", "").split()[::2]
+        return tuple(dict.fromkeys(counted or environment.get("LSB_HOSTS", "").split()))
 
     def submit(self, job: Job, script: Path) -> list[str]:
         """``-K`` waits for the job and ends with its exit status."""

@@ -78,6 +78,24 @@ def job_environment(fake: Fake) -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": str(fake.state / "home"), **fake.environment}
 
 
+def environment_of_many(fake: Fake, hosts: list[str]) -> dict[str, str]:
+    """All variables of the processes of a job on ``hosts``, each with 64 slots, in the case's forms."""
+    slots = 64
+    fake.have("nodefile", "".join(f"{host}\n" * slots for host in hosts))
+    fake.have("hostfile", "".join(f"{host} {slots} all.q@{host} <NULL>\n" for host in hosts))
+    fake.have("host_list", f"{fold(hosts)}\n")
+    found = job_environment(fake)
+    forms = {"SLURM_JOB_NODELIST": fold(hosts), "LSB_MCPU_HOSTS": "".join(f"{host} {slots} " for host in hosts)}
+    found.update({name: text for name, text in forms.items() if name in found})
+    found.pop("LSB_HOSTS", None)  # LSF does not set it where it would have more than 4096 bytes
+    return found
+
+
+def fold(hosts: list[str]) -> str:
+    """``hosts`` that end in consecutive numbers, from 1 on, as ``n[1-1000]``."""
+    return f"{hosts[0].rstrip('0123456789')}[1-{len(hosts)}]"
+
+
 def submit(fake: Fake, words: list[str]) -> int:
     banner = (DATA / "banner.txt").read_text(encoding="utf-8")
     print(banner, end="", flush=True)
@@ -210,7 +228,8 @@ def main(name: str, folder: str, program: str, *words: str) -> int:
             print((fake.recorded / "nodes.out").read_text(encoding="utf-8"), end="")
             return 0
         if role == "hosts":
-            print(fake.case["host_list"], end="")
+            many = fake.state / "host_list"
+            print(many.read_text() if many.exists() else fake.case["host_list"], end="")
             return 0
         if role == "pbsdsh":
             return pbsdsh(fake, rest)

@@ -14,8 +14,9 @@ import fake_scheduler
 import pytest
 from reframe.core.backends import getscheduler
 
-from plumbline import jobs, schedulers
+from plumbline import jobs, mpi, schedulers
 from plumbline.errors import PlumbError
+from plumbline.launch import hosts
 from plumbline.schedulers import flux, lsf, names, pbs, sge, slurm
 from plumbline.schedulers.base import Job
 
@@ -95,6 +96,44 @@ def test_a_command_for_hosts_reached_by_ssh_starts_on_the_first(fake, tmp_path, 
     told = capsys.readouterr().out
     assert "job: ssh -tt -o BatchMode=yes -o StrictHostKeyChecking=yes n1 " in told
     assert "False\n" in told
+
+
+MANY = [f"node{number}" for number in range(1, 1001)]
+
+
+@with_jobs
+def test_a_job_of_a_thousand_nodes_is_planned(fake, tmp_path, monkeypatch):
+    """Its hosts, and the command of every launcher for all of them; the kernel takes 128 KiB in a word."""
+    environment = fake_scheduler.environment_of_many(fake, MANY)
+    assert list(scheduler(fake).hosts(environment)) == MANY
+    monkeypatch.setattr(hosts.socket, "gethostname", lambda: "node500")
+    with_own_first = ("node500", *MANY[:499], *MANY[500:])
+    assert hosts.of_job(1000, environment) == with_own_first
+    assert hosts.share(400, environment) == with_own_first[:400]
+    layout = mpi.Layout(1000, 64, hosts.of_job(1000, environment))
+    for kind in ("prrte", "orte", "hydra", "intel-hydra"):
+        family = {"hydra": "mpich", "intel-hydra": "intelmpi"}.get(kind, "openmpi")
+        launcher = mpi.Launcher(mpi.TABLE[family], kind, "mpiexec")
+        start = launcher.command(layout, bound=True, exported=(), environment=environment)
+        named = max(start.arguments, key=len)
+        assert [name.split(":")[0] for name in named.split(",")] == list(with_own_first)
+        assert len(named) < 128 * 1024
+    job = Job("plumb-facts", 1000, tmp_path / "log", hosts=MANY, minutes=5)
+    for command in scheduler(fake).on_every_node(job, ["true"]):
+        assert max(map(len, command)) < 128 * 1024, "a word that the kernel refuses"
+
+
+def test_hundreds_of_hosts_are_asked_by_ssh(tmp_path, monkeypatch):
+    """Each by its own connection; one that cannot be reached is one node that is out of work."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\ncase "$*" in *node50\\ *) echo "ssh: no route" >&2; exit 255 ;; esac\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = schedulers.named("ssh").nodes(None, MANY[:300])
+    assert [node.name for node in found] == MANY[:300]
+    assert [(node.name, node.reason) for node in found if not node.usable] == [
+        ("node50", "ssh: no route (exit status 255)")
+    ]
 
 
 # --- ids
