@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
+from plumbline.witness.text import cpu_ranges
 
 #: sizes of memory that differ by less are the same: firmware reserves a little more or less
 MEMORY = 0.01
@@ -182,10 +182,10 @@ def _memory_classes(sizes: Iterable[int | None]) -> dict[int, int]:
 
 def _length(cpus: str | None) -> int | None:
     """How many CPUs ``0-3,8`` are: which of them a job gets may differ between like nodes."""
-    if cpus is None or not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus):
+    try:
+        return None if cpus is None else sum(part.stop - part.start for part in cpu_ranges(cpus))
+    except ValueError:
         return None
-    ends = [(part.split("-")[0], part.split("-")[-1]) for part in cpus.split(",")]
-    return sum(int(last) - int(first) + 1 for first, last in ends)
 
 
 def _numa(nodes: list[dict[str, Any]]) -> str:

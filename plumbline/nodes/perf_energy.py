@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import itertools
 import os
 import platform
 import re
@@ -15,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+
+from plumbline.witness.text import cpu_ranges
 
 #: number of the system call, by machine; it has no function in the C library
 CALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319}
@@ -79,9 +82,8 @@ def events(root: Path) -> Iterator[tuple[str, Event]]:
 
 def _packages(root: Path, cpus: str) -> dict[int, str]:
     """The package that each of ``cpus`` (such as ``0,64``) speaks for; a die, where there are several in a package."""
-    ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in cpus.split(",")]
     places = {}
-    for cpu in (cpu for first, last in ends for cpu in range(first, last + 1)):
+    for cpu in itertools.chain.from_iterable(cpu_ranges(cpus)):
         folder = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
         places[cpu] = (f"package-{_word(folder / 'physical_package_id')}", folder / "die_id")
     alone = Counter(package for package, _ in places.values())

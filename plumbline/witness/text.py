@@ -1,7 +1,8 @@
-"""How CPU and node numbers are written for people."""
+"""Lists of CPU and node numbers as text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -14,6 +15,18 @@ def cpu_list(cpus: Iterable[int]) -> str:
         else:
             runs.append([cpu, cpu])
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
+
+
+def cpu_ranges(text: str) -> list[range]:
+    """The ranges of a list that the kernel wrote; raises ValueError for anything else.
+
+    >>> cpu_ranges("0-3,8")
+    [range(0, 4), range(8, 9)]
+    """
+    parts = [re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII) for part in text.split(",")]
+    if not all(parts):
+        raise ValueError(f"{text!r} is no list of CPUs")
+    return [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part]
 
 
 def numbered(noun: str, numbers: Iterable[int]) -> str:

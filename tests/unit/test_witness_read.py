@@ -8,7 +8,7 @@ import json
 import pytest
 
 from plumbline import witness
-from plumbline.witness.text import cpu_list, numbered
+from plumbline.witness.text import cpu_list, cpu_ranges, numbered
 
 GOOD = {
     "schema": 1,
@@ -89,6 +89,14 @@ def test_a_missing_folder_is_a_reason(tmp_path):
 )
 def test_cpu_lists_are_ranges(cpus, text):
     assert cpu_list(cpus) == text
+    if cpus:
+        assert [cpu for part in cpu_ranges(text) for cpu in part] == sorted(set(cpus))
+
+
+@pytest.mark.parametrize("text", ["", "none", "1,", "1-", "-1", "0-3:1/2", "1 2", "\u0663"])
+def test_what_is_no_cpu_list_is_refused(text):
+    with pytest.raises(ValueError, match="is no list of CPUs"):
+        cpu_ranges(text)
 
 
 def test_nouns_agree_with_their_number():
