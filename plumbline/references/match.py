@@ -103,14 +103,24 @@ def judge(figure: Figure, entry: dict[str, Any] | None) -> str:
                 "reference",
                 "fix the reference",
             )
-    value = figure.value
-    if not math.isfinite(value):
-        raise PlumbError(f"{figure.name} is {value}", "reference", "only finite figures are judged")
-    low, high = bounds(entry["value"], entry["lower"], entry["upper"])
-    if value < low * (1 - ROUNDING):
-        return "below" if entry["better"] == "higher" else "above"
-    if value > high * (1 + ROUNDING):
-        return "above" if entry["better"] == "higher" else "below"
+    if not math.isfinite(figure.value):
+        raise PlumbError(f"{figure.name} is {figure.value}", "reference", "only finite figures are judged")
+    return _side(figure, entry["value"], entry["lower"], entry["upper"])
+
+
+def side(figure: Figure) -> str:
+    """As :func:`judge`, by the reference that the record keeps."""
+    if figure.reference is None:
+        return "unreferenced"
+    return _side(figure, figure.reference.value, figure.reference.lower, figure.reference.upper)
+
+
+def _side(figure: Figure, value: float, lower: float | None, upper: float | None) -> str:
+    low, high = bounds(value, lower, upper)
+    if figure.value < low * (1 - ROUNDING):
+        return "below" if figure.better == "higher" else "above"
+    if figure.value > high * (1 + ROUNDING):
+        return "above" if figure.better == "higher" else "below"
     return "within"
 
 

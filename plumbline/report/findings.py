@@ -15,6 +15,7 @@ from typing import Any
 from plumbline import units
 from plumbline.compare.rows import Cell, Comparison, Line
 from plumbline.records.model import Figure, Record
+from plumbline.references.match import side
 from plumbline.views import hybrid, summary
 from plumbline.witness import disturbance
 
@@ -70,8 +71,8 @@ def below_reference(campaign: Campaign) -> Iterator[Finding]:
     """Figures worse than their reference allows, the worst first."""
     found = []
     for record, number in campaign.usable:
-        for figure in record.figures if record.verdict == "below" else []:
-            if figure.reference is None:
+        for figure in record.figures:
+            if figure.reference is None or side(figure) != "below":
                 continue
             change = figure.value / figure.reference.value
             worse = change if figure.better == "higher" else 1 / change
@@ -102,10 +103,7 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What the same test loses, or gains, where nothing is bound, against its best placement with as many threads."""
     groups: dict[tuple[Any, ...], list[tuple[Record, int]]] = defaultdict(list)
     for record, number in campaign.usable:
-        placed = record.placement
-        groups[record.variant.test, record.stack.name, placed.threads, placed.ranks_per_node, placed.nodes].append(
-            (record, number)
-        )
+        groups[_but_for_placement(record)].append((record, number))
     found = []
     for group in groups.values():
         free = [item for item in group if not item[0].plan.get("bound", True)]
@@ -113,7 +111,7 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]
-            if not others:
+            if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % is no ratio to anything
                 continue
             ratio = figure.value / (max(others) if figure.better == "higher" else min(others))
             worse = 1 / ratio if figure.better == "higher" else ratio
@@ -122,6 +120,14 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
                 text = f"{record.stack.name} without placement {loss} of the best placement's {figure.name}"
                 found.append((worse, Finding(f"{text}: {_called(record)}, {_value(figure)}", number)))
     yield from (finding for _, finding in sorted(found, key=lambda item: -item[0]))
+
+
+def _but_for_placement(record: Record) -> str:
+    """What the control without placement and its counterpart have in common."""
+    placed, free = record.placement, ("placement", "memory", "threads")
+    params = {name: value for name, value in record.variant.params.items() if name not in free}
+    size = (placed.threads, placed.ranks_per_node, placed.nodes)
+    return repr((record.site, record.partition, record.variant.test, record.stack.name, size, sorted(params.items())))
 
 
 def stacks_apart(campaign: Campaign) -> Iterator[Finding]:

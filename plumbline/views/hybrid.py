@@ -152,7 +152,8 @@ def _is_pure(record: AnyRecord) -> bool:
 def _group(record: AnyRecord) -> str:
     fixed = {key: value for key, value in record.variant.params.items() if key not in FREE}
     first = record.figures[0].name
-    return repr((record.variant.test, record.partition, record.placement.nodes, fixed, first, record.stack.name))
+    machine = (record.site, record.partition, record.placement.nodes)
+    return repr((record.variant.test, machine, fixed, first, record.stack.name))
 
 
 def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:

@@ -60,6 +60,8 @@ def test_figures_below_their_reference_come_worst_first():
     assert first.endswith("triad is 5.000 GB/s, its reference 10.00 GB/s")
     assert "9.000 GB/s" in second
     assert said(findings.below_reference, made(verdict="within", figure={"reference": reference})) == []
+    # the record is below for another figure's sake
+    assert said(findings.below_reference, made(verdict="below", figure={"reference": reference})) == []
 
 
 @pytest.mark.parametrize(("percent", "told"), [(40.0, True), (80.0, False)])
@@ -80,6 +82,25 @@ def test_stream_far_from_its_limit_is_said(percent, told):
 def test_what_the_lack_of_placement_costs(free, better, words):
     texts = said(findings.unbound, made(free, placement="none", bound=False, better=better), made(better=better))
     assert [words in text for text in texts] == ([True] if words else [])
+
+
+def test_only_the_placement_differs_between_what_is_compared():
+    free = {"placement": "none", "bound": False, "better": "lower"}
+    asked = variant(params={"operation": "Alltoall", "placement": "none"})
+    other = variant(params={"operation": "Bcast", "placement": "compact"})
+    assert said(findings.unbound, made(20000.0, variant=asked, **free), made(variant=other, better="lower")) == []
+    same = variant(params={"operation": "Alltoall", "placement": "compact"})
+    assert said(findings.unbound, made(20000.0, variant=asked, **free), made(variant=same, better="lower")) != []
+    elsewhere = made(variant=same, better="lower", partition="gpu")
+    assert said(findings.unbound, made(20000.0, variant=asked, **free), elsewhere) == []
+
+
+@pytest.mark.parametrize(("free", "bound"), [(0.0, 50.0), (0.0, 0.0), (50.0, 0.0)])
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_an_overlap_of_nothing_is_no_finding(free, bound, better):
+    names = {"name": "overlap", "better": better}
+    control = made(free, placement="none", bound=False, **names)
+    assert said(findings.unbound, control, made(bound, **names)) == []
 
 
 def test_the_stacks_that_differ_most_are_named_once_a_test():
