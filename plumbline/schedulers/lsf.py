@@ -36,7 +36,7 @@ class Lsf(Scheduler):
     cancel_command = ("bkill",)
 
     def hosts(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """LSB_HOSTS has a word a slot."""
+        """From LSB_HOSTS, which has a word for each slot."""
         return tuple(dict.fromkeys(environment.get("LSB_HOSTS", "").split()))
 
     def submit(self, job: Job, script: Path) -> list[str]:
