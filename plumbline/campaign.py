@@ -62,7 +62,7 @@ def _campaign(args: argparse.Namespace) -> int:
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
     command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
-    # A batch system's or a terminal's end is an interrupt too; what a shell started in the background ignores SIGINT.
+    # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
     for number in signals.handled():
         signal.signal(number, signal.default_int_handler)
     begin = time.monotonic()
@@ -113,9 +113,9 @@ def _policy(here: dict[str, Any] | None) -> list[str]:
 
 
 def _nodes_now(here: dict[str, Any] | None, extra: Sequence[str]) -> list[str]:
-    """Say which nodes of the site are out of work; returns the option that keeps jobs from waiting for them.
+    """Print which nodes of the site cannot be used; returns the option that keeps jobs from waiting for them.
 
-    None where ``extra``, ReFrame's other options, has it already.
+    Nothing where ``extra``, ReFrame's other options, has that option, or where no site can be measured here.
     """
     if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
         return []

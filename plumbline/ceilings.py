@@ -23,7 +23,7 @@ from plumbline.topology import machine, placements, plan
 from plumbline.topology.counts import cores_in
 from plumbline.topology.machine import Machine
 
-#: of each ceiling
+#: launches of each experiment
 LAUNCHES = 3
 #: bytes that a repetition goes over in a cache, and its repetitions
 CACHE_BYTES = 64 << 20
@@ -34,7 +34,7 @@ MEMORY_REPETITIONS = 2
 TIME_LIMIT_S = 300
 #: elements of a page: what the kernel rounds the size of an array up to
 PAGE_ELEMENTS = 512
-#: over which idle power is measured
+#: seconds over which idle power is measured
 IDLE_S = 10
 
 
@@ -61,7 +61,7 @@ class Place:
 class Gives:
     """A ceiling: a figure of an experiment, the best of its kernels if none is named, and the list it stands in.
 
-    It is ``part`` of the figure: a copy counts what it reads and what it writes, a message once.
+    It is ``part`` times the figure: 0.5 for a copy, which counts bytes read and bytes written; a message counts once.
     """
 
     list: str
@@ -106,7 +106,7 @@ def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[s
 
 
 def is_current(name: str, part: dict[str, Any]) -> bool:
-    """Whether the ceilings of ``part`` are of the machine that it has now: this host, or its topology behind jobs."""
+    """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
     behind = schedulers.named(part["scheduler"]).has_jobs
     host = machine.load(site.folder(name) / part["topology"] if behind else None)
     return site.ceilings_of(name, part["name"], words(host)) is not None
@@ -243,7 +243,7 @@ def _elements(data: int, arrays: int, least: int = 1) -> int:
 
 
 def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tuple[str, ...]:
-    """Options for many sweeps over data that lie in ``level``: half of it, or less if that is beyond those below."""
+    """Options for many sweeps over half of the cache ``level``, or over :data:`LARGER` x the level below if less."""
     arrays = 2 if kernel == "copy" else 1
     data = min([caches[level] // 2, *(LARGER * size for below, size in caches.items() if below == level - 1)])
     elements = _elements(data, arrays, least=cores)

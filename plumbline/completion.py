@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the shell's part; 0."""
+    """Print the code for the shell to run; returns 0."""
     import argcomplete  # here and below: the other commands do not need it
 
     print(argcomplete.shellcode(["plumb"], shell=args.shell))

@@ -32,7 +32,7 @@ def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def text(file: Path, what: str) -> str:
-    """The text of ``file``; raises :class:`PlumbError` as :func:`rows` does."""
+    """The text of ``file``; raises :class:`PlumbError` if it cannot be read or is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

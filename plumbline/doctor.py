@@ -90,7 +90,7 @@ def own_checkout() -> list[Finding]:
 
 
 def examine_links(found: Iterable[Link]) -> list[Finding]:
-    """Whether GPUs, network cards and NVMe drives have the PCIe link that both its ends are made for."""
+    """Whether GPUs, network cards and NVMe drives have the best PCIe link that both of its ends support."""
     return [
         Finding(
             f"link of {link.address}", str(link), link.fault, "copies to and from the device have less bandwidth",
@@ -213,7 +213,7 @@ def run_nodes(folder: Path) -> int:
 
 
 def nodes_report(findings: dict[str, list[Finding]]) -> str:
-    """A row per property and outcome with how many nodes and which; what few nodes have comes first, order last."""
+    """A row per property and outcome with its nodes: faults first, what few nodes have before what many have."""
     cases: dict[tuple[str, bool | None], list[tuple[str, Finding]]] = {}
     for node, found in findings.items():
         for item in found:

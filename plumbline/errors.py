@@ -25,7 +25,7 @@ class PlumbError(Exception):
 
 
 def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> str:
-    """What to do about a word that is not ``known``: the one that is like it, else ``otherwise``, else all of them.
+    """What to do about a word that is not ``known``: the most similar one, else ``otherwise``, else all of them.
 
     >>> suggest("opnmpi", ["mpich", "openmpi"]), suggest("x", ["mpich", "openmpi"])
     ("did you mean 'openmpi'?", 'known: mpich, openmpi')

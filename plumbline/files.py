@@ -68,7 +68,7 @@ def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
 
 
 def refuse_inputs(targets: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
-    """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is there twice."""
+    """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
     taken = {file.resolve() for file in inputs if file}
     for target in targets:
         if target is None or target.is_relative_to("/dev"):
@@ -87,7 +87,7 @@ def writing(what: str, where: Path) -> Iterator[None]:
     """
     try:
         yield
-    except BrokenPipeError:  # whoever read the progress has gone
+    except BrokenPipeError:  # the reader of the progress has gone
         raise
     except OSError as error:
         place = str(error.filename or where)
@@ -161,7 +161,10 @@ def lock(path: Path, wait: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reserved(path: Path, what: str, cure: str) -> Iterator[None]:
-    """Hold the lock on the file ``path``; raises :class:`PlumbError` where another process does: ``what`` is there."""
+    """Hold the lock on the file ``path``.
+
+    Raises :class:`PlumbError` with ``what`` and ``cure`` where another process holds it, and if it cannot be written.
+    """
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(lock(path, wait=False))
@@ -181,13 +184,16 @@ def sha256(file: Path) -> str:
 
 
 def state(file: Path) -> tuple[int, int, int, int]:
-    """Differs between two states of a file, without reading it; the time of an inode's last change cannot be set."""
+    """Inode, size in bytes, and times of the last change of content and of inode in ns, without reading the file.
+
+    They differ between two states of a file: no program can set the time of an inode's change.
+    """
     found = file.stat()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def sha256_once(file: Path) -> str:
-    """As :func:`sha256`, but a process reads a file only once in each of its states."""
+    """SHA-256 of a file, in hexadecimal digits; a process reads a file only once in each :func:`state` of it."""
     return _sha256_of_state(str(file), state(file))
 
 

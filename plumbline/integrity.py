@@ -51,9 +51,9 @@ def faults(tests: Path, site_name: str) -> list[str]:
 
 
 def two_packages() -> list[str]:
-    """Machines with two packages of as many cores each: on odd ones all placements differ somewhere.
+    """Machines with two packages of as many cores each, as files of hwloc or its synthetic descriptions.
 
-    They are :data:`MACHINES` and those of the sites; files of hwloc or its synthetic descriptions.
+    They are :data:`MACHINES` and those of the sites. On any others all placements differ somewhere.
     """
     stored = sorted(map(str, paths.sites().glob("*/topology/*.xml")))
     return [*MACHINES, *(file for file in stored if is_twice_the_same(machine.load(file)))]

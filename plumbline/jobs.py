@@ -50,7 +50,7 @@ class Submission:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The partition's."""
+        """The scheduler of the partition."""
         return schedulers.named(self.partition["scheduler"])
 
     @property
@@ -69,7 +69,7 @@ class Submission:
         return self.folder / "job.status"
 
     def job(self) -> schedulers.Job:
-        """The scheduler's job for it."""
+        """The job as the scheduler takes it."""
         access = [word for option in self.partition.get("access", []) for word in names.words_of(option)]
         hosts = self.hosts or self.partition.get("hosts", [])[: self.nodes]
         return schedulers.Job("plumb", self.nodes, self.log, access, hosts)
@@ -95,14 +95,13 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     """Submit a job, print its output as it comes, and return the exit status of its command.
 
     Raises :class:`PlumbError` when it cannot be submitted or does not reach its end, and for a folder that was not made
-    by an earlier job. An interrupt cancels the job and
-    is raised again.
+    by an earlier job. An interrupt cancels the job and is raised again.
     """
     files.make_anew(submission.folder)
     submission.output.write_text("", encoding="utf-8")
     script = submission.folder / "job.sh"
     script.write_text(_script(submission), encoding="utf-8")
-    script.chmod(0o755)  # some schedulers read it, others start it
+    script.chmod(0o755)  # some schedulers read it, others execute it
     command = submission.scheduler.submit(submission.job(), script)
     say(f"job: {shlex.join(command)}")
     child = _start(command, submission.folder, "submit")
@@ -152,7 +151,7 @@ def _script(submission: Submission) -> str:
     """The job script; every word of the command is quoted, and ``prepare`` is the site's own shell.
 
     Schedulers differ in the variables and the folder that a job begins with, in when they write its output, and in
-    whether waiting for it ends with its exit status: the script says or leaves all of them itself.
+    whether waiting for it ends with its exit status. Therefore the script sets or writes all of these itself.
     """
     lines = [*submission.scheduler.script_begins, *submission.partition.get("prepare", [])]
     lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
@@ -166,7 +165,7 @@ _Decoder = codecs.getincrementaldecoder("utf-8")
 
 @dataclass
 class _Printer:
-    """Prints what a file gained. It is opened at each look: that is when a shared file system looks for news."""
+    """Prints what a file gained. It is opened again each time: only then a shared file system shows new content."""
 
     file: Path
     position: int = 0
@@ -191,7 +190,7 @@ def _start(command: list[str], folder: Path, name: str) -> subprocess.Popen[byte
 
 
 def _require_answer(submission: Submission, child: subprocess.Popen[bytes]) -> None:
-    """Until the job has an id, or its submission has failed; raises :class:`PlumbError` after :data:`ANSWER_S`."""
+    """Wait for the job's id, or for a failed submission; raises :class:`PlumbError` after :data:`ANSWER_S`."""
     deadline = time.monotonic() + ANSWER_S
     while submission.scheduler.id_at_once and child.poll() is None and submission.job_id() is None:
         if time.monotonic() > deadline:
@@ -209,7 +208,7 @@ def _wait(child: subprocess.Popen[bytes], printer: _Printer) -> int:
 
 
 def _wait_for(file: Path) -> None:
-    """Until ``file`` is there, for :data:`LATE_S` at most."""
+    """Wait until ``file`` has content, for :data:`LATE_S` at most."""
     deadline = time.monotonic() + LATE_S
     while not _read(file) and time.monotonic() < deadline:
         time.sleep(LOOK_S)

@@ -1,7 +1,7 @@
 """What NVIDIA's management library (NVML) reports of the GPUs of this host: links between them, and energy.
 
 It comes with the driver and is opened when it is asked, so nothing here needs a GPU or a toolkit. It was never run on
-a GPU: the tests open a library that is made up after NVML's reference.
+a GPU: the tests open a library of their own, which follows NVML's reference.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Gpu:
     _handle: ctypes.c_void_p
 
     def microjoules(self) -> int:
-        """What it used since the driver was loaded; raises OSError where it does not count that (before Volta)."""
+        """Energy in uJ since the driver was loaded; raises OSError where the GPU does not count it (before Volta)."""
         found = ctypes.c_ulonglong()
         self._must("nvmlDeviceGetTotalEnergyConsumption", ctypes.byref(found))
         return 1000 * found.value
@@ -82,7 +82,7 @@ def gpus() -> tuple[Gpu, ...]:
 def nvlinks(ends: Mapping[str, Counter[str]]) -> dict[frozenset[str], int]:
     """How many NVLinks join two GPUs, where any do; ``ends`` are :meth:`Gpu.nvlinks` by the GPU's own address.
 
-    Links that end at a switch of both join them too: as many as the GPU with fewer has there.
+    Two GPUs with links to one NVSwitch are joined by these too: by as many as the GPU with fewer has there.
     """
     found = {}
     for one, other in combinations(ends, 2):
@@ -95,7 +95,7 @@ def nvlinks(ends: Mapping[str, Counter[str]]) -> dict[frozenset[str], int]:
 
 @functools.cache
 def _opened(name: str) -> ctypes.CDLL | None:
-    """Once for each process: it stays open until the process ends."""
+    """The library ``name``, opened once in a process and kept open; None where this host has none."""
     try:
         library = ctypes.CDLL(name)
     except OSError:  # no driver of NVIDIA on this host

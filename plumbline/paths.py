@@ -86,7 +86,7 @@ def profile_library() -> Path:
 
 
 def yields_library() -> Path:
-    """What counts the yields of an MPI library."""
+    """The preloaded library that counts the calls of sched_yield of an MPI library."""
     return tools() / "lib" / "libplumbyields.so"
 
 

@@ -25,7 +25,7 @@ class Stat(NamedTuple):
 
 
 def stat(folder: Path) -> Stat:
-    """Of the process with that folder in /proc. Raises OSError if it has ended."""
+    """The process that has ``folder`` in /proc; raises OSError if it has ended."""
     # the name may hold anything, blanks and brackets too
     head, _, rest = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")
     values = rest.split()

@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is asked for under the profile and print it; 0 if every launch is verified."""
+    """Profile what is asked for and print it; returns 0 if every launch is verified and every rank left a profile."""
     if args.compare:
         return _compare(args.compare)
     old = _stored(args.against) if args.against else None
@@ -131,13 +131,13 @@ def _measure(variants: list[dict[str, Any]], folder: Path) -> list[Record]:
 
 
 def _stored(ident: str) -> Profile:
-    """The profile of the record whose id begins so."""
+    """The profile of the record whose id begins with ``ident``."""
     record = query.find(ident)
     return profiles.read.load(profiles.read.file_of(record.site, record.id))
 
 
 def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
-    """Print a profile that there is as ``args`` ask for it."""
+    """Print a stored profile as ``args`` ask for it."""
     if args.export:
         if not profile.ranks:
             raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")

@@ -1,4 +1,4 @@
-"""``plumb reproduce``: the variant of a record once more, on the same stack, and what could not be made equal."""
+"""``plumb reproduce``: runs the variant of a record again on the same stack, and prints what differs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
 def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
 
-    Raises :class:`PlumbError` when the stack is not installed any more or its program has changed.
+    A program that has changed is only reported, by ``say``. Raises :class:`PlumbError` for an imported record, and when
+    the stack is not installed any more or lacks the benchmark.
     """
     old = query.find(prefix)
     if old.is_imported:

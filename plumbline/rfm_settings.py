@@ -19,7 +19,10 @@ NOTHING = "no-stack"
 
 
 def configuration() -> dict[str, Any]:
-    """The dictionary that ReFrame wants as ``site_configuration``."""
+    """The dictionary that ReFrame wants as ``site_configuration``.
+
+    Raises :class:`PlumbError` where a stack of this host's own site is not installed.
+    """
     stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
     for found in sites:
@@ -104,7 +107,7 @@ def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _elsewhere(name: str) -> dict[str, Any]:
-    """A stack that another site offers and this checkout has not: job scripts can be made for it, nothing can run."""
+    """A stack of another site that is not installed here: job scripts can be made for it, nothing can run."""
     extras = {"stack": name, "benchmarks": None, "accelerator": None}
     return {"name": _name(name), "features": [FEATURE], "extras": extras}
 

@@ -1,4 +1,4 @@
-"""The terminal that people read: its width, colours, pager and bar of progress, and what no text may do to it.
+"""The terminal: its width, colours, pager and bar of progress, and protection from control characters in text.
 
 Colours: a terminal gets them unless ``NO_COLOR`` is set or ``TERM`` is ``dumb``; ``FORCE_COLOR`` gives them
 to a file too.
@@ -25,7 +25,7 @@ _CONTROLS = {
 _BOLD, _FAINT, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
 #: characters of the bar of progress
 _BAR_LENGTH = 24
-#: what is coloured, and how; the parts of a pattern in brackets each get their colour
+#: what is coloured, and how; each group of a pattern gets its own colour
 _STYLES = (
     (re.compile(r"^(.*\S.*)\n(-+(?:  +-+)*)$", re.MULTILINE), (_BOLD, _FAINT)),
     (re.compile(r"\b(PASS|GAIN)\b|(?<=[0-9] )(OK)\b"), (_GREEN, _GREEN)),
@@ -148,7 +148,7 @@ def page(text: str) -> None:
     sys.stdout.flush()
     environment = {"LESS": "FRX", **os.environ}
     with subprocess.Popen(["sh", "-c", pager], stdin=subprocess.PIPE, encoding="utf-8", env=environment) as child:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the pager's to answer
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the pager
         try:
             child.communicate(_shown(f"{text}\n", coloured(sys.stdout)))
         finally:

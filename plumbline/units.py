@@ -25,13 +25,13 @@ TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
 
 
 def human(value: float, unit: str) -> tuple[str, str]:
-    """``value`` with three to four significant digits, and the unit to print beside it (MB/s from 1000 on as GB/s)."""
+    """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s."""
     factor, unit = scale(value, unit)
     return digits(value / factor), unit
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
-    """By what to divide a value as large as ``value``, and the unit that it is in then."""
+    """The divisor for values as large as ``value``, and the unit of the quotient."""
     if unit == MB_S and abs(value) >= 1000:
         return 1000.0, "GB/s"
     if unit == MSG_S and abs(value) >= 1e6:
@@ -40,20 +40,20 @@ def scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def digits(value: float) -> str:
-    """Three to four significant digits."""
+    """``value`` with 3 decimals below 10, 2 below 100, 1 below 1000, none above."""
     magnitude = abs(value)
     places = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
     return f"{value:.{places}f}"
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 launch``, ``2 launches``."""
+    """``number`` with its noun, in the plural unless it is 1: ``1 launch``, ``2 launches``."""
     plural = f"{noun}es" if noun.endswith(("ch", "s", "x")) else f"{noun}s"
     return f"{number} {noun if number == 1 else plural}"
 
 
 def percent(value: float) -> str:
-    """A fraction with two significant digits from 0.1 % on: ``5.1 %``, ``12 %``."""
+    """A fraction in percent, with one decimal below 9.95 %, else none: ``5.1 %``, ``12 %``."""
     number = 100 * float(value)
     return f"{number:.0f} %" if abs(number) >= 9.95 else f"{number:.1f} %"
 
@@ -64,7 +64,7 @@ def significant(value: float, digits: int) -> float:
 
 
 def human_bytes(count: int) -> str:
-    """``8 B``, ``1.5 MiB``."""
+    """A number of bytes for people: ``8 B``, ``1.5 MiB``."""
     for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= step:
             return f"{count / step:.1f}".removesuffix(".0") + f" {unit}"
@@ -72,7 +72,7 @@ def human_bytes(count: int) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """A time in seconds for people: ``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,6 +1,6 @@
-"""Collective operations from a common start to the last exit, beside OSU's and IMB's loops of the same ones.
+"""Collective operations from a common start to the last exit. The tests of OSU and IMB time loops of the same ones.
 
-Tag: ``full`` (everything); the quick campaign has the loops.
+Tags: ``full`` (everything), ``kernels`` (our own programs); the quick campaign has the loops.
 """
 
 import reframe as rfm
@@ -45,7 +45,7 @@ class collective_start(CollectiveTest):
 
 @rfm.simple_test
 class collective_nodes(CollectiveTest):
-    """The same over nodes, whose clocks are synchronised (experiment D5)."""
+    """Collectives over nodes, every call from a common start by synchronised clocks (experiment D5)."""
 
     operation = parameter(["bcast", "allreduce", "allgather", "alltoall"])
     placement = parameter(["core", "node", "roundrobin"])
@@ -68,5 +68,5 @@ class collective_barrier(KernelTest):
 
     @run_after("init")
     def say_operation(self):
-        """As the others."""
+        """The record says which operation its figure is of."""
         self.context = {**self.context, "benchmark": "collective_barrier"}

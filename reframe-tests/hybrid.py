@@ -1,6 +1,6 @@
 """MPI from hybrid programs: calls from threads, and messages behind work.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
 """
 
 import reframe as rfm
@@ -88,7 +88,7 @@ class OverlapTest(KernelTest):
 
 @rfm.simple_test
 class overlap_fraction(OverlapTest):
-    """What a library hides by itself, or when it is asked now and then, by distance (experiment R5)."""
+    """How much of a message a library hides by itself, or with calls of MPI_Test, by distance (experiment R5)."""
 
     operation = parameter(["none", "test"])
     placement = parameter(PAIRS)
@@ -98,7 +98,7 @@ class overlap_fraction(OverlapTest):
 
 @rfm.simple_test
 class overlap_helped(OverlapTest):
-    """What is hidden with a thread for the messages: one that only looks, or task mode (experiment R5)."""
+    """How much of a message is hidden with a thread for it: one that only probes, or task mode (experiment R5)."""
 
     operation = parameter(["thread", "task"])
     placement = parameter(PLACES)

@@ -1,8 +1,8 @@
 """Intel MPI Benchmarks: point-to-point by distance of the ranks, collectives by placement, -NBC, -RMA, -P2P and -MT.
 
-Iteration counts depend on the message size only: IMB's own policy also gives a slow run fewer iterations, from 10 s a
-size on, which a limit of 1000 s a size puts out of reach.
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+Iteration counts depend on the message size only. IMB's own policy also gives fewer iterations to a size that takes
+longer than 10 s; the limit is set to 1000 s, so that this does not apply.
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``imb``.
 """
 
 import reframe as rfm
@@ -184,7 +184,7 @@ class imb_atomic(ImbTest):
 
     @run_after("init")
     def no_sizes(self):
-        """The program has a size of its own."""
+        """The size of the operand is fixed in the program."""
         self.context = {"benchmark": self.operation}
 
 
@@ -227,7 +227,7 @@ class imb_device(ImbTest):
 
     @run_after("init")
     def choose_figures(self):
-        """As of :class:`imb_pair`; the sizes show where the two kinds of buffers part."""
+        """Times of three sizes, which show from where on the two kinds of buffers differ."""
         self.arguments += ["-mem_alloc_type", self.buffers]
         time = "latency" if self.operation == "PingPong" else "time_avg"
         sizes = (("8B", 8), ("64KiB", 1 << 16), ("4MiB", 1 << 22))

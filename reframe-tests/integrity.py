@@ -1,4 +1,4 @@
-"""The suite itself: nothing was dropped, nothing is missing. Tags: ``quick``, ``full``."""
+"""The suite itself: nothing was dropped, nothing is missing. Tags: ``quick``, ``full``, ``suite``."""
 
 import reframe as rfm
 import reframe.utility.sanity as sn

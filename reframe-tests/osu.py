@@ -1,7 +1,7 @@
 """OSU Micro-Benchmarks: point-to-point by the distance of the two ranks, collectives by placement.
 
 The programs' own defaults for sizes and iterations are kept, so that the C suite and its port to Python (provider
-``wheel``) run from the same lines. Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+``wheel``) run from the same lines. Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``osu``.
 """
 
 import reframe as rfm
@@ -61,7 +61,7 @@ class osu_device(OsuTest):
 
     @run_after("init")
     def choose_figures(self):
-        """As of :class:`osu_pair`; the parser holds the program's own words against the buffers that were asked for."""
+        """Figures as in :class:`osu_pair`; the parser compares the buffers of the output with those asked for."""
         self.context = {**self.context, "buffers": self.buffers}
         times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
         self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
@@ -150,7 +150,7 @@ class osu_persistent(OsuTest):
 
     @run_after("init")
     def choose_figures(self):
-        """As :class:`osu_pair`, beside which it stands."""
+        """Figures as in :class:`osu_pair`, to be compared with them."""
         self.context = {**self.context, "directions": 2 if self.operation == "bibw_persistent" else 1}
         times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
         self.figures = times if self.operation == "latency_persistent" else [("bandwidth", "bandwidth", {})]

@@ -1,6 +1,6 @@
 """Every pair of cores or nodes, and exchanges that must not wait for each other.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
 """
 
 import reframe as rfm
@@ -77,7 +77,7 @@ class saturation_ranks(SaturationTest):
 
 @rfm.simple_test
 class saturation_threads(SaturationTest):
-    """More and more threads of a rank send: a rank that fills its node, or two on one (RRZE: the same)."""
+    """More and more threads of a rank send: a rank that fills its node, or two on one (RRZE: saturation)."""
 
     arguments = ["--by", "threads"]
 

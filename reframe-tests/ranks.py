@@ -1,6 +1,6 @@
 """Which rank sits where: traffic between nodes and its time, and two kernels whose answers are known.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``kernels`` (our own programs).
 """
 
 import reframe as rfm

@@ -8,7 +8,7 @@ from reframe.core.builtins import parameter, run_after
 
 from plumbline.rfm import KernelTest, node_counts
 
-#: launches that move much memory take longer on large nodes
+#: seconds of a launch at most: those that move much memory take longer on large nodes
 MINUTES = 300.0
 
 
@@ -79,7 +79,7 @@ class jacobi_scaling(ScalingTest):
 
 @rfm.simple_test
 class jacobi_nodes(ScalingTest):
-    """The same on more and more nodes: a rank on each core, or one whose threads fill a node (experiment R8)."""
+    """The solver on more and more nodes: a rank on each core, or one whose threads fill a node (experiment R8)."""
 
     node_count = parameter([1, *node_counts()])
 
@@ -155,5 +155,5 @@ class jacobi_depth(TemporalTest):
 
     @run_after("init")
     def take_depth(self):
-        """As many sweeps for each depth."""
+        """Passes of ``depth`` sweeps."""
         self.choose_depth(self.depth)

@@ -1,6 +1,6 @@
 """STREAM: bandwidth by thread count, rank placement and memory node.
 
-Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything).
+Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``stream``.
 """
 
 import reframe as rfm
@@ -15,7 +15,7 @@ class StreamTest(PlumbTest):
 
     benchmark = "stream"
     parser = "stream"
-    #: the arrays grow with the caches: 6 GB beside 480 MB of them, which two busy CPUs stream 20 times in over a minute
+    #: the arrays grow with the caches: 6 GB for 480 MB of caches, over which two busy CPUs go 20 times in over a minute
     launch_time_limit = 300.0
     figures = [(kernel, kernel, {}) for kernel in ("triad", "copy", "scale", "add")]
     tags = {"stream", "full"}

@@ -51,7 +51,7 @@ class barrier_threads(BarrierTest):
 
 @rfm.simple_test
 class barrier_runtime(BarrierTest):
-    """The same program on gcc's OpenMP library and on Intel's and LLVM's, where the stack has it (experiment R7)."""
+    """One program on gcc's OpenMP library and on that of Intel and LLVM, where the stack has it (experiment R7)."""
 
     runtime = parameter(["libgomp", "libiomp5"])
     placement = parameter(THREAD_PAIRS)

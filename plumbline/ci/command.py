@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or write the pipeline; 0. A file that plumb ci did not write is never replaced."""
+    """Print or write the pipeline; returns 0. Raises :class:`PlumbError` for a file that plumb ci did not write."""
     given = {value.name: getattr(args, value.name) for value in dataclasses.fields(render.Values)}
     tags = tuple(tag.strip() for tag in args.tags.split(",") if tag.strip())
     values = render.Values(**{**given, "tags": tags})

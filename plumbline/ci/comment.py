@@ -40,7 +40,7 @@ class Place:
 
 
 def main(arguments: list[str]) -> int:
-    """Post the file named; 0 also where there is no token, 3 where posting failed."""
+    """Post the file that ``arguments`` name; returns 0, also without a token, and 3 where posting failed."""
     try:
         if len(arguments) != 1:
             raise PlumbError("no file to post", "plumbline.ci.comment", "name the gate's Markdown")
@@ -57,7 +57,10 @@ def main(arguments: list[str]) -> int:
 
 
 def place(environment: Mapping[str, str]) -> Place | None:
-    """Where to post by the variables of the pipeline; None without a token."""
+    """Where to post, by the variables of the pipeline; None without a token.
+
+    Raises :class:`PlumbError` where another variable is missing, or the API has no https address.
+    """
     get = environment.get
     if token := get("PLUMB_COMMENT_TOKEN"):
         parts = [_need(environment, name) for name in ("CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID")]

@@ -1,4 +1,4 @@
-"""The pipelines as documents: constant jobs, the values of a site only as data in their variables."""
+"""The pipelines as YAML text: the jobs are constant, what a site chooses is data in their variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JOB = "bash plumbline/ci/job.sh"
 OUTPUT = "plumb-ci/"
 #: where job.sh leaves the pages, and the folder that GitLab publishes
 PAGES, PUBLIC = f"{OUTPUT}pages/", "public"
-#: results of a gate that a pipeline keeps
+#: days for which a pipeline keeps its artifacts
 DAYS = 30
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
 _CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
@@ -29,7 +29,9 @@ _CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
 
 @dataclass(frozen=True)
 class Values:
-    """What differs from site to site. Empty: the default of the command that gets it.
+    """What differs from site to site; an empty value leaves the default of the command that gets it.
+
+    Raises :class:`PlumbError` for a value that no pipeline can hold.
 
     ``tags`` are those of the runner, ``site`` is ``SITE[:PARTITION]``, ``tests`` a regular expression of test names,
     ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
@@ -191,7 +193,7 @@ def github(values: Values) -> str:
     return text
 
 
-#: the proposed commit itself, not the merge that GitHub makes of it: the gate holds it against where it left the branch
+#: the proposed commit itself, not GitHub's merge of it: the gate compares it with the commit where it left the branch
 _HEAD = "${{ github.event.pull_request.head.sha }}"
 
 

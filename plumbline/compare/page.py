@@ -25,7 +25,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
 
 
 def closing(comparison: Comparison) -> str:
-    """The important line: how many figures each side alone is best in, and in how many no side is."""
+    """The summary line: in how many figures each side alone is best, and in how many no side is."""
     best = [sum(line.best == (number,) for line in comparison.lines) for number in range(len(comparison.sides))]
     counts = [f"{name} best in {count}" for name, count in zip(comparison.sides, best, strict=True)]
     none = sum(len(line.best) != 1 for line in comparison.lines)
@@ -87,7 +87,7 @@ def _line(line: Line, kept: Sequence[str]) -> dict[str, Any]:
 
 
 def _counted(line: Line, number: int) -> dict[str, Any] | None:
-    """The cell with what it rests on. ``weak``: the ratio is from launch to launch."""
+    """The cell, with how many sessions and launches it is from. ``weak``: the ratio is from launch to launch."""
     made, known, difference = cell(line, number), line.cells[number], line.differences[number]
     if made is None or known is None:
         return None

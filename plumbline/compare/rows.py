@@ -22,7 +22,7 @@ MEMBERS = ("site", "partition", "stack")
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What a line is of. Members in which the sides differ are empty."""
+    """What a line compares. Members in which the sides differ are empty."""
 
     test: str
     variant: str
@@ -51,8 +51,8 @@ class Cell:
 class Line:
     """A figure on all sides. ``cells`` and ``differences`` are in the order of the sides, None where a side lacks it.
 
-    ``differences`` are to the first side that has it. ``best`` has the sides than which none is better, if some side is
-    worse than another; else nothing.
+    ``differences`` are to the first side that has it; ``claimed`` says which of them may be claimed. ``best`` has the
+    sides that are worse than no other, if some side is worse than another; otherwise it is empty.
     """
 
     key: Key
@@ -66,7 +66,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``circumstances``: what differs between the sides beside what they were chosen by, with each side's values."""
+    """``circumstances``: what else differs between the sides, with each side's values.
+
+    ``alone``: how many figures only one side has.
+    """
 
     sides: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -75,9 +78,9 @@ class Comparison:
 
 
 def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool = False) -> Comparison:
-    """The lines that at least two sides have, of valid ``rows``; without ``all_figures`` each test's first figure.
+    """Compare ``sides`` over valid ``rows``: a line for each figure that at least two of them have.
 
-    ``alone`` counts the lines that one side has only.
+    Without ``all_figures`` only the first figure of each test counts.
     """
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]

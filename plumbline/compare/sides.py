@@ -12,7 +12,7 @@ from plumbline.records.model import AnyRecord
 
 @dataclass(frozen=True)
 class Kind:
-    """What sides may differ in. ``members`` of a row's key are free where sides differ in this."""
+    """A property in which sides may differ: ``has`` tests a record, ``members`` of a line's key may then differ too."""
 
     has: Callable[[AnyRecord, str], bool]
     members: tuple[str, ...]
@@ -57,7 +57,8 @@ def parse(text: str, rows: Sequence[AnyRecord]) -> Side:
     """The side that ``text`` names: ``KIND=VALUE[,KIND=VALUE…]``, a period ``FROM..TO``, or a value alone.
 
     A value alone is looked for among the ``rows``: it must be the stack, site, partition, campaign, and so on, of some,
-    and of one kind only. A side without records is an error.
+    and of one kind only. Raises :class:`PlumbError` for a condition that cannot be read, and for a side without
+    records.
     """
     side = Side(text, tuple(_condition(part, text, rows) for part in text.split(",")))
     if not any(side.has(row) for row in rows):
@@ -93,7 +94,7 @@ def _commit(tag: str) -> str:
 
 
 def _guessed(part: str) -> Iterable[str]:
-    """Kinds of which a value alone may be; a commit and a campaign need a few characters."""
+    """The kinds that a value alone may be of; a commit and a campaign need at least 6 characters."""
     names = ["stack", "site", "partition", "node"]
     return [*names, "campaign", "commit"] if len(part) >= 6 else names
 

@@ -48,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
-    """The records of ``file``: a results database, a run report or a log; the beginning of the file says which."""
+    """The records of ``file``: a results database, a run report or a log; the beginning of the file says which.
+
+    Raises :class:`PlumbError` for a file that is none of these.
+    """
     return imported.read(_runs(file), site, lower)
 
 

@@ -34,8 +34,8 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 def text(found: Sequence[Exported]) -> str:
     """The exposition of the valid figures among ``found``; those of one series stand in the order of their times.
 
-    Of two figures of one series and moment the later one counts: OpenMetrics has no place for both. A figure whose unit
-    is not known here has no place either.
+    Of two figures of one series and moment the later one counts: OpenMetrics has no place for both. A figure that is
+    not finite, or whose unit is not in :data:`BASE`, is left out.
     """
     families: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
     for one in found:

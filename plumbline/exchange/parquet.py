@@ -1,4 +1,4 @@
-"""Figures as a Parquet file, by the engine that compacts records."""
+"""Figures as a Parquet file, written by DuckDB, which compacts records too."""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from plumbline.exchange.imported import NEEDED, VALUE
 
 
 def runs(file: Path, text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE:LINE`` of the log ``file``, which has ``text``, and the cells of each line by the header above it."""
+    """``FILE:LINE`` of the log ``file``, which has ``text``, and the cells of each line by the header above it.
+
+    Raises :class:`PlumbError` for a header that lacks a column, and for a line with another number of cells.
+    """
     header: list[str] = []
     separator = "|"
     for number, line in enumerate(text.splitlines(), start=1):

@@ -101,7 +101,7 @@ def _case(session: str, number: int, group: list[Exported]) -> dict[str, Any]:
 
 
 def _value(one: Exported) -> list[Any]:
-    """Value, reference, its range, unit, result; ReFrame calls a reference that there is not 0."""
+    """Value, reference, its lower and upper threshold (fractions), unit, result; ReFrame writes 0 for no reference."""
     return [one.value, one.reference or 0.0, one.lower, one.upper, one.unit, "pass"]
 
 

@@ -58,7 +58,10 @@ class Session(Struct):
 
 
 def of_database(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE: session UUID: case N`` and the values of each test case of a results database, oldest session first."""
+    """``FILE: session UUID: case N`` and the values of each test case of a results database, oldest session first.
+
+    Raises :class:`PlumbError` for a file that is no database of ReFrame 4.
+    """
     try:
         with contextlib.closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
             texts = database.execute("SELECT json_blob FROM sessions ORDER BY session_start_unix").fetchall()
@@ -69,7 +72,10 @@ def of_database(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def of_report(file: Path, text: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """``FILE: session UUID: case N`` and the values of each test case of a run report, whose content is ``text``."""
+    """``FILE: session UUID: case N`` and the values of each test case of a run report, whose content is ``text``.
+
+    Raises :class:`PlumbError` for a text that is no report of ReFrame 4.
+    """
     yield from _cases(text, file)
 
 

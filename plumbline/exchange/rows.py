@@ -13,7 +13,11 @@ from plumbline.views import summary
 
 @dataclass(frozen=True)
 class Exported:
-    """A figure, and what was measured. ``lower`` and ``upper`` of a reference are fractions; None: there is none."""
+    """A figure, and what was measured.
+
+    ``value``, ``smallest``, ``largest``, ``limit`` and ``reference`` are in ``unit``; ``lower`` and ``upper`` are the
+    reference's thresholds as fractions. None: there is none.
+    """
 
     id: str
     time: str

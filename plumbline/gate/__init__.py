@@ -1,1 +1,1 @@
-"""Verdicts on a candidate against a baseline from pairs of launches: PASS, FAIL, INCONCLUSIVE or INVALID."""
+"""Verdicts on a candidate against a baseline from pairs of launches: GAIN, PASS, FAIL, INCONCLUSIVE or INVALID."""

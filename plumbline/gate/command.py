@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge given numbers, or measure; 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
+    """Judge given numbers, or measure; returns 0 for PASS and GAIN, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
 
     Given numbers: a JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
     """

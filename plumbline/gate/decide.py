@@ -47,7 +47,7 @@ class Verdict:
         return percent(self.detectable) if self.verdict in ("GAIN", "PASS") and self.detectable is not None else None
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``plumb gate`` prints it, numbers to six digits; ``reason`` and margins only where it has its own."""
+        """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
         found: dict[str, Any] = {
             "series": self.series,
             "verdict": self.verdict,
@@ -66,9 +66,9 @@ class Verdict:
 def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     """The verdict of each of ``series``, decided as one campaign; raises :class:`PlumbError` if there is none.
 
-    A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged. What the
-    series has beyond the pairs that decided it counts there; a FAIL that does not survive is INCONCLUSIVE. The same
-    holds for a GAIN, which then is a PASS if these pairs rule out what must be detected.
+    A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged; pairs that
+    were measured after the deciding look count there too. A FAIL that does not survive is INCONCLUSIVE. A GAIN has to
+    survive likewise; one that does not is a PASS if its pairs rule out what must be detected.
     """
     if not series:
         raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
@@ -93,7 +93,10 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
 
 
 def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
-    """How ``series``, none of which has a fault but too few pairs, stand; each by its own rule if it has one."""
+    """What is decided of ``series`` so far, each by its own rule, or else by ``rule``.
+
+    The only fault that one of them may have is too few pairs.
+    """
     rules = [item.judged_by(rule) for item in series]
     logs = [_logs(item) for item in series]
     pairs = np.array([item.size for item in logs], dtype=np.int64)
@@ -130,7 +133,7 @@ def _logs(item: Pairs) -> Ints:
 
 
 def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
-    """What the look that decided ``item``, after ``pairs``, may err."""
+    """The error probabilities of the look that decided ``item`` after ``pairs`` pairs."""
     return fixed.ERRORS if item.fixed else sequential.errors_at(pairs)
 
 
@@ -202,8 +205,9 @@ def _changed(logs: Ints, place: int) -> str | None:
 class Standing:
     """One element per series: what was looked at and what was decided.
 
-    ``logs``: log ratios in 1e-9 of all pairs that count; ``state`` and ``pairs``: of :class:`sequential.Decisions`;
-    ``p``: evidence of a FAIL or a GAIN, 1 for anything else; ``doubts``: why none of these may be said, or None.
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.gate.pairs.blur` of each;
+    ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
+    else; ``doubts``: why no verdict may be given, or None.
     """
 
     rules: list[Rule]
@@ -216,7 +220,7 @@ class Standing:
 
 
 def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
-    """Candidate over baseline of log ratios in 1e-9 of ``item``."""
+    """The ratios candidate / baseline that log ratios of ``item`` in 1e-9 stand for."""
     sign = 1 if item.better == "lower" else -1
     with np.errstate(over="ignore"):
         values = [float(np.exp(sign * float(value) / sequential.SCALE)) for value in logs]
@@ -225,7 +229,7 @@ def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
 
 
 def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
-    """Why the one series that ``estimates`` and the log ratios ``used`` are of is neither PASS nor FAIL."""
+    """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
     if hidden:
         return f"the values hardly leave one step of their timer or printout, which is {_percent(hidden)} of them"
     seen = f"pair noise {_percent(sequential.noise(used)[0])}"

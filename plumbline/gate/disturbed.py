@@ -1,7 +1,7 @@
 """Whether a variant was disturbed on one side, or in most pairs: then the disturbance may be the difference.
 
-What is flagged is a sample of what disturbs: where one side is flagged more often than by chance, the pairs that are
-not flagged are in doubt too. Only causes and counts are looked at, never a value.
+The flags show only a part of what disturbs: where one side is flagged more often than chance explains, the pairs
+without a flag are in doubt too. Only causes and counts are looked at, never a value.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from plumbline.records.model import Launch
 
-#: in so many variants, at most, that are disturbed equally often on both sides, the test says that they are not
+#: level of the test: the share of variants, disturbed equally often on both sides, for which it says they are not
 ERROR = 0.01
-#: what claims that the candidate's own threads disturb it
+#: option that claims that the candidate's own threads disturb it
 OPTION = "--disturbed-by-itself"
 
 
@@ -35,7 +35,7 @@ class Disturbed:
     by_itself: bool = False
 
     def doubt(self, together: tuple[int, int] = (0, 0)) -> str | None:
-        """Why neither PASS nor FAIL may be said; None if they may. ``together`` is that of all variants of the gate."""
+        """Why neither PASS nor FAIL may be given, or None. ``together`` is :func:`together` of the gate's variants."""
         found = self._one_sided(self.alone, f"of {self.pairs} launches each")
         if not found and 2 * self.restless > self.counting:
             return f"{self.restless} of the {self.counting} pairs that count were disturbed: measure on a quiet host"
@@ -74,7 +74,7 @@ def together(every: Iterable[Disturbed | None]) -> tuple[int, int]:
 
 
 def two_sided(first: int, second: int) -> float:
-    """p of so unequal counts where each of them is as likely (McNemar's test, exact).
+    """Two-sided p of two counts that are equally likely: McNemar's test, exact (Psychometrika 12 (1947) 153).
 
     >>> two_sided(0, 8)
     0.0078125

@@ -21,17 +21,17 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def states(verdicts: Sequence[Verdict]) -> list[State]:
-    """PASS, FAIL, ... of each."""
+    """The verdict of each: PASS, FAIL, …."""
     return [item.verdict for item in verdicts]
 
 
 def margins(rule: Rule) -> str:
-    """``1.0 % tolerated, 5.0 % must be seen``."""
+    """The margins of ``rule`` for people: ``1.0 % tolerated, 5.0 % must be seen``."""
     return f"{percent(rule.tolerance)} tolerated, {percent(rule.must_detect)} must be seen"
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Sorted by severity."""
+    """``verdicts``, the worst first."""
     return sorted(verdicts, key=lambda item: severity(item.verdict), reverse=True)
 
 

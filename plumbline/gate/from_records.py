@@ -2,8 +2,8 @@
 
 ``plumb launch BASELINE.json CANDIDATE.json`` and the live gate write them. A pair is the launch of each record with the
 same index: they were started one after the other, in random order. What is not verified, not of one session or not
-alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after it
-was checked that exactly those were that its rule says (:mod:`plumbline.gate.remeasure`).
+alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after a
+check that they are exactly those of its rule (:mod:`plumbline.gate.remeasure`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> li
 
 
 def couples(file: Path, baseline: str | None = None) -> list[tuple[Record, Record]]:
-    """The records of ``file`` by twos: of each two, the first is the baseline.
+    """The records of ``file`` in couples, the baseline first.
 
-    If there are two only, ``baseline`` may say by the beginning of its id which one it is. Raises :class:`PlumbError`
-    for a damaged file and for records that come in no twos.
+    Of a single couple, ``baseline`` (the beginning of an id) may say which record is the baseline. Raises
+    :class:`PlumbError` for a damaged file and for records that do not form couples.
     """
     records: list[Record] = []
     for item in store.read(file):
@@ -68,10 +68,10 @@ def _named(baseline: str, records: list[Record], file: Path) -> int:
 
 
 def pairs_of(baseline: Record, candidate: Record, state: str = "complete", by_itself: bool = False) -> list[Pairs]:
-    """A series per figure that either variant names, optional ones apart; both records obey the schema ``record``.
+    """A series of pairs for each figure that either variant names, except optional ones.
 
-    ``state`` is what theirs has to be: the live gate judges records that are still ``running``. ``by_itself`` claims
-    that the candidate disturbs itself.
+    ``state`` is the state that both records must have: the live gate judges records that are still ``running``.
+    ``by_itself`` claims that the candidate disturbs itself.
     """
     common = _faults(baseline, candidate, state)
     wanted = {
@@ -161,7 +161,7 @@ def _pairs(
 
 
 def _rule(wanted: WantedFigure) -> Rule | None:
-    """The margins that the figure brought along: a record is judged later by what it was measured by."""
+    """The margins stored with the figure, if any: a record is judged later by the margins it was measured with."""
     margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
     given: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
     return Rule(**given) if given else None

@@ -1,7 +1,7 @@
 """The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
 
-Everything random comes from the recorded seed and from counts, so that an interrupted gate goes on as if it had not
-been. :class:`plumbline.gate.bench.Bench` is what starts programs; tests put another one in its place.
+Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
+been interrupted. :class:`plumbline.gate.bench.Bench` is what starts programs; tests put another one in its place.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ from plumbline.verdicts import EXIT
 class FigureState:
     """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
 
-    ``state`` is a verdict, or ``open``, or ``slower``, ``faster``: a FAIL, a GAIN that needs more pairs to hold among
-    so many series.
-    ``certain`` is a FAIL that holds whatever the other series do.
+    ``state`` is a verdict, or ``open``, or ``slower`` or ``faster``: a FAIL or a GAIN that needs more pairs to hold
+    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Contest:
 
     @property
     def name(self) -> str:
-        """The variant's."""
+        """The name of the variant."""
         return self.records[0].variant.name
 
     @property
@@ -125,9 +124,9 @@ AfterPair = Callable[[Contest, list[FigureState], int, bool], None]
 
 @dataclass(frozen=True)
 class Stop:
-    """When a gate ends before all is decided: after ``minutes``; with the first FAIL that is certain, or neither.
+    """When a gate ends before all is decided: after ``minutes``, or (``first_fail``) with the first certain FAIL.
 
-    The FAIL waits for the first look at all others: what is not looked at is INVALID, which is worse.
+    Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
     """
 
     minutes: float | None = None
@@ -137,7 +136,7 @@ class Stop:
 def measure(
     contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
 ) -> str | None:
-    """Measure pairs until every contest is decided, or until ``stop``: then why.
+    """Measure pairs until every contest is decided, or until ``stop``; returns why it stopped early, or None.
 
     The contest with the fewest pairs is next, among equals in an order drawn from ``seed``. ``after_pair`` is called
     after each.

@@ -6,15 +6,15 @@ import datetime
 
 from plumbline.records import notes, sources
 
-#: notes that are told: so many at most, not older than so many days
+#: notes that are shown: so many at most, and not older than so many days
 MOST, DAYS = 5, 30
 
 
 def happened(site: str, until: str) -> list[str]:
     """The newest notes of ``site`` from the :data:`DAYS` days before ``until`` (a record's time, UTC).
 
-    A damaged line is reported among them and is no error. A session of elsewhere may be of a site that is not
-    here, which has no notes.
+    A damaged line is reported among them and is no error. A site that has no folder here, because the session was
+    measured elsewhere, has no notes.
     """
     if site not in sources.sites():
         return []

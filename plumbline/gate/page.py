@@ -23,7 +23,7 @@ FARTHEST = 1e100
 def document(
     pairs: Sequence[Pairs], verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """What the page ``gate`` shows of ``verdicts``, each of the pairs at its place.
+    """The data of the page ``gate``; ``verdicts`` has the verdict of each of ``pairs``, in the same order.
 
     ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own.
     """

@@ -28,8 +28,8 @@ class Pairs:
 
     ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown. ``faults``
     are the reasons, known where the numbers came from, why they cannot be judged (with file and line). ``rule`` is the
-    figure's own, None for that of the call. ``fixed``: how many pairs there are was fixed before measuring, and all
-    count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how much of them was, if
+    figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before measuring, and all
+    count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many of them were, if
     that is known. ``superseded`` are the pairs that were measured again: after how many of the pairs that count, and
     the values of both sides.
     """
@@ -51,7 +51,7 @@ class Pairs:
         return len(self.baseline) if self.fixed else min(len(self.baseline), CAP)
 
     def judged_by(self, default: Rule) -> Rule:
-        """Its own margins if it has some; whether a gain is asked for says the call's rule."""
+        """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
         return replace(self.rule, gain=default.gain) if self.rule else default
 
 

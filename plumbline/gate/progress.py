@@ -19,7 +19,7 @@ WIDTH = 44
 
 
 def short_names(contests: Sequence[Contest]) -> list[str]:
-    """Test, parameters and placement of each; the full name where that would name two."""
+    """Test, parameters and placement of each; the full name where these are not unique."""
     records = [item.records[0] for item in contests]
     found = [f"{summary.name(record.variant)} {record.placement.name}" for record in records]
     return [name if found.count(name) == 1 else item.name for name, item in zip(found, contests, strict=True)]
@@ -40,7 +40,7 @@ class Progress:
         self.pairs, self.seconds = 0, 0.0
 
     def line(self, contest: Contest, figures: list[FigureState], done: int, repeated: bool, seconds: float) -> str:
-        """One pair: how many there are, the variant, each figure's state, what is left; ``seconds`` is what it took."""
+        """The line of one pair: number, time left, variant, state of each figure. ``seconds`` is what the pair took."""
         self.decided[contest.position] = _decided(figures)
         self.pairs += 1
         self.seconds += seconds

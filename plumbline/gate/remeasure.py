@@ -28,7 +28,7 @@ def is_due(verified: bool, disturbed: bool, kept: int, replaced: int) -> bool:
 
 
 def is_pair_due(pair: tuple[Launch, Launch], kept: int, replaced: int) -> bool:
-    """:func:`is_due` of two launches."""
+    """Whether the launches of ``pair`` are to be measured again, by :func:`is_due`."""
     return is_due(all(launch.verified for launch in pair), any(launch.disturbed for launch in pair), kept, replaced)
 
 

@@ -16,7 +16,10 @@ MARGINS = ("tolerance", "must_detect")
 
 
 def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
-    """The rules of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand."""
+    """The rules of the file ``given``, else of site ``name``'s ``gate.yaml``, else none; and where they stand.
+
+    Raises :class:`PlumbError` for a file that cannot be read, or does not obey the schema ``gate``.
+    """
     file = given or site.folder(name) / FILE
     if given is None and not file.is_file():
         return [], ""
@@ -37,6 +40,7 @@ def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, d
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
     Optional figures are left out: where one is absent, nothing distinguishes a loss from a machine that never had it.
+    Raises :class:`PlumbError` for margins that contradict each other.
     """
     figures = []
     for figure in variant["figures"]:

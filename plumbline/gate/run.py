@@ -23,7 +23,7 @@ from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
 from plumbline.units import counted
 
-#: commands that compare profiles: so many are shown at most
+#: at most so many commands that compare profiles are shown
 MOST = 5
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
@@ -32,7 +32,7 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Verdicts, what they are of and by which rule, and what stands beside them as (name, text)."""
+    """The verdicts of ``pairs`` by ``rule``, and ``facts`` of the gate as (name, text)."""
 
     rule: Rule
     pairs: list[Pairs]
@@ -144,7 +144,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
 
 
 def _explaining(failed: Sequence[measure.Contest]) -> list[str]:
-    """The commands that compare the profiles of both sides of the first of ``failed`` whose programs called MPI."""
+    """The commands that compare profiles of both sides, for the first :data:`MOST` of ``failed`` that call MPI."""
     found = {
         contest.position: shlex.join(["plumb", "profile", "--compare", *(record.id for record in contest.records)])
         for contest in failed

@@ -75,7 +75,7 @@ def refuse_used(folder: Path) -> None:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise :class:`PlumbError` if ``folder`` holds what no gate that failed to begin has left there."""
+    """Raise :class:`PlumbError` if ``folder`` holds more than what a gate that failed to begin leaves there."""
     ours = ("lock", "reframe.out")
     for entry in folder.iterdir():
         if entry.name not in ours and not (entry / files.MARK).is_file():
@@ -84,7 +84,7 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def peek(folder: Path) -> Session:
-    """The gate of ``folder``, whatever the circumstances now; raises :class:`PlumbError` if there is none."""
+    """The gate of ``folder``, without a check of its circumstances; raises :class:`PlumbError` if there is none."""
     file = folder / STATE
     if not folder.is_dir():
         raise PlumbError("no such folder", str(folder), "give the folder that plumb gate named when it began")
@@ -100,7 +100,7 @@ def peek(folder: Path) -> Session:
 
 
 def load(folder: Path) -> Session:
-    """The gate of ``folder``; raises :class:`PlumbError` if there is none or its circumstances are others now."""
+    """The gate of ``folder``; raises :class:`PlumbError` if there is none or its circumstances have changed."""
     session = peek(folder)
     now = circumstances(list(session.circumstances["stacks"]))
     for name, then in session.circumstances.items():
@@ -123,7 +123,10 @@ def pairs_file(folder: Path, position: int) -> Path:
 
 
 def read_pairs(folder: Path, position: int) -> list[Record] | None:
-    """The two records of variant ``position``, or None if it has no pair yet."""
+    """The two records of variant ``position``, or None if it has no pair yet.
+
+    Raises :class:`PlumbError` for records that are damaged or were changed.
+    """
     file = pairs_file(folder, position)
     if not file.exists():
         return None

@@ -23,7 +23,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; ``repeat`` is the command without seed and folder, ``by_itself`` a claim of the session."""
+    """What was asked for.
+
+    ``repeat`` is the command without seed and folder; ``by_itself`` claims that the candidate disturbs itself.
+    """
 
     baseline: str
     candidate: str
@@ -104,9 +107,10 @@ def pair_up(
     manifests: list[dict[str, Any]],
     common: bool,
 ) -> tuple[list[list[dict[str, Any]]], list[str]]:
-    """The variants of both sides, and what is not compared. What only the candidate cannot run is an error.
+    """The couples of variants that both sides can run, and notes on what is not compared.
 
-    ``common`` says that losing a benchmark is known and no fault.
+    Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
+    where no couple is left, or couples of several partitions.
     """
     offered = [
         {

@@ -35,7 +35,10 @@ class Side:
 
 
 def resolve(role: str, given: str, stack: str | None) -> Side:
-    """What ``given`` names: an installed stack, or else a commit of this checkout, built against ``stack``."""
+    """What ``given`` names: an installed stack, or else a commit of this checkout, built against ``stack``.
+
+    Raises :class:`PlumbError` for a name that is neither, and for a commit without an installed ``stack``.
+    """
     if given in manifests.names():
         return Side(role, given)
     commit = git.commit(given)
@@ -54,8 +57,9 @@ def resolve(role: str, given: str, stack: str | None) -> Side:
 def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
     """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
 
-    A copy whose stack was reinstalled is built again. Programs against the standard MPI ABI are not among them. Of two
-    gates that install the same commit at once, one waits for the other and then finds it installed.
+    A copy whose stack was reinstalled is built again. Programs built against the standard MPI ABI are left out. Of two
+    gates that install the same commit at once, one waits for the other and then finds it installed. Raises
+    :class:`PlumbError` for a commit without kernels.
     """
     base = manifests.load(side.stack)
     if side.commit is None:

@@ -38,7 +38,8 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     """The variants of ``stacks`` that a dry run of ReFrame prepares, with ``folder`` as its work space.
 
     ``tests`` is a pattern of ReFrame's ``-n``; without it, the tests tagged ``quick``. ``site`` is ``SITE`` or
-    ``SITE:PARTITION``; without it, the one that claims this host.
+    ``SITE:PARTITION``; without it, the one that claims this host. Raises :class:`PlumbError` for a stack without any
+    variant, with the reason.
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from plumbline.history.confirm import Answer
     from plumbline.statistics.changes import Course, Settings
 
-#: exit statuses, those of the gate: nothing slower, an alarm that nothing has confirmed yet (with --confirm: that is
-#: confirmed)
+#: exit statuses, as of the gate: nothing is slower; an alarm (with --confirm: a confirmed one)
 QUIET, ALARM = 0, 1
 HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
@@ -46,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Follow every series; 0 without a slowdown, 1 with an alarm.
 
-    With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2.
+    With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2, one whose
+    measurement is invalid 3.
     """
     from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
 
@@ -131,7 +131,7 @@ def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bo
 
 
 def _status(answers: dict[int, Answer]) -> int:
-    """That of the worst answer, in the order of the gate's verdicts."""
+    """The exit status of the worst answer, in the order of the gate's verdicts."""
     from plumbline.history.confirm import STATUS
 
     order = list(STATUS)

@@ -1,7 +1,7 @@
 """Confirmation of an alarm of the history: is the software after a change slower than the software before it?
 
-Where both can be run here, a live gate of that one variant says so. Where the software did not change, or is gone, it
-takes fresh sessions, and the text says which.
+Where both can be run here, a live gate of that one variant decides. Where the software did not change, or is not
+installed any more, fresh sessions are needed, and the text of the answer says which.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.statistics.sequential import Rule
 from plumbline.verdicts import EXIT
 
 State = Literal["confirmed", "refuted", "open", "invalid"]
-#: nodes that fresh sessions are wanted from: one node cannot tell its own trouble from the site's
+#: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed
 NODES = 3
 STATES: dict[str, State] = {
     "GAIN": "refuted",
@@ -56,7 +56,7 @@ class Answer:
     text: str
 
 
-#: measures a variant's two couples; the tests put another one in its place
+#: measures a couple of variants, one for each side; the tests put another one in its place
 Measure = Callable[[tuple[Side, Side], list[dict[str, Any]], Rule], run.Outcome]
 
 
@@ -137,7 +137,10 @@ def _of_program(benchmark: Benchmark) -> tuple[Any, ...]:
 
 
 def installed(record: Record, kernels: bool = True) -> str | None:
-    """The installed stack with the software of ``record``, its own name first; without ``kernels`` whatever program."""
+    """The installed stack with the software of ``record``, None if there is none; that of the same name is tried first.
+
+    Without ``kernels`` the benchmark program may be another one.
+    """
     own = record.stack
     for name in sorted(manifests.names(), key=lambda name: name != own.name):
         manifest = manifests.load(name)

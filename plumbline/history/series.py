@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plumbline.statistics.changes import Course, Settings
 
 COLUMNS = ("series", "index", "value")
-#: parts of a series' key that its name tells where they differ between series
+#: parts of a series' key that are part of its name where they differ between series
 LABELS = ("site", "partition", "nodes", "environment", "provenance")
 
 Index = int | float
@@ -81,7 +81,7 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), provenance,
-    stack, test variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin so.
+    stack, test variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin with it.
     """
     found: dict[str, Series] = {}
     for row in records:
@@ -131,8 +131,8 @@ def direction(better: str, ratio: float) -> str:
 def course_document(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> dict[str, Any]:
     """What a series did, as JSON for ``plumb history`` and the report.
 
-    ``ratio`` is after over before, ``smallest_visible`` a fraction. An alarm has ``notes`` where people wrote some
-    down of the site for the time between the last point before it and its first one.
+    ``ratio`` is after over before, ``smallest_visible`` a fraction. An alarm has ``notes`` where people noted something
+    of the site for the time between the last point before the change and the first one after it.
     """
     return {
         "series": series.name,

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Launch; 0 if all records are valid, 1 if one is not."""
-    from plumbline.launch import driver, process  # not above: they load much that other commands do not need
+    """Run the launches; returns 0 if all records are valid, 1 if one is not."""
+    from plumbline.launch import driver, process  # imported here: other commands do not need what they load
 
     if args.campaign:
         process.leave_group()
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(file: Path) -> Any:
-    """The description of a variant; :class:`PlumbError` for a file that is no JSON."""
+    """The description of a variant. Raises :class:`PlumbError` for a file that cannot be read or is not JSON."""
     try:
         return schemas.parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:

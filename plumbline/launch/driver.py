@@ -22,7 +22,7 @@ from plumbline.records.model import Launch, Record, State
 from plumbline.references import References
 from plumbline.units import human_seconds
 
-#: in the work folder, held while launches run there
+#: the lock file in the work folder, held while launches run there
 LOCK = ".plumbline.lock"
 
 
@@ -38,10 +38,11 @@ def run(
 
     Returns the session file and its records. ``descriptions`` are as ``plumbline/schemas/variant.json`` says. ``seed``
     makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. The session
-    file is among the site's results, or in the folder ``into``. Raises
-    :class:`PlumbError` for a variant that cannot be run here and for a folder of a launch that was not made by one, and
-    :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. Whatever ends it, the records hold the launches that
-    finished.
+    file is among the site's results, or in the folder ``into``. ``say`` gets a line after each launch.
+
+    Raises :class:`PlumbError` for a variant that cannot be run here, for a launch folder that Plumbline did not make,
+    and where another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In
+    every case the records hold the launches that finished.
     """
     taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
     with files.reserved(folder / LOCK, taken, cure), interruptible():

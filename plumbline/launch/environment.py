@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline import mpi, schedulers
 
-#: by which a scheduler tells a job its GPUs: plumb-bind refuses to choose one where they are not all of a node's
+#: variables in which a scheduler names a job's GPUs: plumb-bind refuses to choose one if they are not all of a node's
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 #: Inherited variables that every launch gets; a name that ends in ``_`` is all that begin so. There is no HOME: each
 #: launch has its own (:func:`at_home`).
@@ -31,14 +31,17 @@ CHANGING = (
 
 @dataclass(frozen=True)
 class Inherited:
-    """What a launch gets of an environment, the part of that which records name, and what would change figures."""
+    """What a launch inherits (``kept``), what of it records name (``stated``), and what would change figures."""
 
     kept: dict[str, str]
     stated: dict[str, str]
     changing: dict[str, str]
 
     def removed(self, given: Mapping[str, str]) -> list[str]:
-        """The names of those that a launch with the variables ``given`` lacks, whole or in part of a search path."""
+        """Names in ``changing`` whose value, or a part of it, a launch with the variables ``given`` lacks.
+
+        The parts are those of a search path, between colons.
+        """
         lists = {name: set(value.split(":")) for name, value in self.changing.items()}
         return sorted(name for name, wanted in lists.items() if not wanted <= set(given.get(name, "").split(":")))
 

@@ -23,11 +23,10 @@ def settle(
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
-    launches are all verified has figures; one whose figure is not finite or above the physical limit is invalid and
-    says so. So is one that lacks a figure, unless that is optional and no launch has it, and one whose launches all
-    printed the same. The verdict is the worst of
-    its figures against their references in ``expected``. A figure without a limit is held against its ceiling of those
-    ``measured``, which makes nothing invalid; they have the idle power too.
+    launches are all verified has figures. A record is invalid, with the reason, if a figure is not finite or above its
+    physical limit, if a figure is missing (unless it is optional and no launch has it), and if all launches printed the
+    same. The verdict is the worst of its figures against their references in ``expected``. A figure without a limit is
+    compared with its ceiling in ``measured``, which makes nothing invalid; ``measured`` has the idle power too.
     """
     reasons = [f"launch {launch.order}: {reason}" for launch in record.launches for reason in launch.reasons]
     if not record.launches:
@@ -51,7 +50,7 @@ def settle(
 
 
 def idle_of(measured: Measured | None) -> Idle | None:
-    """The idle power among ``measured``."""
+    """The idle power in ``measured``; None if it was not measured."""
     if measured is None or measured.idle_W is None:
         return None
     return Idle(power_w=measured.idle_W, host=measured.host, measured=measured.measured)
@@ -101,7 +100,7 @@ def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str | None)
 
 
 def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:
-    """The verdict of the worst figure, each of which is given its reference."""
+    """The worst verdict of the figures; each of them is given its reference."""
     verdicts = set()
     for figure in found:
         match = expected.resolve(record, figure.name)
@@ -126,7 +125,7 @@ def _faults(found: list[Figure]) -> list[str]:
 
 
 def _repetition(record: Record) -> list[str]:
-    """Launches that all printed the same: what no measurement does."""
+    """The reason if all launches printed the same figures, which no measurement does."""
     tables = [
         [item.value for item in launch.measurements if item.unit in TIMES_AND_RATES] for launch in record.counting()
     ]
@@ -154,7 +153,11 @@ def packages_used(plan: dict[str, Any], host: Machine) -> float | None:
 
 
 def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:
-    """STREAM's own rule: each array at least four times the sum of the last-level caches of the node it runs on."""
+    """Check STREAM's rule: each array is at least four times the sum of the last-level caches of the node.
+
+    Source: https://www.cs.virginia.edu/stream/ref.html. Raises :class:`PlumbError` for smaller arrays, and for arrays
+    whose size is not recorded.
+    """
     elements = benchmark.facts.get("array_elements")
     if elements is None:
         raise PlumbError("STREAM's array size is not recorded", "stack manifest", "install the stack again")

@@ -27,9 +27,10 @@ PATIENCE_S = 90.0
 
 
 def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
-    """The hosts of a launch on ``nodes`` nodes of a partition without a scheduler, this one first; else none.
+    """The hosts of a launch on ``nodes`` nodes of a partition without a scheduler, this one first.
 
-    Raises :class:`PlumbError` where the partition names too few, or not the host that this runs on.
+    Empty for one node, and where the scheduler of the partition gives the hosts. Raises :class:`PlumbError` where the
+    partition names too few, or does not name the host that this runs on.
     """
     named = tuple(partition.get("hosts", ()))
     where = f"partition {partition['name']}"
@@ -48,9 +49,9 @@ def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
 
 
 def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """This host and the next ones of a job that has more nodes than a launch takes (a gate's, say); else none.
+    """This host and the next ones of its job, if the job has more nodes than the launch takes (that of a gate).
 
-    Without them the launcher would deal the ranks over the whole job.
+    Without them the launcher would deal the ranks over the whole job. Empty where the job has no more nodes.
     """
     found = schedulers.current(environment).hosts(environment)
     return _this_first(found)[:nodes] if len(found) > nodes else ()
@@ -59,7 +60,7 @@ def share(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     """This host and the next ones of its job, for a launch over several nodes whose launcher does not know them.
 
-    Raises :class:`PlumbError` where the scheduler does not name them either.
+    Empty for one node. Raises :class:`PlumbError` where the scheduler does not name them either.
     """
     if nodes == 1:
         return ()
@@ -72,7 +73,7 @@ def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _this_first(hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """``hosts`` with this one first; none if it is none of them."""
+    """``hosts`` with this one first; empty if it is not among them."""
     own = next((name for name in hosts if same_host(name, socket.gethostname())), None)
     return (own, *(name for name in hosts if name != own)) if own else ()
 
@@ -108,7 +109,7 @@ def collect(
 
 
 def unseen(known: tuple[str, ...], seen: list[str]) -> list[str]:
-    """Those of the names ``known`` that are none of the hosts ``seen``."""
+    """The names in ``known`` that are not among the hosts ``seen``."""
     return [name for name in known if not any(same_host(name, host) for host in seen)]
 
 

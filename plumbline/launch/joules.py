@@ -1,4 +1,4 @@
-"""What a launch used: on one node by its counters, on several by the scheduler's accounting, where it counts energy."""
+"""The energy of a launch in joules: on one node by its counters, on several by the scheduler's accounting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plumbline import schedulers, units
 from plumbline.errors import PlumbError
 from plumbline.nodes import energy
 
-#: seconds that a step's entry may come after its end, and between two looks
+#: seconds to wait for a step's entry after its end, and between two looks
 LATE_S = 10.0
 PAUSE_S = 0.5
 #: by how many seconds the scheduler's clock may be behind
@@ -39,7 +39,7 @@ class Meter:
         self._begin = time.time()
 
     def used(self) -> Used:
-        """What was used since."""
+        """The energy used since this object was made; on several nodes, this waits :data:`LATE_S` at most."""
         if self._nodes > 1:
             return self._by_steps()
         processors, gpus = (one.until(energy.Reading.now(one.meter)) if one else None for one in self._first)
@@ -60,7 +60,7 @@ class Meter:
         return Used(remarks=(f"no joules: {why}",))
 
     def _new(self) -> list[schedulers.Step]:
-        """The steps that began with the launch; the entry of an earlier launch's may come so late."""
+        """The steps that began with this launch: the entry of an earlier launch's step may come as late as this."""
         steps = self._steps().items()
         return [step for name, step in steps if name not in self._before and step.start > self._begin - CLOCKS_S]
 

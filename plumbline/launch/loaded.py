@@ -11,9 +11,9 @@ SHOWN = 3
 
 
 def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
-    """Add the files that the ranks of a launch loaded to ``record``; the reasons why it is not like those before it.
+    """Add the files that a launch's ranks loaded to ``record``; return how they differ from those of earlier launches.
 
-    Files of one path are one file on all nodes, except for the time of their last change.
+    A path stands for the same file on all nodes; on several nodes, the time of its last change may differ.
     """
     known = {file.path: file for file in record.loaded}
     one_node = record.placement.nodes == 1

@@ -32,9 +32,9 @@ BINDER = "plumb-bind: "
 def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     """Start ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
 
-    The nodes of its record become those that it ran on. Raises :class:`Interrupted`, and OSError when it cannot
-    be started. A ``folder`` that no launch made stays and is a :class:`PlumbError`. A launch that measured nothing
-    because its launcher started no rank is started again; its ``start_errors`` say so.
+    Sets the nodes of the job's record to those that the launch ran on. A launch that measured nothing because its
+    launcher started no rank is started again; its ``start_errors`` say why. Raises :class:`Interrupted`, OSError when
+    the launch cannot be started, and :class:`PlumbError` for a ``folder`` that Plumbline did not make.
     """
     errors: list[str] = []
     found = _launch(job, index, position, folder, errors)
@@ -45,7 +45,7 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
 
 
 def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list[str]) -> Launch | None:
-    """None, with the reason added to ``errors``, for one that is to be started again."""
+    """Make one attempt; None, with the reason added to ``errors``, if the launch is to be started again."""
     files.make_anew(folder)
     for name in ("witness", "output"):
         (folder / name).mkdir()
@@ -141,14 +141,17 @@ def _keep_profile(job: Prepared, launch: Launch, folder: Path) -> None:
 
 
 def _worth_another_start(job: Prepared, ended: process.Ended, folder: Path, errors: list[str]) -> bool:
-    """A job has time for one launcher that waits in vain: a second one that does is no accident."""
+    """Whether to start again a launch whose launcher started no rank, without an error of the binder.
+
+    After a time limit this is done once in a record: a job has time for one such wait, and a second is no accident.
+    """
     if len(errors) + 1 >= STARTS or not cause.never_began(ended, folder) or _line(folder, BINDER):
         return False
     return ended.status == "failed" or not any(launch.start_errors for launch in job.record.launches)
 
 
 def _seen(witness: dict[str, Any]) -> RankSeen:
-    """The rank of a witness. A wrapper may start hundreds of small programs: the others are one entry a program."""
+    """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
     others: dict[str, list[float]] = {}
     for item in witness["others"]:
         others.setdefault(item["program"], []).append(processes.cpu_s(item))
@@ -186,13 +189,13 @@ def _degraded(job: Prepared, folder: Path) -> list[str]:
 
 
 def _refused(job: Prepared, folder: Path) -> str | None:
-    """What plumb-bind said when it did not start a rank (too few CPUs, say), our kernel, or a scheduler's launcher."""
+    """The error line of plumb-bind (too few CPUs, for example), of our kernel or of a scheduler's launcher."""
     kernel = job.variant.context.get("kernel")
     return _line(folder, BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS)
 
 
 def _line(folder: Path, *names: str) -> str | None:
-    """The line of the launcher's errors that holds the first of ``names`` that any holds, from there on."""
+    """The first line of stderr that contains one of ``names``, from the name on; earlier names have priority."""
     lines = process.printed(folder / "stderr").splitlines()
     return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 

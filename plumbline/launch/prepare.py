@@ -31,7 +31,7 @@ OWN = "own"
 class Prepared:
     """One variant, ready to be launched here.
 
-    ``facts`` are the partition's, and so are ``ceilings``: None where none were measured on such a machine.
+    ``facts`` and ``ceilings`` are those of the partition; ``ceilings`` is None where such a machine was not measured.
     ``settings`` are those that the MPI library is asked for; ``remarks`` are of a tuned stack.
     ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
     """

@@ -20,7 +20,7 @@ from plumbline.launch.signals import Interrupted, handled
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-#: seconds between the polite and the final signal
+#: seconds between SIGTERM and SIGKILL
 GRACE_S = 1.0
 STDOUT = 1
 
@@ -45,7 +45,7 @@ def run(
 ) -> Ended:
     """Run ``command`` in ``folder`` (stdout and stderr to the files of that name there) and leave no process behind.
 
-    Nor does a launch that did not end well leave files of shared memory behind.
+    The launch is ended after ``time_limit_s`` seconds. If it did not end well, its files of shared memory are removed.
 
     Raises :class:`Interrupted` after ending the tree when this process gets a signal that interrupts, or nobody is
     left to read its output, and OSError when the program cannot be started or the output files cannot be written.
@@ -144,7 +144,7 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
         poll.register(pidfd, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
         if signal.SIGHUP in handled():
-            # ssh ends without a signal to what it started: its command's output is closed, and that is all
+            # ssh sends no signal to its command when it ends: it only closes the command's output
             poll.register(STDOUT, 0)
         ready = dict(poll.poll(time_limit_s * 1000))
     finally:
@@ -190,7 +190,7 @@ def _reap(child: subprocess.Popen[bytes]) -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """Live processes below ``parent``, children first."""
+    """Live processes below ``parent``: its children, then their children, and so on."""
     children: dict[int, list[int]] = {}
     for one in proc.every():
         if one.state != "Z":
@@ -205,10 +205,10 @@ def descendants(parent: int) -> list[int]:
 
 
 def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
-    """Live processes of this host, but for ``known``, whose witness belongs to the launch in ``folder``.
+    """Live processes of this host, except ``known``, whose witness belongs to the launch in ``folder``.
 
-    They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies, as Grid Engine's
-    ``qrsh -inherit`` has it, ranks are not below this process, and they go on when the proxies die.
+    They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies (``qrsh -inherit``
+    of Grid Engine), ranks are not below this process, and they go on when the proxies die.
     """
     places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
     marks = [b"\0PLUMB_WITNESS_DIR=" + place + end for place in places for end in (b"/", b"\0")]
@@ -224,5 +224,5 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
 
 
 def printed(file: Path) -> str:
-    """What a process printed into ``file``; what is no UTF-8, and NUL, which no text of a record holds, is replaced."""
+    """What a process printed into ``file``; invalid UTF-8, and NUL, which a record cannot hold, are replaced."""
     return file.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -12,14 +12,17 @@ from plumbline.records.model import SettingsSeen
 
 #: names of the settings that the witness is to ask the library for, with commas between
 VARIABLE = "PLUMB_WITNESS_SETTINGS"
-#: what the witness has room for (custom-kernels/witness/settings.c)
+#: how many settings, and bytes of their names, the witness has room for (custom-kernels/witness/settings.c)
 MOST = 64
 MOST_BYTES = 4095
 _SWITCH = {"true": "1", "yes": "1", "on": "1", "enable": "1", "false": "0", "no": "0", "off": "0", "disable": "0"}
 
 
 def variables(family: Family, asked: Mapping[str, str]) -> dict[str, str]:
-    """What makes the library take the settings ``asked``, and the witness look for them."""
+    """Variables that make the library take the settings ``asked``, and the witness ask the library for them.
+
+    Raises :class:`PlumbError` for more settings than the witness has room for.
+    """
     if not asked:
         return {}
     names = ",".join(asked)
@@ -32,10 +35,10 @@ def variables(family: Family, asked: Mapping[str, str]) -> dict[str, str]:
 def compare(
     family: Family, asked: Mapping[str, str], witnesses: Iterable[Mapping[str, Any]], lines: Iterable[str]
 ) -> tuple[SettingsSeen, list[str]]:
-    """What every rank's library has of ``asked``, and why that does not prove it.
+    """What the library of every rank has of ``asked``, and the reasons why that does not prove all of it.
 
-    ``lines`` are what the ranks printed: a library that does not report the value of a text by MPI_T prints
-    it in those of its first rank.
+    ``lines`` are what the ranks printed: a library that does not report the value of a text setting by MPI_T prints it
+    in the lines of its first rank.
     """
     told, refused = _told(family, lines)
     seen: dict[str, str] = {}

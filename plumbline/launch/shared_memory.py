@@ -1,8 +1,8 @@
 """Shared memory: whether /dev/shm has room for a launch, and the files there of one that does not end by itself.
 
-Those are removed, and only those of that launch: they take memory that the next launches then lack. A file that a
-process of the launch had mapped is the launch's. Of a launch whose processes are gone, those are that appeared
-meanwhile under a name that an MPI library gives.
+Such files are removed, because the next launches would lack their memory, and only those of that launch. A file that a
+process of the launch had mapped belongs to the launch. If its processes are gone, files that appeared since it began,
+under a name that an MPI library gives, belong to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path("/dev/shm")  # noqa: S108 - where shm_open(3) puts them
 
 
 def free(folder: Path = FOLDER) -> int | None:
-    """Bytes that are free there; None where there is no such file system."""
+    """Bytes that are free in ``folder``; None where there is no such file system."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -36,7 +36,7 @@ def shortage(family: mpi.Family, ranks: int, free_bytes: int | None) -> list[str
 
 
 def present() -> set[Path]:
-    """The files of MPI libraries that are there."""
+    """The files of MPI libraries in /dev/shm."""
     with contextlib.suppress(OSError):
         return {file for file in FOLDER.iterdir() if any(fnmatch.fnmatch(file.name, name) for name in mpi.SHARED_FILES)}
     return set()

@@ -1,4 +1,4 @@
-"""Signals while launches are measured: an interruption between them too, and none while files are written."""
+"""Signals while launches are measured: they interrupt between launches too, but not while files are written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
 
 
 class Interrupted(Exception):
-    """One of the signals that interrupt arrived; the launch in flight has been ended."""
+    """One of the signals that interrupt, ``signum``, arrived; the running launch has been ended."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signal.Signals(signum).name)
@@ -35,7 +35,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Between launches too, the signals that interrupt raise :class:`Interrupted`."""
+    """In this block the signals that interrupt raise :class:`Interrupted`, between launches too."""
 
     def stop(number: int, _: object) -> None:
         raise Interrupted(number)

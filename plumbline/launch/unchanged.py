@@ -28,7 +28,7 @@ class Files:
         return cls({file: digest or files.sha256_once(file) for file, digest in present.items()}, states)
 
     def changes(self) -> list[str]:
-        """Which files are others now, in words; one is read only if it does not look as it did."""
+        """A line for each file that has changed; a file is read again only if its inode, size or times have changed."""
         return [found for file in self.recorded if (found := self._change(file))]
 
     def _change(self, file: Path) -> str | None:

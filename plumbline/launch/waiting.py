@@ -60,7 +60,7 @@ class Process:
                 os.kill(self.pid, ASK)
 
     def answered(self) -> bool:
-        """Whether every thread has."""
+        """Whether every thread has answered; True for a process that cannot be asked."""
         if self.answer is None:
             return True
         try:
@@ -77,7 +77,7 @@ class Process:
 def ask(pids: list[int], folder: Path) -> list[str]:
     """Make the witnesses of ``pids`` answer, and describe each process in a line.
 
-    ``folder`` is the launch's, which a relative witness folder is meant from.
+    ``folder`` is that of the launch; a relative witness folder lies below it.
     """
     processes = []
     for pid in pids:

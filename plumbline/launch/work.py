@@ -1,4 +1,4 @@
-"""What a benchmark must have done to have measured what it prints, held against what the witnesses saw of it.
+"""What a benchmark must have done for its figures to be real, compared with what the witnesses saw of it.
 
 The limits are far below what an honest program does: they find a program that did not do the work at all.
 """
@@ -19,21 +19,21 @@ MPI_SUITES = ("imb", "osu", "kernels")
 STREAM_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 #: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
 ARRAYS_LEAST = 16 << 20
-#: part of a benchmark's arrays that must have been seen as large pages: those of freed blocks are estimates
+#: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates
 ARRAYS_SEEN = 0.9
-#: part of the time that the figures stand for which the program must have run. A median stands for half of its samples.
+#: the program must have run for this fraction of the time that its figures stand for; a median stands for half
 TIME_RUN = 0.5
-#: part of the same time that STREAM, which never waits, must have had a CPU, on however crowded a machine
+#: fraction of the same time that STREAM, which never waits, must have used a CPU, even on a crowded machine
 TIME_ON_CPU = 0.05
 
 
 def shortfalls(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
-    """Why the witnessed processes cannot be those of ``benchmark``: what any run of it does and they did not."""
+    """The reasons why the witnessed processes cannot be a run of ``benchmark``; empty if none was found."""
     return [*_programs(seen), *_without_mpi(benchmark, seen), *_arrays(seen, _stream_bytes(benchmark))]
 
 
 def claims(benchmark: Benchmark, measurements: list[Measurement], seen: list[Witness]) -> list[str]:
-    """Why the witnessed processes cannot have measured ``measurements``: the figures stand for more than they did."""
+    """The reasons why the witnessed processes did too little to have measured ``measurements``, or used other GPUs."""
     if not seen:
         return []
     ran = max(float(witness["usage"]["wall_s"]) for witness in seen)
@@ -80,7 +80,7 @@ def _stream_bytes(benchmark: Benchmark) -> int:
 
 
 def _working_set(measurement: Measurement) -> int:
-    """Bytes of the arrays of one of our kernels, where it says them."""
+    """Bytes of the arrays of one of our kernels on all ranks; 0 if it does not report them."""
     return int(measurement.params.get("working_set", 0))
 
 
@@ -95,7 +95,7 @@ def _arrays(seen: list[Witness], needed: float) -> list[str]:
 
 
 def _held(witness: Witness) -> int | None:
-    """Bytes of the large pages of a rank; None if not all of them were counted."""
+    """Bytes that a rank held in mappings of 1 MiB and more; None if not all of them were counted."""
     parts = [process["memory"] for process in everyone(witness)]
     if any("unavailable" in part or part["freed_blocks_skipped"] or part["untracked_mappings"] for part in parts):
         return None

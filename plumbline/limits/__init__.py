@@ -16,7 +16,7 @@ from plumbline.topology.machine import Machine
 STREAM_METRICS = ("copy", "scale", "add", "triad")
 #: shares of a whole, where they are in percent
 SHARES = ("efficiency", "overlap", "percent")
-#: parameter of a measurement: bytes that all ranks of a node sweep over, again and again
+#: parameter of a measurement: bytes that all ranks together sweep over, again and again
 WORKING_SET = "working_set"
 #: a figure above its limit by more than this is a fault of the measurement or of the facts (outputs are rounded)
 TOLERANCE = 1.001

@@ -1,4 +1,4 @@
-"""Ceilings: what the machine of a partition reached where it was measured, and which figure is held against which.
+"""Ceilings: what the machine of a partition reached where it was measured, and which figures are compared with them.
 
 A limit is declared and physical: above it a figure is invalid. A ceiling is measured: above it the ceiling is suspect.
 ``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
@@ -16,18 +16,18 @@ from plumbline import limits, units
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
 
-#: a level is what limits a sweep whose data are so many times larger than the caches below it (STREAM's rule)
+#: a level limits a sweep whose data are at least so many times the size of the caches below it (STREAM's rule)
 LARGER = 4
 #: bytes of a message that one cache line carries
 LINE_BYTES = 64
-#: the level of memory, in place of that of a cache
+#: the level that stands for memory
 MEMORY = 0
 
 
 class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The best figure of some launches; its unit is in the name of the list that it stands in.
 
-    It is that of ``cores`` cores; those of memory with all cores of a ``numa_node`` on its own memory have its number.
+    It was reached by ``cores`` cores; ``numa_node`` is set where these were all cores of that node on its own memory.
     ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores.
     """
 
@@ -47,7 +47,8 @@ class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
 
     ``machine`` is compared with a node's (:func:`words`). ``left_out`` says what has no ceiling, and why.
-    ``idle_W`` is what the processors used while nothing ran, ``no_idle_W`` why that is not known.
+    ``idle_W`` is the power of the processors while nothing ran, ``no_idle_W`` why that is not known. The measurement
+    took ``seconds``.
     """
 
     partition: str
@@ -131,7 +132,7 @@ def cache_bytes(host: Machine, cpus: Iterable[int]) -> dict[int, int]:
 
 
 def words(host: Machine) -> str:
-    """One line that differs between kinds of machines."""
+    """The kind of a machine in one line: its processor, how many parts it has, and its caches."""
     levels = {cache.level: cache.size for cache in reversed(host.caches)}
     caches = ", ".join(f"L{level} {size >> 10} KiB" for level, size in sorted(levels.items()))
     parts = [
@@ -145,7 +146,7 @@ def words(host: Machine) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that a ceiling is looked for."""
+    """A figure whose ceiling is wanted."""
 
     metric: str
     unit: str
@@ -154,7 +155,7 @@ class Figure:
 
 
 class Rule(NamedTuple):
-    """Figures, and the ceiling that they are held against; ``text`` says both as docs/sites.md does."""
+    """Figures, and the ceiling that they are compared with; ``text`` says both as docs/sites.md does."""
 
     text: str
     applies: Callable[[Figure, Taken], bool]
@@ -164,8 +165,8 @@ class Rule(NamedTuple):
 def of(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     """The ceiling of ``figure`` by :data:`TABLE`; None where there is none.
 
-    Threads that share a core may reach more together than the one that was measured: such plans have none. Nor have
-    plans on several nodes.
+    Plans in which threads share a core have none: together they may reach more than the one thread that was measured.
+    Plans on several nodes have none either.
     """
     if used.threads > used.cores or used.nodes > 1:
         return None
@@ -220,7 +221,7 @@ def _peak(_: Figure, used: Taken, measured: Measured) -> Bound | None:
 
 
 def _copy(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
-    """One core copies each message at least once; the caches of one core are what keeps it near."""
+    """One core copies each message at least once; the level follows from the caches of one core, for both buffers."""
     level = level_of(2 * figure.params["bytes"], used.own_caches)
     known = [one for one in measured.copy_bandwidth_MB_per_s if one.level == level]
     where = f"level {level} cache" if level else "memory"
@@ -236,14 +237,14 @@ def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
 
 
 def _is_message(figure: Figure, used: Taken) -> bool:
-    """Of two ranks of one node: alone, or one of the pairs that are measured in turn; none of a GPU's memory."""
+    """Whether it is of a message in host memory between two ranks that run alone, or between pairs measured in turn."""
     if figure.params.get("buffers", "H H") != "H H":
         return False
     apart = "class" in figure.params or used.ranks == 2
     return "bytes" in figure.params and apart
 
 
-#: which figure is held against which ceiling: the first rule that applies
+#: which figure is compared with which ceiling: the first rule that applies
 TABLE = (
     Rule(
         "STREAM's four: memory; the lower of cores x one core and of what all cores have of the NUMA nodes used",

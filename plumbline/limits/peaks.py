@@ -10,7 +10,7 @@ Limit = dict[str, Any]
 
 
 def dram(facts: dict[str, Any], packages: float | None) -> Limit | None:
-    """What the memory channels of ``packages`` packages (a part of one counts as a fraction) transfer."""
+    """Peak rate in MB/s of the memory channels of ``packages`` packages; a part of one counts as a fraction."""
     channels = facts.get("memory_channels_per_package")
     rate = facts.get("memory_mts")
     if channels is None or rate is None or packages is None:
@@ -33,7 +33,7 @@ def partly_cached(memory: Limit | None, working_set: int, cache_bytes: int | Non
 
 
 def cache(facts: dict[str, Any], cores: int | None) -> Limit | None:
-    """What ``cores`` cores load and store from their first-level caches: above any other cache, too."""
+    """Peak rate in MB/s of ``cores`` cores to their first-level caches; no other cache is faster."""
     width, clock = facts.get("cache_bytes_per_cycle"), facts.get("core_ghz")
     if width is None or clock is None or cores is None:
         return None
@@ -42,7 +42,7 @@ def cache(facts: dict[str, Any], cores: int | None) -> Limit | None:
 
 
 def flops(facts: dict[str, Any], cores: int | None) -> Limit | None:
-    """Double precision operations of ``cores`` cores; a fused multiply-add counts as two."""
+    """Peak of ``cores`` cores in double precision, in GFlop/s; a fused multiply-add counts as two operations."""
     clock = facts.get("core_ghz")
     if clock is None or cores is None:
         return None
@@ -57,7 +57,7 @@ def flops(facts: dict[str, Any], cores: int | None) -> Limit | None:
 
 
 def link(facts: dict[str, Any], directions: int) -> Limit | None:
-    """What a node's link transfers; ``directions`` is 2 for a figure that adds up both."""
+    """Peak rate of a node's link in MB/s; ``directions`` is 2 for a figure that adds up both."""
     gbit = facts.get("link_gbit")
     if gbit is None:
         return None
@@ -65,7 +65,7 @@ def link(facts: dict[str, Any], directions: int) -> Limit | None:
 
 
 def whole() -> Limit:
-    """What no share can exceed."""
+    """The limit of a share: 100 %."""
     return _limit(100.0, units.PERCENT, "the whole")
 
 

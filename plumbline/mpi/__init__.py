@@ -96,7 +96,7 @@ class Launcher:
         return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
 
     def reaches(self, environment: Mapping[str, str]) -> bool:
-        """Whether it reaches the nodes of the job with ``environment`` by itself; else they are named, and ssh is."""
+        """Whether it reaches the nodes of the job by itself; else they are named, and reached by ssh."""
         scheduler = schedulers.current(environment)
         return self.kind in _OWN or self.family.reaches(scheduler, self.program)
 

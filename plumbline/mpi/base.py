@@ -26,7 +26,7 @@ TRANSPORT_SETTINGS = ("etc/ucx/ucx.conf", "etc/libfabric.conf", "etc/psm3.conf")
 
 @dataclass(frozen=True)
 class Layout:
-    """How many ranks run where. ``hosts`` is empty when the scheduler's allocation, or this host, says it.
+    """How many ranks run where. ``hosts`` is empty when they are those of the scheduler's allocation, or this host.
 
     ``ssh``: the hosts are reached by ssh, not through a scheduler.
     """
@@ -135,7 +135,7 @@ class Family(ABC):
     def reaches(self, scheduler: Scheduler, program: str) -> bool:
         """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` by itself.
 
-        Here for Hydra, the launcher of all families but Open MPI.
+        This is the answer for Hydra, the launcher of all families but Open MPI.
         """
         return scheduler.read_by_hydra
 
@@ -163,7 +163,10 @@ class Family(ABC):
         return complete((*configuration.settings, *self.rule_settings(configuration.rules, folder)), self.knobs)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
-        """The settings that make the library follow ``rules``; what files it needs for that go to ``folder``."""
+        """The settings that make the library follow ``rules``; what files it needs for that go to ``folder``.
+
+        Raises :class:`PlumbError` for a rule that the library cannot be given.
+        """
         if rules:
             what = f"rules for collectives cannot be given to {self.name}"
             raise PlumbError(what, rules[0].collective, "use settings")

@@ -17,7 +17,7 @@ from plumbline.schedulers import SSH_OPTIONS, RankLauncher
 PMI_LIBRARY = "I_MPI_PMI_LIBRARY"
 
 
-#: the end of a range of sizes that has none
+#: the last byte of a range of sizes without an end
 LAST_BYTE = (1 << 31) - 1
 
 
@@ -93,7 +93,10 @@ class IntelMpi(Family):
     def step_variables(
         self, launcher: RankLauncher, plugin: str, environment: Mapping[str, str], where: str
     ) -> dict[str, str]:
-        """PMI-2 is spoken through the scheduler's library."""
+        """For PMI-2, the variable that names the scheduler's library.
+
+        Raises :class:`PlumbError` where that library is not found.
+        """
         if plugin != self.pmi or PMI_LIBRARY in environment:
             return {}
         library = launcher.library(plugin)
@@ -109,7 +112,7 @@ class IntelMpi(Family):
         return alias[1] if alias else name
 
     def range_of(self, about: str) -> str:
-        """``range: 0-32``."""
+        """The range in a description such as ``range: 0-32``; empty without one."""
         found = re.search(r"range: (\d+-\d+)", about)
         return found[1] if found else ""
 

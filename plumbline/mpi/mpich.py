@@ -73,8 +73,8 @@ def _on_node(collective: str, *values: str) -> Knob:
     return _knob(name, *values, operations=(collective,), when="running")
 
 
-#: Collectives whose algorithm on a node stands in a tree of choices (``posix_generic.json``), and what must hold there
-#: for the library's own choice, ``release_gather``; without it, and where nothing is chosen, it is ``mpir``
+#: Collectives whose algorithm on a node is chosen by a tree of conditions (``posix_generic.json``), and the conditions
+#: for the library's own choice, ``release_gather``. Where they do not hold, or nothing is chosen, it is ``mpir``.
 ON_NODE = {
     "barrier": ("is_multi_threaded=no",),
     "bcast": ("is_multi_threaded=no",),
@@ -87,10 +87,11 @@ ON_NODE_SETTING = "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
 
 
 def on_node_tree(rules: Iterable[Rule]) -> dict[str, Any]:
-    """MPICH's tree of choices for the collectives of a node: its own one, with ``rules`` in it.
+    """MPICH's tree of choices for the collectives of a node: the library's own tree, with ``rules`` in it.
 
-    Whatever is not in the file that the library is given has no choice, so its own ones stand there too. See
-    ``src/mpi/coll/src/csel.c`` and ``maint/tuning/coll/ch4/posix_generic.json`` of MPICH 5.0.
+    The file replaces the library's tree, so it has to hold the library's own choices too. Source: MPICH 5.0,
+    ``src/mpi/coll/src/csel.c`` and ``maint/tuning/coll/ch4/posix_generic.json``. Raises :class:`PlumbError` for an
+    algorithm that is not one of the collective on a node.
     """
     tree: dict[str, Any] = {}
     for collective, conditions in ON_NODE.items():
@@ -104,7 +105,7 @@ def on_node_tree(rules: Iterable[Rule]) -> dict[str, Any]:
 
 def _leaf(collective: str, algorithm: str = "release_gather") -> dict[str, Any]:
     own: dict[str, Any] = {f"algorithm=MPIDI_POSIX_mpi_{collective}_release_gather": {}}
-    # The file has no name for mpir, which is what is done without a choice: a condition that never holds makes none.
+    # The file has no name for mpir, which is used where nothing is chosen: a condition that never holds does that.
     leaves = {"release_gather": own, "mpir": {"comm_type=inter": own}}
     if algorithm not in leaves:
         what = f"'{algorithm}' is no algorithm of {collective} on a node"
@@ -194,7 +195,7 @@ class Mpich(Family):
     variables: tuple[str, ...] = ("MPIR_", "MPICH_", "MPIEXEC_", "HYDRA_", "PMI_", "PALS_")
 
     def words(self, about: str) -> list[str]:
-        """A line for each, in the order of their numbers: ``word - what it means``."""
+        """The words of a description with a line for each, ``word - what it means``, in the order of their numbers."""
         return re.findall(r"^\s*(\w+)\s+- ", about, re.MULTILINE)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
@@ -212,7 +213,7 @@ class Mpich(Family):
         if on_node:
             file = folder / "posix_coll_tuning.json"
             text = json.dumps(on_node_tree(on_node), indent=1) + "\n"
-            # MPICH maps the file and reads on to a null byte, which is there unless the file ends with a page.
+            # MPICH maps the file and reads up to a null byte, which is missing if the file fills its last page.
             files.write("the algorithms of MPICH", file, text + "\n" * (len(text) % PAGE_BYTES == 0))
             found.append(Setting(ON_NODE_SETTING, str(file)))
         return tuple(found)

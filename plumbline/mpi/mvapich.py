@@ -10,7 +10,7 @@ from plumbline.schedulers import RankVariables
 
 
 class Mvapich(Mpich):
-    """MVAPICH2, and MVAPICH from version 3 on, whose variables begin otherwise."""
+    """MVAPICH2, and MVAPICH from version 3 on, whose variables have another prefix."""
 
     name = "mvapich"
     #: the library binds its ranks itself in MPI_Init

@@ -83,7 +83,7 @@ def _algorithm(collective: str, *numbers: int) -> Knob:
     return Knob(f"coll_tuned_{collective}_algorithm", values, "running", "both", (collective,), needs=(DYNAMIC,))
 
 
-#: whose sizes the file counts over all ranks, not as what one rank gives one other
+#: collectives whose sizes the file counts over all ranks; a :class:`Rule` has what one rank gives one other
 OF_ALL_RANKS = ("allgather", "alltoall", "gather", "reduce_scatter", "reduce_scatter_block", "scatter")
 
 
@@ -187,13 +187,13 @@ class OpenMpi(Family):
     variables = ("OMPI_", "OPAL_", "ORTE_", "PMIX_", "PRTE_")
 
     def launcher_kind(self, version: str) -> str:
-        """PRRTE came with version 5."""
+        """``prrte`` from version 5 on, ``orte`` before."""
         return "orte" if int(version.split(".")[0]) < 5 else "prrte"
 
     def reaches(self, scheduler: Scheduler, program: str) -> bool:
-        """It has a component for each scheduler that it was built with, which ``prte_info`` (or ``ompi_info``) lists.
+        """Whether it was built with a component for ``scheduler``; ``prte_info`` (or ``ompi_info``) lists them.
 
-        That of the wheels knows Slurm and PBS. Where neither program is there, it is taken for one that knows.
+        The launcher in the wheels knows Slurm and PBS. Where neither program is there, the answer is yes.
         """
         tools = (Path(program).with_name(name) for name in ("prte_info", "ompi_info"))
         tool = next((tool for tool in tools if tool.exists()), None)
@@ -214,7 +214,7 @@ class OpenMpi(Family):
         return {**super().native_files(settings), "mca-params.conf": "\n".join(lines) + "\n"}
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:
-        """The component ``tuned`` reads a file."""
+        """The settings by which the component ``tuned`` reads ``rules`` from a file, which is written to ``folder``."""
         if not rules:
             return ()
         file = folder / RULES_FILE

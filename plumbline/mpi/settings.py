@@ -18,9 +18,9 @@ class Setting(Struct, frozen=True):
 class Rule(Struct, frozen=True, omit_defaults=True):
     """An algorithm for one collective in a range of message sizes, bytes; ``to_bytes`` is exclusive, None without end.
 
-    Sizes are of what one rank gives one other, or of the vector of bcast, reduce, allreduce and scan. A library may
-    count them over all ranks: only with ``ranks`` they are right there. With ``ranks`` a rule holds for communicators
-    of so many ranks. ``algorithm`` is as the library takes it: a number or a name.
+    A size is what one rank gives one other; for bcast, reduce, allreduce and scan it is that of the vector. A library
+    may count sizes over all ranks: there they are right only with ``ranks``. With ``ranks``, the rule holds for
+    communicators of that many ranks. ``algorithm`` is as the library takes it: a number or a name.
     """
 
     collective: str
@@ -40,10 +40,11 @@ class Configuration(Struct, frozen=True, omit_defaults=True):
 class Knob(Struct, frozen=True, omit_defaults=True):
     """A setting that is worth a try, with what the library does not say.
 
-    ``values`` to try; ``operations`` that it may move (``p2p``: point-to-point), all of them without. What it needs:
-    each of ``at_least`` must have a value of its own size or more, ``needs`` must have those values. ``sizes`` of an
-    algorithm of a collective: it can be given for ``some``, and elsewhere the library chooses as ever; it must be given
-    for ``each``, because the library then chooses otherwise where none is given; or it is one for ``all``.
+    ``values``: those to try. ``operations``: those that it may affect (``p2p``: point-to-point); empty: all. The
+    settings in ``at_least`` must have at least the value of this one, those in ``needs`` the values given there.
+    ``sizes``, for an algorithm of a collective: ``some``: it can be given for some sizes, and for the others the
+    library chooses as usual; ``each``: it must be given for each size, because the library chooses differently where
+    none is given; ``all``: there is one algorithm for all sizes.
     """
 
     name: str
@@ -58,9 +59,9 @@ class Knob(Struct, frozen=True, omit_defaults=True):
 
 
 def complete(settings: Iterable[Setting], knobs: Iterable[Knob]) -> tuple[Setting, ...]:
-    """``settings`` with what the knobs among them need beside them; of two for one name the later one counts.
+    """``settings`` with the other settings that the knobs among them need; of two for one name, the later one counts.
 
-    A value that is there and too small stays as it is asked: whoever asks for both wants to see what happens.
+    A value that was asked for stays even if it is too small: whoever asks for both wants to see what happens.
     """
     asked = {setting.name: setting.value for setting in settings}
     found = dict(asked)

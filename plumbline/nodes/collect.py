@@ -59,7 +59,8 @@ class Request:
 def collect(request: Request) -> Done:
     """Run the collection and write ``DIR/.job.json``; what the scheduler's command said is returned.
 
-    The answers are in the folder; who did not answer is for :mod:`plumbline.nodes.read` to say.
+    The answers are in the folder; :mod:`plumbline.nodes.read` reports which nodes did not answer. Raises
+    :class:`PlumbError` for a name that cannot be a host, and where the folder cannot be written.
     """
     for name in request.nodes:
         names.host(name, "--node")

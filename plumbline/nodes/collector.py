@@ -67,7 +67,7 @@ class Reader:
             return None
 
     def flag(self, path: str) -> Optional[bool]:
-        """True unless the number in the file is 0."""
+        """Whether the number in the file is not 0; None without a number."""
         value = self.number(path)
         return None if value is None else value != 0
 
@@ -136,7 +136,7 @@ class Reader:
         return found.group(1) if found else None
 
     def cgroup(self) -> Dict[str, Any]:
-        """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, whichever version serves them."""
+        """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, by cgroup version 1 or 2."""
         found = {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": self.allowed()}  # type: Dict[str, Any]
         for folder in self._cgroup_folders():
             quota = (self.text(folder + "/cpu.max") or "").split()
@@ -173,7 +173,7 @@ def limits() -> Dict[str, Any]:
 
 
 def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/system/cpu")) -> Dict[str, Any]:
-    """Highest clock of a core (cpufreq) and width of its vector registers (CPU flags); what is unknown is absent.
+    """Highest clock of a core in GHz (cpufreq), bits of its vector registers (CPU flags); what is unknown is absent.
 
     How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
     """
@@ -189,7 +189,7 @@ def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/
 
 
 def links(infiniband: Path = Path("/sys/class/infiniband"), net: Path = Path("/sys/class/net")) -> Dict[str, Any]:
-    """Rate of all active links together: of the InfiniBand ports, or else of the network cards.
+    """Rate of all active links together in Gbit/s: of the InfiniBand ports, or else of the network cards.
 
     Absent if one of them does not report its rate: the sum of the others would be too low a limit.
     """
@@ -234,11 +234,11 @@ def is_virtual(product: Path = Path("/sys/class/dmi/id")) -> bool:
 
 
 def parse_dmidecode(text: str) -> Dict[str, Any]:
-    """Facts from ``dmidecode --type 17``; each populated module has lines such as
+    """Facts of the memory channels from the output of ``dmidecode --type 17``.
 
-    ``Locator: P0 CHANNEL A`` / ``Configured Memory Speed: 4800 MT/s`` / ``Data Width: 64 bits``
-
-    Empty unless every populated module has the same rate and locators that name socket and channel.
+    Each populated module has lines such as ``Locator: P0 CHANNEL A``, ``Configured Memory Speed: 4800 MT/s`` and
+    ``Data Width: 64 bits``. A fact is absent unless all modules have the same; the channels per package are absent
+    unless all locators name socket and channel, and all sockets have as many.
     """
     rates, widths, channels = set(), set(), set()
     for block in re.split(r"\n\s*\n", text):

@@ -12,7 +12,7 @@ from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
 from plumbline.witness.text import cpu_ranges
 
-#: sizes of memory that differ by less are the same: firmware reserves a little more or less
+#: sizes of memory that differ by less than this fraction are the same: firmware reserves a little more or less
 MEMORY = 0.01
 #: seconds that a clock may be off
 CLOCK = 1.0
@@ -34,7 +34,7 @@ class Difference:
         return "?" if self.nodes == ["?"] else names.fold(self.nodes)
 
     def line(self) -> str:
-        """As people say it."""
+        """The difference in one line for people."""
         if not self.what:
             return f"{self.where()}: {self.here}"
         if not self.usual:
@@ -126,8 +126,9 @@ def _fingerprint(node: dict[str, Any], sizes: dict[int, int]) -> Fingerprint:
 def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Difference]:
     """Nodes whose clock is off by more than :data:`CLOCK`.
 
-    Certain where a time stamp lies outside the time in which the starting host saw the job. Within it, a node counts
-    as off if it is far from the median of at least three; that includes a late start, so the spread is reported.
+    ``times`` are the time stamps by node, in seconds since 1970. One outside the time in which the starting host saw
+    the job is certainly off. Within it, a node counts as off if it is far from the median of at least three; that
+    includes a late start, so the spread is reported.
     """
     found = []
     middle = statistics.median(times.values())

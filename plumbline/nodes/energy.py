@@ -15,7 +15,7 @@ from pathlib import Path
 from plumbline import nvml
 from plumbline.nodes import perf_energy
 
-#: no counter of a package counts faster, in W: a launch in which one may have wrapped twice has no energy
+#: the highest power of a package, in W: a launch in which a counter may have wrapped twice at it has no energy
 MOST_W = 2000
 
 
@@ -33,7 +33,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Meter:
-    """The counters that together are the node's processors, and their memory where it is counted apart, or its GPUs.
+    """The counters of the node's processors (and of their memory, if it is counted apart), or those of its GPUs.
 
     ``missing`` is why there are none.
     """
@@ -93,14 +93,14 @@ class Reading:
 
     @classmethod
     def now(cls, meter: Meter) -> Reading:
-        """What they show now."""
+        """What the counters of ``meter`` show now."""
         try:
             return cls(meter, meter.read(), time.monotonic())
         except (OSError, ValueError):  # a counter that was there when the meter was made
             return cls(meter, None, time.monotonic())
 
     def until(self, later: Reading) -> dict[str, float] | None:
-        """Joules by counter until ``later``; None without counters, or if one may have wrapped more than once."""
+        """Joules by counter until ``later``; None if one could not be read, or may have wrapped more than once."""
         if self.values is None or later.values is None:
             return None
         found = {}

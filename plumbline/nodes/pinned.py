@@ -16,7 +16,7 @@ VARIABLE = "PLUMB_PIN_JOBS"
 
 
 def of(partition: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The node that jobs of ``partition`` are to use."""
+    """The node that jobs of ``partition`` are to use, if any; :class:`PlumbError` if the variable is malformed."""
     for item in filter(None, environment.get(VARIABLE, "").split(",")):
         name, equals, node = item.partition("=")
         if not equals:
@@ -27,7 +27,10 @@ def of(partition: str, environment: Mapping[str, str] = os.environ) -> str | Non
 
 
 def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
-    """Node by partition of ``given``: ``PARTITION=NODE``, or ``NODE`` where the site has one partition."""
+    """Node by partition of ``given``: ``PARTITION=NODE``, or ``NODE`` where the site has one partition.
+
+    Raises :class:`PlumbError` for a partition that the site lacks, and for a node that cannot be used.
+    """
     parts = {part["name"]: part for part in document["partitions"]}
     found = {}
     for item in given:
@@ -50,7 +53,7 @@ def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
 def turn(document: dict[str, Any], asked: str) -> dict[str, str]:
     """Node by partition for turn ``asked``, ``I/K``: the I-th of the first K usable nodes, again from 1 after K.
 
-    A partition with fewer than K such nodes is an error: figures of K nodes were asked for.
+    Raises :class:`PlumbError` for a partition with fewer than K such nodes: figures of K nodes were asked for.
     """
     if not re.fullmatch(r"[1-9]\d{0,5}/[1-9]\d{0,5}", asked):
         raise PlumbError(f"'{asked}' is no turn", "--turn", "write I/K, such as 2/3: the second of three nodes")

@@ -31,7 +31,7 @@ class Facts:
 
 
 def folder(place: Path) -> Facts:
-    """All facts below ``place``; a folder without any is an error."""
+    """All facts in ``place``; raises :class:`PlumbError` for a folder without any."""
     found = Facts(place)
     try:
         listed = sorted(file for file in place.iterdir() if file.suffix == ".json" and not file.name.startswith("."))
@@ -75,7 +75,7 @@ def folder(place: Path) -> Facts:
 
 
 def topology(facts: Facts, host: str) -> str | None:
-    """hwloc XML of a node that answered; None if it has none."""
+    """hwloc XML of a node that answered; None if it has none. Raises :class:`PlumbError` if it cannot be read."""
     file = facts.folder / f"{host}.xml"
     try:
         text = file.read_text(encoding="utf-8")

@@ -17,7 +17,10 @@ PATIENCE = (6, 5.0)
 
 
 def limit(partition: str, offered: int, text: str) -> int:
-    """Nodes that one test may use on ``partition``, which offers so many: ``text``, of max_nodes, can only lower it."""
+    """Nodes that one test may use on ``partition``: ``offered``, or fewer if ``text``, the value of max_nodes, says so.
+
+    Raises :class:`PlumbError` for a ``text`` that is malformed.
+    """
     for item in filter(None, text.split(",")):
         name, equals, number = item.rpartition("=")
         if not number.isascii() or not number.isdigit() or (not equals and int(number) < 1):
@@ -29,9 +32,10 @@ def limit(partition: str, offered: int, text: str) -> int:
 
 
 def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
-    """Of a site's partitions that have fewer usable nodes than a test may ask for: how many, and a line for people.
+    """The usable nodes of each partition that has fewer than a test may ask for, and lines for people.
 
-    ``document`` is ``site.yaml``. Raises :class:`PlumbError` if the scheduler does not answer.
+    The lines name each node that cannot be used, and each of these partitions. ``document`` is ``site.yaml``. Raises
+    :class:`PlumbError` if the scheduler does not answer.
     """
     counts: dict[str, int] = {}
     lines = []

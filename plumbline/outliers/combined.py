@@ -2,7 +2,7 @@
 
 The value of a node's launch is the weighted geometric mean of what its classes measured in launches of that number. The
 noise of figures that are measured apart cancels; figures of the same launches only repeat each other, and nothing is
-assumed of that: what is compared are nodes and launches, as in any class. Sharper classes weigh more.
+assumed of that: what is compared are nodes and launches, as in any class. More precise classes weigh more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from plumbline.outliers import evidence
 from plumbline.outliers.nodes import Nodes
 
-#: share of the smallest effect below which no class is sharper than another
+#: share of the smallest effect: a class that is still more precise than that weighs hardly more
 EVEN = 0.25
 
 #: a launch of a node: the round that it was measured in, and its number there

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge every class; the exit status is the gate's: 0 nothing, 1 something slower, 2 INCONCLUSIVE, 3 invalid."""
+    """Judge every class; returns the gate's exit status: 0 PASS, 1 FAIL (something is slower), 2 INCONCLUSIVE."""
     from plumbline.outliers.decide import decide  # not above: scipy takes longer to load than most commands run
     from plumbline.outliers.verdict import Margins
 

@@ -26,7 +26,7 @@ SIDE = ERROR / 2
 FEWEST = 5
 #: share of the error that goes to classes decided together, where there are any
 COMBINED = 0.5
-#: members for which the detectable difference is worked out; in larger classes an even choice of them
+#: members for which the detectable difference is worked out; in larger classes so many, evenly spaced by value
 TRIED = 60
 #: more launches than this are not proposed
 MOST_LAUNCHES = 100
@@ -52,7 +52,7 @@ def decide(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]
 
 
 def _decide(classes: Sequence[Nodes | Matrix], margins: Margins, floor: float, side: float) -> list[Verdict]:
-    """Verdicts that report nothing false with the probability ``side`` for each direction."""
+    """The verdict of each class; ``side`` is the probability of any false report in each direction."""
     total = sum(sum(item.members().values()) for item in classes)
     decided = [[_Part(item, kind, family) for kind, family in item.families(floor)] for item in classes]
     _find(decided, total, side)
@@ -105,9 +105,10 @@ def _find(decided: list[list[_Part]], total: int, side: float) -> None:
 
 
 def _blame(parts: list[_Part]) -> None:
-    """Put a link that was found down to an end that is odd itself: half as much as the link, in all its links' median.
+    """Report an end in place of a link that was found, where the end is odd itself.
 
-    This only renames what Holm's procedure has let through, so it adds no error.
+    It is where the median over all its links differs at least half as much as that link. This only renames what Holm's
+    procedure has let through, so it adds no error.
     """
     if [part.kind for part in parts][1:] != ["link"]:
         return
@@ -186,11 +187,11 @@ def _spread(part: _Part) -> float:
 
 
 def _detectable(part: _Part, error: float) -> float | None:
-    """The smallest slowdown with which any one member of the family would have been reported; None if none would.
+    """The smallest slowdown (a fraction) with which any member of the family would have been reported; None if none.
 
-    Each member that was not found is shifted in thought: how far until both tests, at the error that Holm's procedure
-    begins with, and the smallest effect say that it differs? The largest of these, in classes of more than
-    :data:`TRIED` an even choice of members.
+    For each member that was not found: by how much it would have to be slower until both tests, at the error that
+    Holm's procedure begins with, and the smallest effect say that it differs. The result is the largest of these; of
+    more than :data:`TRIED` members only so many are tried, evenly spaced by value.
     """
     family = part.family
     clean = np.flatnonzero(~part.found)
@@ -222,7 +223,7 @@ def _detectable(part: _Part, error: float) -> float | None:
 
 
 def _doubt(part: _Part, detectable: float | None, error: float, margins: Margins) -> str | None:
-    """Why the family cannot be called free of differences, with what it takes; None if it can."""
+    """Why the family cannot be called free of differences, and what is needed for that; None if it can."""
     family, n = part.family, len(part.family.labels)
     many = counted(n, part.kind)
     if n < FEWEST:
@@ -241,7 +242,7 @@ def _doubt(part: _Part, detectable: float | None, error: float, margins: Margins
 
 
 def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
-    """About how many launches show must-detect; None if not even :data:`MOST_LAUNCHES` do."""
+    """About how many launches of each member detect must-detect; None if not even :data:`MOST_LAUNCHES` do."""
     family, n = part.family, len(part.family.labels)
     have = max(part.item.launches(), 1)
     limit = -float(special.stdtrit(n - 2, error)) + 2.33

@@ -1,7 +1,7 @@
-"""The two tests that a member of a class has to fail before anyone says that it differs from the others.
+"""The two tests that must both find a difference before a member of a class is reported.
 
-1. *The members' spread*: generalised extreme Studentized deviates on one summary per member. It knows how much healthy
-   members differ, and up to a quarter may be odd without hiding one another.
+1. *The members' spread*: generalised extreme Studentized deviates on one summary per member. It takes into account how
+   much healthy members differ, and up to a quarter may be odd without hiding one another.
 2. *The launches' spread*: exact rank-sum test of the member's own launches against those of the others. It holds for
    noise of any shape.
 
@@ -44,7 +44,10 @@ class Family:
 
 
 def summarise(values: Floats, noise: float) -> Floats:
-    """Huber's one-step mean of each row's launches: as sharp as the mean, and one bad launch moves it little."""
+    """Huber's one-step mean of each row's launches (Ann. Math. Stat. 35 (1964) 73).
+
+    It is nearly as precise as the mean, and one bad launch moves it little.
+    """
     centre = np.nanmedian(values, axis=1, keepdims=True)
     return np.asarray(
         centre[:, 0] + np.nanmean(np.clip(values - centre, -CLIP * noise, CLIP * noise), axis=1), dtype=np.float64

@@ -4,7 +4,7 @@ Nodes: ``node,class,value`` or ``node,series,index,value``. Links: ``first,secon
 
 Columns may stand in any order, others are ignored. Rows of the same member are its launches, in the order measured.
 Values with the same index were measured together. A matrix may have a column ``launch``, else the first value of each
-pair in each direction is taken for the first launch, and so on. One bad row is an error: no class is judged without it.
+pair in each direction is taken for the first launch, and so on. A bad row is an error: it is never left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def nodes(file: Path, better: Better) -> list[Nodes]:
 
 
 def matrices(file: Path, better: Better) -> list[Matrix]:
-    """The classes of links of ``file``; ends are cores where all names are numbers, else nodes."""
+    """The classes of links of ``file``; ends are cores where all names are numbers, else nodes.
+
+    Raises :class:`PlumbError` with file and line.
+    """
     found: dict[str, Matrix] = {}
     texts: dict[str, list[str]] = defaultdict(list)
     seen: dict[tuple[str, str, str], int] = defaultdict(int)

@@ -24,10 +24,9 @@ OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
 def nodes(records: Iterable[AnyRecord], test: str | None = None, figure: str | None = None) -> list[Nodes]:
     """Classes of the single-node ``records`` (rows or whole ones) that count, sorted by name.
 
-    A class is of one site, partition, stack, variant and figure.
-
-    A node's values are the samples of its launches; those of one campaign were measured together. ``test`` keeps the
-    tests whose names begin so, ``figure`` the figures of that name.
+    A class is of one site, partition, stack, variant and figure. A node's values are the samples of its launches; those
+    of one campaign were measured together. ``test`` keeps the tests whose names begin with it, ``figure`` the figures
+    of that name.
     """
     found: dict[str, Nodes] = {}
     circumstances: dict[str, list[AnyRecord]] = defaultdict(list)

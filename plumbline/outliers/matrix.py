@@ -37,7 +37,7 @@ class Matrix:
     step: float = 0.0
 
     def add(self, first: str, second: str, value: float, launch: int) -> None:
-        """One value (positive, finite) of a link in a launch, counted from 0; the order of the ends says nothing."""
+        """One value (positive, finite) of a link in a launch, counted from 0; the order of the ends does not matter."""
         found = self.values.setdefault((min(first, second), max(first, second)), [])
         while len(found) <= launch:
             found.append([])
@@ -57,7 +57,7 @@ class Matrix:
         return ("one launch only: measure again",) if self.launches() == 1 and name else ()
 
     def empty(self) -> str:
-        """Why there is nothing to compare, where there is not."""
+        """The reason to give for a class that has nothing to compare."""
         return "no link was measured"
 
     def facts(self) -> dict[str, Any]:
@@ -99,9 +99,9 @@ class Matrix:
         return evidence.of_launches([BETWEEN.join(link) for link in links], self._logs(links), floor)
 
     def _joined(self) -> list[str]:
-        """The ends with links enough to one another, to distinguish each from its links; none if they are too few."""
+        """The ends with :data:`DEGREE` links or more among themselves; none if there are not more ends than that."""
         left, links = set[tuple[str, str]](), set(self.values)
-        while left != links:  # an end that goes takes links of others with it
+        while left != links:  # an end that is removed takes links of other ends with it
             left, counts = links, Counter(end for link in links for end in link)
             links = {link for link in left if min(counts[end] for end in link) >= DEGREE}
         joined = sorted({end for link in links for end in link})
@@ -135,5 +135,5 @@ def _medians(values: Floats) -> Floats:
 
 
 def _clearest(launches: Floats) -> int:
-    """In how many ways the launches can be dealt to one end and the others: one of these is the clearest evidence."""
+    """In how many ways the launches divide into those of one end and of the others: 1 / this is the smallest p."""
     return math.comb(int(np.isfinite(launches).sum()), launches.shape[1])

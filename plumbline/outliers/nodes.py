@@ -14,7 +14,7 @@ from plumbline.outliers.evidence import Family
 from plumbline.statistics.arrays import Floats
 from plumbline.units import Better
 
-#: nodes that have to be measured in one round for its own level to be taken out
+#: nodes that each round needs, so that its level can be removed from the values
 ROUND_SIZE = 5
 
 
@@ -46,7 +46,7 @@ class Nodes:
         return max((len(found) for found in self.values.values()), default=0)
 
     def count(self) -> int:
-        """Values of all nodes."""
+        """How many values all nodes have together."""
         return sum(map(len, self.values.values()))
 
     def notes(self, name: str) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Nodes:
         return tuple(self.remarks.get(name, ()))
 
     def empty(self) -> str:
-        """Why there is nothing to compare, where there is not."""
+        """The reason to give for a class that has nothing to compare."""
         return "no node was measured"
 
     def facts(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Nodes:
         return [("node", evidence.of_launches(labels, values, floor))]
 
     def _logs(self, labels: list[str]) -> Floats:
-        """A row per node, positive is worse, the level of each round taken out where enough nodes share it."""
+        """A row of logarithms per node, positive is worse, without the level of each round that enough nodes share."""
         sign = 1.0 if self.better == "lower" else -1.0
         level = self._levels(sign)
         width = self.launches()
@@ -98,7 +98,7 @@ class Nodes:
         return found
 
     def _shared(self) -> set[Any]:
-        """The rounds, where every one has nodes enough; none otherwise: then all values are compared as they are."""
+        """The rounds, if there are several and each has nodes enough; else none: values are compared as they are."""
         nodes: dict[Any, set[str]] = defaultdict(set)
         for node, values in self.values.items():
             for measured_in, _ in values:

@@ -44,7 +44,7 @@ class Finding:
         return max(self.ratio, 1 / self.ratio) - 1
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``plumb outliers`` prints it."""
+        """The JSON object that ``plumb outliers`` prints for it."""
         found = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
         found |= {"direction": self.direction, "p": significant(self.p, 2)}
         return found | ({"notes": list(self.notes)} if self.notes else {})
@@ -74,7 +74,7 @@ class Verdict:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """As ``plumb outliers`` prints it, numbers to few digits."""
+        """The JSON object that ``plumb outliers`` prints for it, numbers to few digits."""
         found: dict[str, Any] = {"class": self.name, "verdict": self.verdict, "members": self.members}
         found |= {"launches": self.launches, "noise": significant(self.noise, 3), "spread": significant(self.spread, 3)}
         seen = self.detectable.items()

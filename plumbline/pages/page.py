@@ -1,9 +1,9 @@
 """HTML files from data, the assets and the chart library: alone, or many that share scripts and style.
 
 A page alone may neither load nor send anything: its policy admits exactly the scripts and the style that are in it, by
-their sums. Pages of one folder take scripts and style from files beside them, and may load nothing from elsewhere. No
-text of a record can run, whatever it contains. No Python code writes markup: elements are made by the scripts, from the
-data.
+their SHA-256. Pages of one folder take scripts and style from files beside them, and may load nothing from elsewhere.
+No text of a record can run, whatever it contains. No Python code writes markup: elements are made by the scripts, from
+the data.
 """
 
 from __future__ import annotations
@@ -67,16 +67,17 @@ def render(page: str, data: dict[str, Any]) -> str:
 class Shared:
     """The files that pages of one folder have in common: ``names`` by use, ``texts`` by name.
 
-    A name holds the sum of its text: a page keeps what it was made for until it is made again.
+    A name has digits of the SHA-256 of its text: an older page never gets files that it was not made for.
     """
 
     names: dict[str, str]
     texts: dict[str, str]
 
     def render(self, page: str, data: dict[str, Any], way: str) -> str:
-        """As :func:`render`, but style and scripts are beside: ``way`` leads from the page to their folder.
+        """The page of the name ``page`` that shows ``data``, with style and scripts in files of their own.
 
-        The data is compressed, which makes a page of a campaign about eight times smaller.
+        ``way`` is the relative path from the page to their folder. The data is compressed, which makes a page of a
+        campaign about eight times smaller.
         """
         parts = {name: html.escape(way + self.names[name]) for name in ("style", "library")}
         parts["script"] = html.escape(way + self.names[page])
@@ -94,7 +95,7 @@ def shared(pages: Iterable[str]) -> Shared:
 
 
 def _page(form: str, parts: dict[str, str], data: dict[str, Any], rules: str, kind: str, embedded: str) -> str:
-    """The page whose style and scripts are taken in the ``form`` of that name."""
+    """The page; ``form`` says where its style and scripts are: ``inside`` it, or in files ``beside`` it."""
     whole = {
         "title": html.escape(data["title"]),
         "policy": rules,

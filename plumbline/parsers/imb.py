@@ -103,7 +103,7 @@ class _Block:
 
     @property
     def title(self) -> str:
-        """How errors call it."""
+        """Its name in errors."""
         return f"imb: {self.benchmark} with {self.ranks} processes"
 
 

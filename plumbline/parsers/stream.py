@@ -30,7 +30,7 @@ from plumbline.parsers.measurement import MB_S, Measurement, ParseError
 from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
 
 METRICS = ("copy", "scale", "add", "triad")
-#: of an element in the four of them
+#: operations and bytes per element, in the four of them together
 FLOP, BYTES = 0 + 1 + 1 + 2, 16 + 16 + 24 + 24
 
 _BANNER = re.compile(r"\ASTREAM version \$Revision: [0-9.]+ \$\Z")

@@ -16,13 +16,13 @@ ITERATIONS = ("#repetitions", "Iterations")
 
 
 def several_runs(suite: str, number: int) -> ParseError:
-    """What is wrong with an output in which line index ``number`` begins a second run."""
+    """The error for an output in which line index ``number`` begins a second run."""
     cure = "start the program with the launcher of the MPI that it runs on"
     return ParseError(f"{suite}: the outputs of several independent runs in one text", at(number), cure)
 
 
 def check_columns(columns: Sequence[str], meanings: Mapping[str, Meaning], title: str, number: int) -> None:
-    """Raise unless every column is known and stands there once, and one of them holds values.
+    """Raise unless every column is known and appears once, and one of them holds values.
 
     ``number`` is the index of the column line.
     """

@@ -1,4 +1,4 @@
-"""Over what the messages between ranks went: the smallest object that holds both ranks."""
+"""What the messages between ranks crossed, by the smallest object (core, L3, NUMA node …) that holds both ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CLASSES = (SELF, *(name for name, _ in SHARED), NODE, NODES)
 
 
 def class_of(one: Place, other: Place) -> str:
-    """What two ranks share. A rank that is not bound to one object of a kind shares none of it.
+    """The class of two ranks, by what they share. A rank that is not bound to one object of a kind shares none of it.
 
     >>> near = Place(rank=0, host="a", cpus=[0], core=0, l3=0, numa=0, package=0)
     >>> class_of(near, Place(rank=1, host="a", cpus=[1], core=1, l3=0, numa=0, package=0))
@@ -27,7 +27,10 @@ def class_of(one: Place, other: Place) -> str:
 
 
 def traffic(profile: Profile) -> dict[str, Traffic]:
-    """What was sent, by class, in the order of :data:`CLASSES`; classes without a message are left out."""
+    """What was sent, by class, in the order of :data:`CLASSES`; classes without a message are left out.
+
+    Messages of ranks whose place is not known are not counted.
+    """
     places = {place.rank: place for place in profile.places}
     found = {name: Traffic(inside=name) for name in CLASSES}
     for rank in profile.ranks:

@@ -127,9 +127,9 @@ def _site(on: str, total: Total) -> Site:
 def caliper(profile: Profile) -> str:
     """Caliper's JSON (json-split): ``hatchet.GraphFrame.from_caliper(FILE)`` and Thicket read it.
 
-    The program is the root; its own time is what it spent outside MPI. Every rank has a row for every node, in their
-    order: Hatchet takes it from the first rows. Times are in seconds. What describes the launch stands
-    beside the rows, as Caliper's globals do; Thicket makes metadata of it.
+    The program is the root of the call tree; its own time is what it spent outside MPI. Every rank has a row for every
+    node of the tree, in the order of the nodes: Hatchet takes that order from the first rows. Times are in seconds.
+    What describes the launch stands beside the rows, as Caliper's globals do; Thicket makes metadata of it.
     """
     calls = [total.call for total in sums.per_call(profile.ranks)]
     nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]

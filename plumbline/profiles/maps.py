@@ -27,7 +27,7 @@ Matrix = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Messages:
-    """What rank i sent to rank j."""
+    """Messages between ranks as n x n matrices: element [i, j] is what rank i sent to rank j."""
 
     count: Matrix
     bytes: Matrix
@@ -58,7 +58,7 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
 
 
 def _classes(places: Sequence[Place]) -> Matrix:
-    """The number of the class of every two places."""
+    """The classes of all pairs of places, a matrix of indices into :data:`crossed.CLASSES`."""
     named = {name: number for number, name in enumerate(crossed.CLASSES)}
     return np.array([[named[crossed.class_of(one, other)] for other in places] for one in places], np.int64)
 
@@ -116,7 +116,7 @@ def _deal(
 
 
 def _object(places: Sequence[Place], kind: str) -> Callable[[int], tuple[Any, ...]]:
-    """What object of a kind a slot is in. One that is in none alone is no one's neighbour there."""
+    """A key that is equal for slots in the same object of a kind. A slot that is in no single one is a group alone."""
 
     def key(slot: int) -> tuple[Any, ...]:
         value = getattr(places[slot], kind)

@@ -38,7 +38,7 @@ class Total:
 
     @property
     def mean_ns(self) -> float:
-        """Time of a call."""
+        """Mean time of one call, in ns."""
         return self.time_ns / self.count
 
     @property
@@ -85,7 +85,7 @@ def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Commun
 
 
 def names_of(rank: RankProfile) -> dict[int, str]:
-    """What people call the communicators of a rank, by number: those of the same size and order have one name."""
+    """Names of a rank's communicators, by number: the n-th of a size has the same name on each rank."""
     names: dict[int, str] = {}
     met: dict[tuple[bool, int], int] = {}
     for one in sorted(rank.communicators, key=lambda one: one.id):
@@ -100,7 +100,7 @@ def names_of(rank: RankProfile) -> dict[int, str]:
 
 
 def mpi_share(rank: RankProfile) -> float:
-    """The part of the rank's time that it spent in MPI, by all its threads together."""
+    """The time that all threads of the rank spent in MPI together, as a fraction of its wall time: it may exceed 1."""
     return rank.mpi_ns / rank.wall_ns if rank.wall_ns else 0.0
 
 

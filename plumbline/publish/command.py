@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the pages whose inputs changed; 1 if something could not be read or made, and is named."""
+    """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
     from plumbline.publish import folder, system  # not above: scipy takes longer to load than most commands to run
 
     names = sources.sites()

@@ -28,12 +28,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 def slug(name: str) -> str:
-    """The name of a page's file: ``name`` where every system takes it for one, else the beginning of its SHA-256."""
+    """The name of a page's file: ``name`` where every file system accepts it, else the beginning of its SHA-256."""
     return name if _PLAIN.fullmatch(name) else sha256(name.encode(errors="surrogatepass")).hexdigest()[:20]
 
 
 def counts(rows: Sequence[Row]) -> dict[str, int]:
-    """What the records of a campaign came to."""
+    """How many variants, invalid ones, launches and disturbed launches ``rows`` are."""
     return {
         "variants": len(rows),
         "invalid": sum(not row.is_valid for row in rows),
@@ -132,7 +132,7 @@ def _drawings(name: str, partitions: set[str]) -> list[dict[str, str]]:
 
 
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The page of all systems in one table, and its important line; ``newest`` are the campaigns' rows, by system."""
+    """The page of all systems in one table, and its summary line; ``newest``: the newest campaign's rows, by system."""
     sides = [Side(name, (("site", name),)) for name in newest]
     shown = document(compare([row for rows in newest.values() for row in rows], sides))
     campaigns = ["newest campaign", *(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values())]

@@ -33,7 +33,7 @@ class Folder:
     removed: int = 0
 
     def put(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any]:
-        """Have the page ``path``, made by ``make`` unless it is there and was made of the same ``inputs``; its facts.
+        """Make the page ``path`` by ``make`` unless it is there and was made of the same ``inputs``; returns its facts.
 
         ``inputs`` is anything that JSON can hold.
         """
@@ -50,11 +50,11 @@ class Folder:
         return dict(facts)
 
     def show(self, path: str, kind: str, document: dict[str, Any]) -> None:
-        """Have the page ``path`` of a ``document`` that is at hand."""
+        """Make the page ``path`` that shows ``document``, unless it is there and shows the same."""
         self.put(path, kind, document, lambda: (document, {}))
 
     def finish(self) -> None:
-        """Remove pages and shared files of the past, and keep what the pages were made of."""
+        """Remove pages and shared files that are not used any more, and store what the pages were made of."""
         kept = {*self.pages, *(f"{ASSETS}/{name}" for name in self.shared.texts)}
         old = {*self.known, *(f"{ASSETS}/{file.name}" for file in (self.root / ASSETS).iterdir())}
         for path in sorted(old - kept):
@@ -63,7 +63,7 @@ class Folder:
         self._keep(self.pages)
 
     def keep(self) -> None:
-        """Keep what was made so far, where publishing ends before its time."""
+        """Store what the pages so far were made of, where publishing ends early."""
         self._keep({**self.known, **self.pages})
 
     def _keep(self, pages: dict[str, dict[str, Any]]) -> None:
@@ -71,7 +71,10 @@ class Folder:
 
 
 def opened(root: Path, kinds: list[str]) -> Folder:
-    """The folder ``root`` for pages of ``kinds``: new, empty, or one that this function opened before."""
+    """The folder ``root`` for pages of ``kinds``: new, empty, or one that this function opened before.
+
+    Raises :class:`PlumbError` for any other folder, and for one whose state is damaged.
+    """
     shared = page.shared(kinds)
     with files.writing("the pages", root):
         if not root.is_dir() or any(root.iterdir()):
@@ -101,7 +104,7 @@ def _known(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _generator(shared: Shared) -> str:
-    """What stands for the program that makes pages: the names of the shared files, and all code of this package."""
+    """A checksum of the program that makes pages: the names of the shared files, and all code of this package."""
     package = paths.root() / "plumbline"
     code = (file.read_bytes() for file in sorted(package.rglob("*.py")))
     forms = (file.read_bytes() for file in sorted(page.ASSETS.glob("*.html")))

@@ -17,7 +17,7 @@ from plumbline.records.model import Row
 from plumbline.records.notes import Note
 from plumbline.report.compose import compose
 
-#: a record's row and what its content is known by
+#: a record's row, and its seal or the SHA-256 of its content
 Known = tuple[Row, str]
 TOP = "All systems"
 
@@ -41,7 +41,7 @@ class System:
         return f"systems/{slug(self.name)}"
 
     def publish(self) -> dict[str, Any] | None:
-        """Make all pages that are not there yet; its line on the page of all systems, None without records."""
+        """Make the pages whose inputs changed; returns its line on the page of all systems, None without records."""
         known, damages = query.with_sums(query.Selection(site=self.name))
         noted, spoilt = notes.read(self.name)
         self.problems += [f"damaged record: {damage}" for damage in damages]
@@ -129,7 +129,7 @@ class System:
         return lines
 
     def _made(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
-        """The facts of a page; None where it cannot be made, which is a problem and not the end."""
+        """The facts of a page; None where it cannot be made: that becomes one of ``problems``, and the rest goes on."""
         try:
             return self.folder.put(f"{self.path}/{path}", kind, [self.name, inputs], make)
         except PlumbError as error:
@@ -141,7 +141,7 @@ class System:
 
 
 def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str]:
-    """Have the page of the ``newest`` campaigns of systems in one table; where it is, and its important line."""
+    """Make the page of the ``newest`` campaigns of systems in one table; returns its path and its summary line."""
     path = "compare.html"
     sums = {name: [total for _, total in known] for name, known in newest.items()}
     rows = {name: [row for row, _ in known] for name, known in newest.items()}

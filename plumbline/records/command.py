@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compact; 0 if all sessions that were meant could be, 1 if some are damaged."""
+    """Compact the records; returns 1 if some are damaged, else 0."""
     from plumbline.records import compact  # not above: the engine takes longer to load than most commands to run
 
     if args.before and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", args.before):

@@ -32,7 +32,11 @@ GROUP, BYTES = 1024, 128_000_000
 
 @dataclass
 class Outcome:
-    """What a compaction did: parts written, session files in parts, of these removed, and those left alone with why."""
+    """What a compaction did.
+
+    ``written`` are the new parts. ``compacted`` counts the session files that are in parts now, ``removed`` those of
+    them that were removed, and ``left`` those that were left alone, by reason.
+    """
 
     written: list[Path] = field(default_factory=list)
     compacted: int = 0

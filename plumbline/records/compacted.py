@@ -2,7 +2,8 @@
 
 Columns: ``source`` (the session file, relative to the site's folder), ``line`` (its number in it), ``id``, ``time`` and
 ``json``, the line itself. A part is written once and never changed. A session file that exists beats its rows in parts,
-and of several parts with rows of one session file the last by name counts: so no state of a compaction counts twice.
+and of several parts with rows of one session file the last by name counts: so no record counts twice, even while a
+compaction runs or after one was interrupted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Unreadable(Exception):
 
 def connect() -> duckdb.DuckDBPyConnection:
     """An engine in memory that fetches no extension from anywhere and writes no temporary file."""
-    import duckdb  # not above: most sites have no compacted records, and plumb launch asks no question
+    import duckdb  # not above: most sites have no compacted records, and plumb launch reads none
 
     threads = min(THREADS, len(os.sched_getaffinity(0)))
     settings: dict[str, Any] = {
@@ -48,7 +49,7 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def names(files: Iterable[Path]) -> list[str]:
-    """File names as the engine wants them: it would take ``*`` and ``[`` for patterns."""
+    """File names with ``*`` and ``[`` escaped, which the engine would take for patterns."""
     return [glob.escape(str(file)) for file in files]
 
 

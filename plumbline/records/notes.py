@@ -42,7 +42,10 @@ def file(site: str) -> Path:
 
 
 def read(site: str) -> tuple[list[Note], list[store.Damage]]:
-    """The notes of a site, oldest first, and the lines that are none."""
+    """The notes of a site, oldest first, and the lines that are not notes.
+
+    Raises :class:`PlumbError` if the file cannot be read.
+    """
     found, damages = list[Note](), list[store.Damage]()
     for number, line in _lines(file(site)):
         try:
@@ -53,7 +56,7 @@ def read(site: str) -> tuple[list[Note], list[store.Damage]]:
 
 
 def of_sites(sites: Iterable[str]) -> tuple[list[Note], list[store.Damage]]:
-    """The notes of all ``sites``, oldest first, and the lines that are none."""
+    """The notes of all ``sites``, oldest first, and the lines that are not notes; raises like :func:`read`."""
     both = [read(site) for site in sorted(set(sites))]
     return sorted(note for found, _ in both for note in found), [one for _, damages in both for one in damages]
 
@@ -64,7 +67,10 @@ def between(notes: Sequence[Note], site: str, after: str, until: str) -> list[No
 
 
 def add(site: str, text: str, time: str) -> Note:
-    """Write a note down. ``time`` is as :func:`moment` gives it."""
+    """Add a note to a site and return it; ``time`` is as :func:`moment` returns it.
+
+    Raises :class:`PlumbError` for a site without records, and if the file cannot be written.
+    """
     note = Note(time=time, id=secrets.token_hex(4), text=text, site=site, made=store.now())
     line = json.dumps(msgspec.to_builtins(note), ensure_ascii=False)
     _change(site, lambda lines: [*lines, line.encode() + b"\n"])
@@ -72,7 +78,10 @@ def add(site: str, text: str, time: str) -> Note:
 
 
 def remove(site: str, prefix: str) -> Note:
-    """Remove the one note whose id begins with ``prefix``; lines that are no notes stay as they are."""
+    """Remove and return the note whose id begins with ``prefix``; lines that are not notes stay as they are.
+
+    Raises :class:`PlumbError` unless there is exactly one.
+    """
     found = [note for note in read(site)[0] if note.id.startswith(prefix)]
     if len(found) != 1:
         what = f"'{prefix}' begins {len(found)} notes" if found else f"no note '{prefix}'"
@@ -82,7 +91,7 @@ def remove(site: str, prefix: str) -> Note:
 
 
 def moment(text: str) -> str:
-    """``2026-11-22`` or ``2026-11-22T10:30[:00][Z]`` (UTC) as records have times."""
+    """``2026-11-22`` or ``2026-11-22T10:30[:00][Z]`` (UTC) as records have times; else raises :class:`PlumbError`."""
     try:
         plain = datetime.datetime.fromisoformat(text.removesuffix("Z"))
         if plain.tzinfo is None:

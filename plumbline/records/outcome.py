@@ -32,7 +32,10 @@ def write(site: str, campaign: str, profile: str, ended: Iterable[tuple[str, str
 
 
 def read(site: str, campaign: str | None) -> dict[str, Any] | None:
-    """The outcome of a campaign, None if none was kept: ReFrame was run directly, or the records are from elsewhere."""
+    """The outcome of a campaign, None if none was kept: ReFrame was run directly, or the records are from elsewhere.
+
+    Raises :class:`PlumbError` for a damaged file.
+    """
     if campaign is None or Path(campaign).name != campaign or not file(site, campaign).is_file():
         return None
     source = file(site, campaign)

@@ -33,10 +33,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Selection:
-    """Which records: all conditions that are not None must hold. Times are UTC, ISO 8601, and may be shortened.
+    """Which records: all conditions that are set must hold. Times are UTC, ISO 8601, and may be shortened.
 
-    ``test`` is the beginning of a test's name; ``since`` is included, ``until`` is not; ``valid`` keeps (True) those
-    that are complete, verified and not invalid; ``comparable`` those and imported ones.
+    ``test`` is the beginning of a test's name; ``since`` is included, ``until`` is not; ``valid`` keeps only records
+    that are complete, verified and not invalid, ``comparable`` only these and imported ones.
     """
 
     site: str | None = None
@@ -72,7 +72,7 @@ def records(where: Selection = ALL) -> tuple[list[Row], list[Damage]]:
 
 
 def with_sums(where: Selection = ALL) -> tuple[list[tuple[Row, str]], list[Damage]]:
-    """A row per record, with what its whole content is known by: its seal, or the SHA-256 of one without."""
+    """A row per record, with the text that identifies its content: its seal, or a SHA-256 if it has no seal."""
     row = _row_maker()
     return collect(lambda record: (row(record), record.seal or _sum(record)), where)
 
@@ -82,7 +82,7 @@ def _sum(record: Record) -> str:
 
 
 def _row_maker() -> Callable[[Record], Row]:
-    """What makes rows; those that it makes share equal objects."""
+    """A function that makes rows, which share equal objects."""
     equal = _Equal()
 
     def row(record: Record) -> Row:
@@ -94,7 +94,7 @@ def _row_maker() -> Callable[[Record], Row]:
 
 
 def require_test(beginning: str) -> None:
-    """An error where there are records, but of no test whose name begins so."""
+    """Raise :class:`PlumbError` if there are records, but none of a test whose name begins with ``beginning``."""
     known = sorted({row.variant.test for row in records()[0]})
     if known and not any(name.startswith(beginning) for name in known):
         what = f"no record of a test whose name begins with '{beginning}'"
@@ -102,13 +102,16 @@ def require_test(beginning: str) -> None:
 
 
 def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:
-    """The whole records with these ids (all twelve digits); ``files`` are names of session files to look into only."""
+    """The whole records with these ids (all twelve digits); ``files`` limits the search to session files so named."""
     found, damages = collect(lambda record: record if record.id in wanted else None, only=files)
     return [record for record in found if record is not None], damages
 
 
 def find(prefix: str) -> Record:
-    """The record whose id begins with ``prefix``, or the newest for ``last``; an error if none or several do."""
+    """The record whose id begins with ``prefix``, or the newest for ``last``.
+
+    Raises :class:`PlumbError` if there is none, or several.
+    """
     if prefix == "last":
         ids, _ = collect(lambda record: record.id)
         if not ids:

@@ -1,7 +1,7 @@
 """The seal of a record: the SHA-256 of its line up to the seal, by which every later change of the line shows.
 
 It is the last member of the line: ``{…,"seal":"64 digits"}``. Records of earlier versions have none. A seal is no
-signature: who changes a record on purpose can seal it anew, or take the seal off.
+signature: whoever changes a record on purpose can write a new seal, or remove it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from plumbline.errors import PlumbError, suggest
 
 #: the folder of a site's compacted records
 COMPACT = "compact"
-#: how often the files are looked for anew when one vanished while they were read
+#: how often the files are listed again when one vanished while they were read
 TRIES = 20
 
 Answer = TypeVar("Answer")
@@ -35,7 +35,7 @@ def find(site: str | None = None) -> Sources:
     """The record files below ``results/``, or of one site.
 
     Session files are listed first: compaction removes one only after its Parquet file is in place, so whatever vanishes
-    in between is found again as Parquet.
+    in between is found again as Parquet. Raises :class:`PlumbError` if ``results`` is not a folder.
     """
     if paths.results().exists() and not paths.results().is_dir():
         raise PlumbError("the results are no folder", str(paths.results()), "name the folder of the records")
@@ -51,24 +51,27 @@ def sites() -> list[str]:
 
 
 def none_yet() -> PlumbError:
-    """The error of whoever needs records where there are none."""
+    """The error for a command that needs records where there are none."""
     return PlumbError("no records yet", str(paths.results()), "make campaign measures some")
 
 
 def none_of(site: str) -> PlumbError:
-    """The error of whoever needs records of ``site`` where there are none."""
+    """The error for a command that needs records of ``site`` where there are none."""
     cure = suggest(site, sites(), "plumb list shows what there is")
     return PlumbError(f"no records of site '{site}'", str(paths.results()), cure)
 
 
 def require_site(site: str) -> None:
-    """An error where ``site`` has no folder of records."""
+    """Raise :class:`PlumbError` if ``site`` has no folder of records."""
     if not (paths.results() / site).is_dir():
         raise none_of(site)
 
 
 def only_site(command: str) -> str:
-    """The site that has records, where there is one only; ``command`` has the option --site."""
+    """The only site that has records; raises :class:`PlumbError` if there are none or several.
+
+    The error names the option ``--site`` of ``command``.
+    """
     names = sites()
     if not names:
         raise none_yet()
@@ -78,7 +81,10 @@ def only_site(command: str) -> str:
 
 
 def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer:
-    """What ``read`` makes of the sources; once more with those of that moment if one of them vanished meanwhile."""
+    """What ``read`` makes of the sources; they are listed and read again if one of them vanished meanwhile.
+
+    Raises :class:`PlumbError` after :data:`TRIES` attempts.
+    """
     for _ in range(TRIES):
         try:
             return read(find(site))
@@ -88,7 +94,7 @@ def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer
 
 
 def check_present(files: Iterable[Path]) -> None:
-    """Raise :class:`Vanished` if one of ``files`` is no more (a link that leads nowhere still is)."""
+    """Raise :class:`Vanished` if one of ``files`` no longer exists (a broken symbolic link exists)."""
     for file in files:
         if not os.path.lexists(file):
             raise Vanished(file)

@@ -98,5 +98,5 @@ def parse(file: Path, number: int, line: bytes) -> Record | Damage:
 
 
 def unreadable(file: Path, error: Exception) -> Damage:
-    """The damage that a whole file is which ``error`` kept from being read."""
+    """The damage for a whole file that could not be read because of ``error``."""
     return Damage(file, 0, (error.strerror if isinstance(error, OSError) else None) or str(error))

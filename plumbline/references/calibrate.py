@@ -28,7 +28,7 @@ from plumbline.site.tests import family
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
 NARROWEST, WIDEST = 0.05, 0.5
-#: a new session of an unchanged machine is within with this probability, were sessions independent and normal
+#: probability that a new session of an unchanged machine is within, if sessions are independent and normal
 CONFIDENCE = 0.99
 #: standard deviation of a normal distribution over its median absolute deviation
 FROM_MAD = 1.4826
@@ -71,7 +71,8 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
     """What ``records`` (oldest first) say about the references of a site; nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
-    launches disturbed. Of each variant and stack only the records of the newest manifest and placement count.
+    launches disturbed. For each variant, stack and placement only the records of the newest stack manifest count.
+    Raises :class:`PlumbError` for ``min_sessions`` below 2.
     """
     if min_sessions < 2:
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
@@ -125,7 +126,12 @@ def refusal(record: AnyRecord) -> str | None:
 
 
 def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
-    """The reference that a group of records gives: the median over sessions of the sessions' medians."""
+    """The reference that a group of records gives: the median over sessions of the sessions' medians.
+
+    Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
+    spread is from the median absolute deviation), but at least :data:`NARROWEST`. Raises :class:`PlumbError` for too
+    few sessions, and for bounds above :data:`WIDEST`.
+    """
     newest = group.records[-1]
     figure = group.figures[-1]
     same = [
@@ -182,7 +188,10 @@ def write(site_name: str, outcome: Outcome) -> list[Path]:
 
 
 def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
-    """The text of a reference file with ``wanted`` in place of the entries that match the same records, or added."""
+    """The text of a reference file with ``wanted`` in place of the entries that match the same records, or added.
+
+    Raises :class:`PlumbError` for a file that cannot be read or does not obey its schema.
+    """
     editor = YAML()
     editor.preserve_quotes = True
     editor.width = 120
@@ -225,7 +234,7 @@ _Representer.add_representer(
 
 
 def _quantile(sessions: int) -> float:
-    """Half the width, in standard deviations, of what the next session is within at :data:`CONFIDENCE`."""
+    """Half the width, in standard deviations, of the prediction interval of the next session at :data:`CONFIDENCE`."""
     return float(special.stdtrit(sessions - 1, (1 + CONFIDENCE) / 2) * math.sqrt(1 + 1 / sessions))
 
 

@@ -1,4 +1,4 @@
-"""``plumb lint``: is every reference of every site one that a record can be held against?"""
+"""``plumb lint``: checks that every reference of every site is one that a record can be compared with."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from plumbline.site import tests as suite
 from plumbline.topology import machine, placements
 from plumbline.topology.machine import Machine
 
-#: which way figures of a unit get better; percentages are shares of a peak or of hidden communication; ratios vary
+#: which direction is better for the figures of a unit; percentages are shares of a peak or of hidden communication;
+#: ratios are not listed, because either may be better
 BETTER = {
     **dict.fromkeys((units.US, units.NS, units.CYCLES, units.BYTES), "lower"),
     **dict.fromkeys((units.MB_S, units.MSG_S, units.GFLOP_S, units.MLUP_S, units.PERCENT), "higher"),
 }
 #: families whose bandwidths are those of messages
 MESSAGES = ("imb", "osu", "pairs")
-#: bounds wider than this forgive everything
+#: a wider bound was probably written in percent, not as a fraction
 WIDEST = 1.0
 
 
@@ -121,7 +122,7 @@ def _bound_faults(entry: dict[str, Any]) -> list[str]:
 def _limit_faults(entry: dict[str, Any], part: dict[str, Any], nodes: Callable[[str], Machine]) -> list[str]:
     """A value above what all of the test's nodes (with both directions of their links) can give."""
     facts = part.get("facts", {})
-    if not facts and entry["unit"] != units.PERCENT:  # nothing to work one out from: spare reading the topology
+    if not facts and entry["unit"] != units.PERCENT:  # no limit without facts: do not read the topology
         return []
     node = nodes(part["topology"])
     limit = limits.of(

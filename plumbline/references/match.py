@@ -14,7 +14,7 @@ from plumbline import paths, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
 
-#: rounding of values in files and figures that is not held against them
+#: relative difference that counts as rounding of the values in files and figures
 ROUNDING = 1e-9
 
 
@@ -54,7 +54,7 @@ class References:
         """The reference of ``figure`` of ``record``, None where there is none.
 
         Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
-        Two that match are an error: neither can be trusted.
+        Raises :class:`PlumbError` if two match, because neither can be trusted.
         """
         wanted = subject(record, figure)
         matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, wanted["placement"])]
@@ -65,7 +65,7 @@ class References:
 
 
 def subject(record: AnyRecord, figure: str) -> dict[str, Any]:
-    """What a reference of ``figure`` of a record matches by, the whole placement included."""
+    """The members by which a reference of ``figure`` of a record is found, the whole placement included."""
     return {
         "test": record.variant.test,
         "figure": figure,
@@ -82,7 +82,7 @@ def files(site_name: str) -> list[Path]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """A reference file, valid by its schema."""
+    """A reference file; raises :class:`PlumbError` unless it obeys its schema."""
     document = schemas.read_yaml(file, "references", "restore the file")
     schemas.check("references", document, str(file))
     return document
@@ -157,7 +157,7 @@ def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def key(entry: dict[str, Any]) -> str:
-    """What must be equal: test, figure, stack, partition and all parameters."""
+    """The members that must be equal, as one text: test, figure, stack, partition and all parameters."""
     parts = [entry[name] for name in ("test", "figure", "stack", "partition", "params")]
     return json.dumps(parts, sort_keys=True, default=str)
 

@@ -13,7 +13,8 @@ from plumbline.records.model import Record, Row
 def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, list[Row]]:
     """The campaign whose id begins with ``wanted`` and its rows; ``last`` is that of the newest record of any campaign.
 
-    Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all.
+    Records of no campaign (``plumb launch`` by hand) are taken when there is no campaign at all. Raises
+    :class:`PlumbError` unless exactly one campaign matches.
     """
     if not rows:
         raise sources.none_of(site)
@@ -33,8 +34,8 @@ def campaign(rows: Sequence[Row], wanted: str, site: str) -> tuple[str | None, l
 def in_full(site: str, rows: Sequence[Row]) -> tuple[list[Record], list[store.Damage]]:
     """The whole records of ``rows``, and what could not be read of them.
 
-    Session files are named after their session, so only those are read; what is not there is asked for, first among
-    what was compacted of them, then everywhere.
+    Session files are named after their session, so only those of ``rows`` are read. Records that are not there are
+    looked for in what was compacted of these files, then everywhere.
     """
     wanted = {row.id for row in rows}
     found: dict[str, Record] = {}

@@ -10,7 +10,7 @@ from plumbline.records.model import Record
 from plumbline.report.curves import SIZE, measurements
 from plumbline.views import summary
 
-#: the kernel, and how it names an operation
+#: the kernel, and how the version of the OSU benchmarks' port to Python begins
 KERNEL = "collective"
 PORT = "mpi4py"
 #: what each way of timing measures

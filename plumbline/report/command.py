@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the report; 0 if it was written, whatever it says. 1 if some records could not be read."""
+    """Write the report; returns 1 if some records could not be read, else 0, whatever the verdicts are."""
     from plumbline.report.compose import (  # not above: scipy takes longer to load than most commands
         MAX_RECORDS,
         compose,

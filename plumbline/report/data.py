@@ -29,7 +29,7 @@ from plumbline.views import summary
 
 @dataclass(frozen=True)
 class Scope:
-    """What a page is of, and what it lacks.
+    """The subject of a page, and what it lacks.
 
     ``outcome`` is what :mod:`plumbline.records.outcome` read; ``damages`` name lines of the results that could not be
     read; ``left_out`` counts records of the campaign beyond what a page holds, ``left_out_invalid`` those of them that

@@ -11,7 +11,7 @@ from plumbline.topology.devices import Devices, facts, meanings, of_host
 
 
 def devices(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """An element for each set of devices, the nodes that have it as its ``hosts``, for nodes whose records know any.
+    """An element for each distinct set of devices in ``records``; its ``hosts`` are the nodes that have this set.
 
     ``rows`` are texts: label, address, vendor and device, names, what it is near to, its link. ``ways`` has a row of
     words for each device, ``words`` what those words mean.

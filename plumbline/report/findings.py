@@ -21,9 +21,9 @@ from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
 MOST = 5
-#: a stack or a placement is worth a finding from this ratio on
+#: smallest ratio between two stacks or placements that is a finding
 NOTABLE = 1.25
-#: a rate below this percent of its limit or ceiling is
+#: a figure below this percent of its limit or ceiling is a finding
 LOW_PERCENT = 60
 #: words of a remark by which a kernel says that a figure falls short
 SHORT = "likely cause"
@@ -48,17 +48,17 @@ class Campaign:
 
     @property
     def usable(self) -> list[tuple[Record, int]]:
-        """Those that are valid and have figures."""
+        """The entries that are valid and have figures."""
         return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
 
 
 def findings(campaign: Campaign) -> list[dict[str, Any]]:
-    """Those of all rules."""
+    """The findings of all rules, at most :data:`MOST` of each."""
     return [asdict(finding) for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
 
 
 def not_valid(campaign: Campaign) -> Iterator[Finding]:
-    """Records without figures that count."""
+    """How many records are not valid, and why the first of them is not."""
     bad = [(record, number) for record, number in campaign.entries if not record.is_valid]
     if bad:
         record, number = bad[0]
@@ -100,7 +100,7 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 
 
 def unbound(campaign: Campaign) -> Iterator[Finding]:
-    """What the same test loses, or gains, where nothing is bound, against its best placement with as many threads."""
+    """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
     groups: dict[tuple[Any, ...], list[tuple[Record, int]]] = defaultdict(list)
     for record, number in campaign.usable:
         groups[_but_for_placement(record)].append((record, number))
@@ -177,7 +177,7 @@ def disturbed(campaign: Campaign) -> Iterator[Finding]:
 
 
 def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """What programs said of figures that fall short of what they measured as possible, each remark once."""
+    """Remarks of programs on figures below what the program itself measured as possible, each remark once."""
     seen: set[str] = set()
     for record, number in campaign.usable:
         for remark in dict.fromkeys(text for launch in record.counting() for text in launch.remarks):

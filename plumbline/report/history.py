@@ -15,7 +15,7 @@ from plumbline.statistics.changes import Settings, follow
 MAX_SERIES = 400
 #: newest points of a series on a page; older ones are counted and shown
 MAX_POINTS = 200
-#: points that make a series worth a line of its own
+#: fewest points of a series that is shown
 MIN_POINTS = 2
 
 
@@ -23,9 +23,9 @@ def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POI
     """``{"series", "left_out", "single", "notes"}`` of records ``rows`` (oldest first) of one site, and its ``notes``.
 
     A series has ``name``, ``unit``, ``better``, ``points`` (``[time, value, record id]``), ``older`` (points left
-    out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown. ``single``
-    counts the series of one point only, ``left_out`` the longer ones beyond :data:`MAX_SERIES`. ``most`` points of each
-    series are shown. ``notes`` are ``[time, text]``.
+    out), ``alarms`` and ``smallest_visible`` as ``plumb history --json`` gives them, for the points shown, and ``key``
+    (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of one point only, ``left_out`` the
+    longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are ``[time, text]``.
     """
     everything = source.of_records(rows)
     long = [series for series in everything if len(series.values) >= MIN_POINTS]

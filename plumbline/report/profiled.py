@@ -12,9 +12,9 @@ from plumbline.profiles.model import Profile, RankMap, Traffic
 from plumbline.records.model import Row
 from plumbline.witness.text import cpu_list
 
-#: profiles that a page shows, the newest of each test and stack
+#: most profiles that a page shows, the newest of each variant and stack
 MAX_PROFILES = 12
-#: pairs of ranks of a profile that a page has, those with most bytes
+#: most pairs of ranks of a profile on a page, those with most bytes
 MAX_PAIRS = 10_000
 
 
@@ -35,9 +35,10 @@ def stored(rows: Sequence[Row]) -> list[Profile]:
 def profiled(profiles: Sequence[Profile]) -> list[dict[str, Any]]:
     """An element for each profile.
 
-    ``ends`` are ``[rank, host, CPUs]``; a cell of ``pairs`` is ``[from rank, to rank, messages, bytes, number of its
-    class or None]``; a cell of ``sizes`` is ``[call, power of two, calls, seconds]``, power 0 for calls without bytes,
-    p for sizes from 2^(p-1) to 2^p - 1; a row of ``traffic`` is ``[class, messages, bytes]``.
+    ``wall`` is the longest time of a rank in seconds, ``share`` the least, mean and largest percentage of a rank's time
+    in MPI. ``ends`` are ``[rank, host, CPUs]``; a cell of ``pairs`` is ``[from rank, to rank, messages, bytes, number
+    of its class or None]``; a cell of ``sizes`` is ``[call, power of two, calls, seconds]``, power 0 for calls without
+    bytes, p for sizes from 2^(p-1) to 2^p - 1; a row of ``traffic`` is ``[class, messages, bytes]``.
     """
     return [_profile(profile) for profile in profiles]
 

@@ -11,7 +11,7 @@ from plumbline.views.spent import spent, uncounted
 
 
 def work(usable: Sequence[tuple[Record, int]]) -> dict[str, Any]:
-    """The valid records ``usable``, each with the number of its entry, whose work or energy is known.
+    """Work and energy of the valid records ``usable``, each with the number of its entry, as far as they are known.
 
     ``rows`` are medians over the launches (:class:`plumbline.views.spent.Spent`) with the ``entry``; ``idle`` has the
     idle powers that the records know, ``missing`` why there are no joules or no counts, each reason once.

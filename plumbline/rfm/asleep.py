@@ -14,7 +14,7 @@ from plumbline.launch import process
 class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]
     """ReFrame sleeps while a job of its own host runs.
 
-    It would poll the job ten times a second and prepare its next cases on the CPUs that are measured.
+    Otherwise it would poll the job ten times a second, and prepare its next cases on the CPUs that are measured.
     """
 
     def run(self) -> None:
@@ -31,7 +31,7 @@ class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-
 
     @run_after("run")
     def forget_job(self) -> None:
-        """It has ended."""
+        """Remove the note of the job, which has ended."""
         jobs.noted(Path(self.stagedir)).unlink(missing_ok=True)
 
 

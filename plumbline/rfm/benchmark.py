@@ -44,7 +44,7 @@ class PlumbTest(RecordShown, AsleepTest):
     context = variable(dict, value={})
     #: figures of merit: (name, metric, parameters of the measurement); no parameters: the best of the curve
     figures = variable(list)
-    #: names of those that the benchmark reports on some machines only: absent there, and never gated
+    #: names of the figures that the benchmark reports on some machines only: absent elsewhere, and never gated
     optional_figures = variable(tuple, value=())
     #: margins of the gate by figure: ``{"tolerance": 0.01, "must_detect": 0.05}``; none: the gate's own
     margins = variable(dict, value={})
@@ -60,7 +60,7 @@ class PlumbTest(RecordShown, AsleepTest):
     min_ranks = variable(int, value=1)
     #: placements under which the test belongs to the quick campaign
     quick_placements = variable(tuple, value=("core",))
-    #: and operations; none: all of the test's
+    #: operations that belong to the quick campaign; none: all of the test's
     quick_operations = variable(tuple, value=())
     #: ``quick`` or ``full`` (``-S profile=full``): how often a variant is launched, and whether every stack is measured
     profile = variable(str, value="quick")
@@ -70,9 +70,9 @@ class PlumbTest(RecordShown, AsleepTest):
     campaign = variable(str, value="")
     #: seconds after which one launch is ended
     launch_time_limit = variable(float, value=60.0)
-    #: whether the MPI library has a say in the figures; where not, the quick campaign runs the first stack's build only
+    #: whether the MPI library affects the figures; if not, the quick campaign runs the first stack's build only
     mpi_matters = variable(bool, value=True)
-    #: whether its messages lie in the memory of GPUs, which the stack's manifest must say that it can (``accelerator``)
+    #: whether its messages are in GPU memory, which needs a stack whose manifest has an ``accelerator``
     on_devices = variable(bool, value=False)
     #: further variables of the benchmark's environment
     benchmark_environment = variable(dict, value={})
@@ -84,20 +84,20 @@ class PlumbTest(RecordShown, AsleepTest):
 
     @classmethod
     def setvar(cls, name: str, value: Any) -> bool:
-        """What ReFrame calls for ``-S NAME=VALUE``. It would leave out ``threads``, which is no variable, and go on."""
+        """Called by ReFrame for ``-S NAME=VALUE``; it would ignore ``threads``, which is not a variable of a test."""
         metaclass: Any = type(cls)
         found: bool = metaclass.setvar(cls, "threads_asked" if name == "threads" else name, value)
         return found
 
     @run_after("init")
     def take_threads(self) -> None:
-        """Before a test's own hooks read the number."""
+        """Set the number of threads asked for, before a test's own hooks read it."""
         if self.threads_asked and "threads" not in type(self).param_space.params:
             self.threads = self.threads_asked
 
     @run_after("init")
     def choose_environments(self) -> None:
-        """Every stack. What cannot run is skipped after setup, visibly: a test that is dropped here leaves no trace."""
+        """Choose every stack; what cannot run is skipped after setup, because a test dropped here is not reported."""
         self.valid_prog_environs = [f"+{FEATURE}"] if configured() else ["*"]
         self.descr = (type(self).__doc__ or "").strip().partition("\n")[0]
         self.nodes = self.optional("node_count") or self.nodes
@@ -108,14 +108,14 @@ class PlumbTest(RecordShown, AsleepTest):
 
     @run_after("setup")
     def choose_launches(self) -> None:
-        """As many as the profile says, unless the command line says otherwise."""
+        """Set the number of launches: the profile's, unless the command line gives one."""
         if self.profile not in LAUNCHES:
             raise PlumbError(f"unknown profile '{self.profile}'", "-S profile", f"one of {', '.join(LAUNCHES)}")
         self.launches = self.launches or LAUNCHES[self.profile]
 
     @run_after("setup")
     def keep_threads(self) -> None:
-        """Of a test with the parameter ``threads``, the variants that have the number asked for."""
+        """Of a test with the parameter ``threads``, skip the variants with another number than that asked for."""
         asked, parameter = self.threads_asked, type(self).param_space.params.get("threads")
         if not asked:
             return
@@ -142,7 +142,7 @@ class PlumbTest(RecordShown, AsleepTest):
         self.suit_stack()
 
     def suit_stack(self) -> None:
-        """What a test does when its stack is known to be able to run it: nothing, unless the test says."""
+        """Called when the stack is known to be able to run the test; does nothing unless a test overrides it."""
 
     @run_after("setup")
     def resolve_placement(self) -> None:
@@ -167,24 +167,24 @@ class PlumbTest(RecordShown, AsleepTest):
         self.num_tasks = self.nodes
         self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
-        # one launch more: of a launcher that waits in vain before it starts a rank
+        # one launch more, for a launcher that reaches its time limit before it starts a rank
         wanted = int((self.launches + 1) * self.launch_time_limit) + 120
         self.time_limit = f"{min(wanted, extras['max_job_s'] or wanted)}s"
 
     def ask_for_nodes(self) -> None:
-        """Skip what needs more nodes than there are, and let no job wait for them for ever."""
+        """Skip what needs more nodes than there are, and limit how long a job may wait for its nodes."""
         extras = self.current_partition.extras
         available = usable.limit(self.current_partition.name, extras["nodes"], self.max_nodes)
         lowered = "" if available == extras["nodes"] else f" ({usable.VARIABLE})"
         self.skip_if(self.nodes > available, f"{self.nodes} nodes asked, the partition offers {available}{lowered}")
         if self.optional("max_pending_time") is None:
             self.max_pending_time = f"{extras['max_pending_s']}s"
-        if self.nodes > 1:  # part of each node would be other CPUs on each, and others' traffic on their links
+        if self.nodes > 1:  # shared nodes may give other CPUs on each, and carry others' traffic
             self.exclusive_access = True
 
     @run_after("setup")
     def run_once_in_quick(self) -> None:
-        """Five minutes are for what can differ."""
+        """In the quick campaign, skip all stacks but the first where the MPI library does not affect the figures."""
         offering = [e.name for e in self.current_partition.environs if self.benchmark in (e.extras["benchmarks"] or ())]
         again = offering and self.current_environ.name != offering[0]
         self.skip_if(
@@ -194,26 +194,26 @@ class PlumbTest(RecordShown, AsleepTest):
 
     @run_after("setup")
     def require_references(self) -> None:
-        """A family without a reference file ends before it is measured: nobody said what is expected of it."""
+        """Fail before measuring if the family has no reference file, because nothing says what is expected."""
         file = site.references_file(self.current_system.name, type(self).__name__)
         if not self.is_dry_run() and not file.is_file():
             raise PerformanceError(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
 
     @run_after("setup")
     def run_once(self) -> None:
-        """Two names may be one plan on this machine. The last check: only what will run is remembered."""
+        """Skip a variant that is the same job as an earlier one; the last check, as only what runs is remembered."""
         equal = once.equal_to(self.variant(), self.plan)
         self.skip_if(bool(equal), f"equal to {equal} here")
 
     @run_before("run")
     def pass_options(self) -> None:
-        """What ReFrame's backend leaves out of the job script."""
+        """Add the options that ReFrame's backend leaves out of the job script."""
         missing = self.scheduler.reframe_options(self.current_partition.access, self.nodes)
         self.job.options = [*missing, *self.job.options]
 
     @run_before("run")
     def write_variant(self) -> None:
-        """The description that ``plumb launch`` works from, in the stage folder, and the command that finds it.
+        """Write the description that ``plumb launch`` reads into the stage folder, and set the command's options.
 
         The job may start without the variables of this process, and in a folder of its own.
         """
@@ -225,7 +225,7 @@ class PlumbTest(RecordShown, AsleepTest):
         self.executable_opts = [shlex.quote(word) for word in words]
 
     def variant(self) -> Variant:
-        """What is to be launched."""
+        """The description of what is to be launched."""
         optional = self.optional_figures
         return Variant(
             schema=1,
@@ -257,7 +257,7 @@ class PlumbTest(RecordShown, AsleepTest):
 
     @property
     def scheduler(self) -> schedulers.Scheduler:
-        """The partition's."""
+        """The scheduler of the partition."""
         return schedulers.named(self.current_partition.extras["scheduler"])
 
     def optional(self, name: str) -> Any:

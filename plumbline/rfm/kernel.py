@@ -22,12 +22,12 @@ class KernelTest(PlumbTest):
 
     @run_after("init")
     def name_kernel(self) -> None:
-        """The manifest has the kernels under their own names, the ABI build with ``-abi``."""
+        """Set the benchmark's id in the manifest: the kernel's name, with ``-abi`` for the ABI build."""
         self.benchmark = f"{self.kernel}-abi" if self.optional("build") == "abi" else self.kernel
         self.context = {"kernel": self.kernel}
 
     @run_after("setup")
     def ask_for_json(self) -> None:
-        """What the parser reads."""
+        """Add ``--json`` to the arguments: the parser reads JSON."""
         if "--json" not in self.arguments:
             self.arguments = [*self.arguments, "--json"]

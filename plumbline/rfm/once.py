@@ -7,9 +7,9 @@ from typing import Any
 
 from plumbline.records.model import Variant, document
 
-#: parameters that only say where ranks, threads and pages are: what they come to is in the plan
+#: parameters that only say where ranks, threads and pages are: the plan has their effect
 WHERE = ("placement", "memory", "threads")
-#: what names such a variant besides its parameters
+#: members in which two variants with the same job may differ
 NAMES = ("name", "ranks_per_node", "params", *WHERE)
 
 #: the parameters of the variant of each job that came first in this run of ReFrame
@@ -17,7 +17,7 @@ _first: dict[str, dict[str, Any]] = {}
 
 
 def equal_to(variant: Variant, plan: dict[str, Any]) -> str:
-    """The words in which an earlier variant with the same job differs from ``variant``; empty if there is none.
+    """The parameters in which an earlier variant with the same job differs, ``NAME=VALUE …``; empty if there is none.
 
     ``plan``: the variant's, on the machine that it would run on. The first variant of a job is remembered.
     """

@@ -16,11 +16,11 @@ from plumbline.references.match import thresholds
 
 
 class RecordShown(rfm.RegressionTestPlugin):
-    """For a test whose job leaves ``records.jsonl`` in the stage folder; ``campaign`` is the one that it belongs to."""
+    """A test whose job leaves its record, of ``campaign``, in ``records.jsonl`` of the stage folder."""
 
     @sanity_function
     def verified(self) -> Any:
-        """The record is among the results, and says that every launch ran as planned and left a correct result."""
+        """Check that the record is in the results, and that every launch ran as planned with a correct result."""
         record = self.record()
         file = store.session_file(record.site, record.session)
         if not any(item.id == record.id for item in store.read(file) if not isinstance(item, store.Damage)):
@@ -51,7 +51,7 @@ class RecordShown(rfm.RegressionTestPlugin):
         return items[0]
 
     def why_nothing(self) -> str:
-        """Why there is no record: what plumb said, else the end of the job's errors; without any, it never ran."""
+        """Why there is no record: plumb's last error, else the last line of the job's errors, else how it ended."""
         try:
             lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
         except FileNotFoundError:

@@ -72,7 +72,7 @@ def current(environment: Mapping[str, str]) -> Scheduler:
 
 
 def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
-    """The nodes of ``queue``, sorted by name as people count; raises :class:`PlumbError` where there are none."""
+    """The nodes of ``queue``, sorted by name (node2 before node10); raises :class:`PlumbError` where there are none."""
     found = scheduler.nodes(queue, hosts)
     if not found:
         raise PlumbError(f"{queue or scheduler.name} has no nodes", WHERE_STATES, "name another partition")

@@ -23,7 +23,7 @@ from plumbline.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.program import Done, late, run
 
-#: words that every scheduler's command line carries unchanged
+#: absolute paths that every scheduler's command line carries unchanged
 PLAIN_PATH = re.compile(r"/[A-Za-z0-9_./+=-]*")
 WHERE_STATES = "plumb nodes states"
 WHERE_FACTS = "plumb nodes facts"
@@ -93,7 +93,7 @@ class RankLauncher(Protocol):
         bound: bool,
         plugin: str | None,
     ) -> list[str]:
-        """Starts ``nodes`` x ``ranks_per_node`` ranks, up to the program.
+        """The command that starts ``nodes`` x ``ranks_per_node`` ranks, up to the program.
 
         ``hosts``: the nodes by name; empty: the job's. ``round_robin``: rank r runs on node r mod ``nodes``. ``bound``:
         plumb-bind binds, so the launcher must not. ``plugin``: how the MPI library learns of its ranks (PMI); None: as
@@ -120,7 +120,7 @@ class Scheduler(ABC):
     hosts_are_named = False
     #: whether there is one node, the host that this runs on
     is_one_host = False
-    #: whether :meth:`nodes` can be asked which nodes are out of work
+    #: whether :meth:`nodes` can be asked which nodes cannot be used
     knows_nodes = True
     #: the scheduler's own program for starting ranks
     rank_launcher: RankLauncher | None = None
@@ -136,11 +136,11 @@ class Scheduler(ABC):
     hosts_variable = ""
     #: the line of :meth:`submit` with the job's id: a pattern with the id as its group
     id_line: str
-    #: whether that line comes as soon as there is a job, also into a file; without an answer it waits for ever
+    #: whether that line comes as soon as there is a job, also into a file: its absence means that nothing answers
     id_at_once = False
     #: the command that ends a job, up to its id
     cancel_command: tuple[str, ...]
-    #: A job whose node dies is not started again: half a session on other nodes would follow the first half.
+    #: Options by which a job whose node dies is not started again: the session would go on on other nodes.
     no_restart: tuple[str, ...] = ()
 
     # --- inside a job
@@ -225,10 +225,11 @@ class Scheduler(ABC):
         """
 
     def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
-        """Run ``command(None)`` once on each node for at most ``limit`` seconds; the first failure is returned.
+        """Run ``command(None)`` once on each node for at most ``limit`` seconds; return the first failure, if any.
 
-        ``command(host)`` is the command for a host that is known before. Raises :class:`PlumbError` where the
-        scheduler's program is absent, or would change a path on its way to the nodes.
+        ``limit`` holds for each command of the scheduler. ``command(host)`` is the command for a host that is known
+        before. Raises :class:`PlumbError` where the scheduler's program is absent, or would change a path on its way to
+        the nodes.
         """
         words = command(None)
         for word in [*words, str(job.log)]:
@@ -265,7 +266,7 @@ class Scheduler(ABC):
         """Seconds that a job may take; None where there is no limit, or none can be asked for."""
         return None
 
-    #: whether a job can be put on a chosen node, other nodes beside it if it takes several
+    #: whether a job can be put on a chosen node; a job on several nodes gets other nodes beside it
     can_pin = False
 
     def pin(self, node: str) -> list[str]:
@@ -289,7 +290,7 @@ class Scheduler(ABC):
 
     # --- ReFrame
 
-    #: jobs at once: benchmarks beside one another on a node measure one another
+    #: jobs at once: 1 where they would run on the same node, because they would disturb one another
     reframe_jobs = 8
 
     def reframe_backend(self) -> str:

@@ -67,12 +67,12 @@ class Flux(Scheduler):
         return ["flux", "run", "--job-name=plumb-preflight", "-N1", "-n1", "-t", "1m", *access, *command]
 
     def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
-        """By ``status`` rather than ``list``: the scheduler's view calls everything ``down`` and knows no reason."""
+        """By ``status``, because ``list`` calls every node that cannot be used ``down``, without a reason."""
         ask = ["flux", "resource", "status", "-n", "-o", "{state}|{nodelist}|{reason}", *self.in_queue(queue)]
         return read_nodes(answer(ask, WHERE_STATES))
 
     def longest_job(self, queue: str | None) -> int | None:
-        """The limit of the queue, or of the one that jobs get which name none; None on a host that has no flux."""
+        """The limit of the queue, or of the default queue; None without one, and on a host that has no flux."""
         if shutil.which("flux") is None:
             return None
         ask = ["flux", "queue", "list", "-n", "-o", "{queuem}|{limits.timelimit}"]
@@ -99,7 +99,7 @@ def read_nodes(text: str) -> list[Node]:
         usable = state in USABLE
         why = "; ".join(part for part in ("offline" if state.endswith("*") else "", reason) if part)
         for name in names.expand(folded, "flux resource status"):
-            if name not in found or found[name].usable:  # a line that forbids its use counts more
+            if name not in found or found[name].usable:  # a line by which it cannot be used has priority
                 found[name] = Node(name, state, usable, "" if usable else why)
     return list(found.values())
 

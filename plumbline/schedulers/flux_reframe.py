@@ -29,7 +29,7 @@ PENDING = ("DEPEND", "PRIORITY", "SCHED")
 
 @register_scheduler(NAME)
 class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
-    """Whole nodes, because a plan is made for whole nodes. What waits and notes the end is that of ReFrame's PBS."""
+    """Jobs on whole nodes, because a plan is made for whole nodes. Waiting for the end is that of ReFrame's PBS."""
 
     #: set by :func:`register`
     flux: Scheduler
@@ -63,7 +63,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
         job._cancelled = True
 
     def poll(self, *jobs: Any) -> None:
-        """One query for all; a job that Flux does not know has ended. What Flux ended has failed, in its words."""
+        """One query for all jobs. A job that Flux does not know has ended; one that Flux ended has failed."""
         asked = [job for job in jobs if job is not None]
         if not asked:
             return

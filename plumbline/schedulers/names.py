@@ -21,21 +21,24 @@ MOST = 200_000
 
 
 def host(name: str, where: str) -> str:
-    """``name`` if it can be a host name; anything else (an option, a shell word) is refused."""
+    """``name`` if it can be a host name; raises :class:`PlumbError` for anything else (an option, a shell word)."""
     if not HOST.fullmatch(name):
         raise PlumbError(f"{name!r} cannot be a host name", where, "use letters, digits, '.', '_' and '-'")
     return name
 
 
 def partition(name: str, where: str) -> str:
-    """``name`` if it can be a partition or queue."""
+    """``name`` if it can be a partition or queue; raises :class:`PlumbError` for anything else."""
     if not PARTITION.fullmatch(name):
         raise PlumbError(f"{name!r} cannot be a partition", where, "use letters, digits, '.', '_' and '-'")
     return name
 
 
 def expand(text: str, where: str) -> list[str]:
-    """Host names of ``a,b`` or ``node[1-4,7]``, in the order given, each once."""
+    """Host names of ``a,b`` or ``node[1-4,7]``, each once, sorted (node2 before node10).
+
+    Raises :class:`PlumbError` for anything else, and for more than :data:`MOST` names.
+    """
     if not FOLDED.fullmatch(text):
         raise PlumbError(f"{text!r} cannot be host names", where, "write A,B or node[1-4]")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -57,7 +60,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def words_of(option: str) -> list[str]:
-    """An option of a partition as words of a command, split as a shell does; a bare word is refused."""
+    """An option of a partition as words of a command, split as a shell does; :class:`PlumbError` for a bare word."""
     try:
         words = shlex.split(option)
     except ValueError as error:
@@ -70,7 +73,7 @@ def words_of(option: str) -> list[str]:
 def access(options: Iterable[str]) -> list[str]:
     """Scheduler options as words of a command: ``-p main`` and ``--partition main`` are allowed, a bare word is not.
 
-    A word without '-' would be taken for the program to start.
+    A word without '-' would be taken for the program to start: it raises :class:`PlumbError`.
     """
     words = []
     for given in options:

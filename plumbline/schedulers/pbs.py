@@ -13,7 +13,7 @@ from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, joined, whole_json
 from plumbline.schedulers.program import answer
 
-#: Jobs have a PATH of the system's own folders only, and OpenPBS lies in neither. Its daemons read the same file.
+#: The PATH of a job has the system's folders only, without that of OpenPBS. The file is the one that its daemons read.
 PBSDSH = ("/bin/sh", "-c", '. "${PBS_CONF_FILE:-/etc/pbs.conf}"; exec "$PBS_EXEC/bin/pbsdsh" -- "$@"', "pbsdsh")
 #: one chunk of a job on each node, and no other job beside it; the default puts all chunks on one node if it has room
 WHOLE_NODES = ("-l", "place=scatter:excl")
@@ -82,7 +82,7 @@ def read_nodes(text: str, queue: str | None) -> list[Node]:
     """``pbsnodes -a -F json``: ``nodes`` -> name -> ``state`` (a list joined by commas), ``comment``, ``queue``.
 
     With a queue, nodes tied to another one are left out: by their attribute ``queue``, or by
-    ``resources_available.Qlist``, as many sites have it. A node tied to none is in every queue.
+    ``resources_available.Qlist``, as many sites configure it. A node tied to none is in every queue.
     """
     found = []
     for name, node in (whole_json(text, "pbsnodes").get("nodes") or {}).items():

@@ -1,4 +1,4 @@
-"""Starting a program of the scheduler: words only, a time limit, and its own words in the error."""
+"""Starting a program of the scheduler: without a shell, with a time limit, and with its own message in the error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from plumbline.errors import PlumbError
 
-#: last words that say nothing: Grid Engine's
+#: last lines without information, of Grid Engine
 EMPTY = ("Exiting.",)
 #: seconds that a program gets to end its job after SIGTERM, before SIGKILL
 GRACE = 20

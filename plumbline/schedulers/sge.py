@@ -1,7 +1,7 @@
 """Grid Engine: qsub(1), qdel(1), qhost(1), qconf(1). https://gridengine.eu/mangridengine/
 
-Which parallel environment gives whole nodes is the site's own matter: it stands among the partition's access options,
-``-pe NAME SLOTS`` with the slots of one node. A job over several nodes asks for as many times that.
+Which parallel environment gives whole nodes differs between sites: the partition's access options name it,
+``-pe NAME SLOTS`` with the slots of one node. A job over several nodes asks for that many times the slots.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WARNED = ("-notify",)
 
 
 class Sge(Scheduler):
-    """Grid Engine. Its states of nodes come without a reason; jobs are put on chosen nodes one by one."""
+    """Grid Engine. It gives no reason for the state of a node; jobs are put on chosen nodes one by one."""
 
     name = "sge"
     programs = ("qsub", "qstat", "qhost")
@@ -64,7 +64,10 @@ class Sge(Scheduler):
         return ["qsub", *options, *CHECKED, *where, *_slots(job.access, job.nodes), str(script)]
 
     def on_every_node(self, job: Job, command: Sequence[str]) -> list[list[str]]:
-        """A job for each node, because no parallel environment can be counted on."""
+        """A job for each node, because there may be no parallel environment.
+
+        Raises :class:`PlumbError` where no hosts are named.
+        """
         if not job.hosts:
             raise PlumbError("under sge the nodes have to be named", WHERE_FACTS, "give --node A for each")
         begin = ["qsub", "-sync", "y", *CHECKED, "-b", "y", "-N", job.name, "-j", "y", "-o", str(job.log)]
@@ -87,7 +90,7 @@ class Sge(Scheduler):
         return read_limit(answer(["qconf", "-sq", queue], f"queue {queue}"))
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
-        """ReFrame's backend drops the partition's options; ``-pe mpi 64`` is of one node."""
+        """The partition's options, which ReFrame's backend drops, with the slots of ``-pe`` for ``nodes`` nodes."""
         return [shlex.join(_slots([word for option in access for word in names.words_of(option)], nodes))]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
@@ -97,7 +100,7 @@ class Sge(Scheduler):
 
 
 def _slots(words: Sequence[str], nodes: int) -> list[str]:
-    """Options in which ``-pe NAME SLOTS``, the slots of a node, stands for ``nodes`` of them."""
+    """``words`` with the slots of ``-pe NAME SLOTS``, which are those of one node, multiplied by ``nodes``."""
     found = list(words)
     if "-pe" not in found:
         if nodes == 1:

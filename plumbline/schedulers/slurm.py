@@ -32,7 +32,7 @@ from plumbline.schedulers.program import answer, run
 WHERE_STEPS = "sacct"
 WHERE_LIMIT = "sinfo -o %l"
 USABLE = {"idle", "mixed", "allocated", "completing", "planned"}
-#: power saving wakes these for a job; the other signs (not responding, maintenance, reboot …) keep jobs away
+#: signs of nodes that take jobs; power saving (``~``, ``#``) wakes them. Other signs (reboot …) keep jobs away.
 WAKES = {"~", "#", "-", "+"}
 #: what two of the other signs mean
 SIGNS = {"$": "in a maintenance reservation", "*": "does not respond"}
@@ -55,7 +55,7 @@ PMI_LIBRARIES = {"pmi2": ("libpmi2.so", "libpmi2.so.0")}
 STEP_COLUMNS = "JobID,State,NNodes,Start,ConsumedEnergyRaw"
 #: states of a step that has not ended
 GOING = ("RUNNING", "PENDING", "SUSPENDED", "COMPLETING")
-#: where Slurm's numbers that mean that there is none begin (NO_VAL, INFINITE)
+#: from this number on, Slurm means that there is no value (NO_VAL, INFINITE)
 NO_VALUE = 0xFFFFFFFE
 #: seconds that ``srun --mpi=list``, sacct or scontrol may take
 PATIENCE_S = 30.0
@@ -218,7 +218,7 @@ class Slurm(Scheduler):
         return read_nodes(answer(["sinfo", "-N", "-h", "-o", "%N|%T|%E", *self.in_queue(queue)], WHERE_STATES))
 
     def longest_job(self, queue: str | None) -> int | None:
-        """The least time limit of the partition, by sinfo; None on a host that has none."""
+        """The least time limit of the partition, by sinfo; None without one, and on a host that has no sinfo."""
         if shutil.which("sinfo") is None:
             return None
         found = map(seconds, answer(["sinfo", "-h", "-o", "%l", *self.in_queue(queue)], WHERE_LIMIT).split())
@@ -262,7 +262,7 @@ def read_nodes(text: str) -> list[Node]:
     """``sinfo -N -h -o '%N|%T|%E'``: a line per node (and partition): name, state in full, reason (``none``).
 
     The state may end in signs: ``*`` does not respond, ``~`` ``#`` asleep or waking, ``%`` ``!`` going to sleep,
-    ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job.
+    ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing.
     """
     found: dict[str, Node] = {}
     for line in filter(str.strip, text.splitlines()):
@@ -277,7 +277,7 @@ def read_nodes(text: str) -> list[Node]:
 
 
 def seconds(text: str) -> int | None:
-    """Slurm's time limit ``[days-][[hours:]minutes:]seconds``; None for ``infinite``.
+    """Seconds of Slurm's time limit ``[days-][[hours:]minutes:]seconds``; None for ``infinite`` and ``n/a``.
 
     >>> seconds("1:00:00"), seconds("2-00:00:30"), seconds("30:00"), seconds("infinite")
     (3600, 172830, 1800, None)

@@ -13,7 +13,7 @@ from plumbline.schedulers.base import WHERE_STATES, Job, Node
 from plumbline.schedulers.local import Local
 from plumbline.schedulers.program import Done
 
-#: asks nobody for a password, and refuses a host whose key is not known
+#: never asks for a password, and refuses a host whose key is not known
 OPTIONS = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
 #: connections at once
 FANOUT = 32
@@ -35,11 +35,11 @@ class Ssh(Local):
     can_pin = True
 
     def submit(self, job: Job, script: Path) -> list[str]:
-        """On the first host; the terminal (``-tt``) has the script ended with the connection."""
+        """On the first host; with a terminal (``-tt``), the script ends when the connection does."""
         return ["ssh", "-tt", *OPTIONS, *job.access, job.hosts[0], shlex.join(["bash", str(script)])]
 
     def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
-        """On all ``job.hosts`` at once; what those said that failed is the answer's ``stderr``, a line each."""
+        """Run the command on all ``job.hosts`` at once; ``stderr`` has a line for each host on which it failed."""
         done = each({host: command(host) for host in job.hosts}, limit)
         failed = [f"{host}: {answer.last()}" for host, answer in done.items() if answer.status != 0]
         return Done(1 if failed else 0, "", "\n".join(failed))
@@ -59,7 +59,7 @@ class Ssh(Local):
         ]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
-        """``plumb launch`` runs on the first host, which ReFrame's documentation calls a pseudo option of ssh."""
+        """``plumb launch`` runs on the first host: ``#host``, a pseudo option of ssh in ReFrame's documentation."""
         if not hosts:
             return {"access": list(access)}
         ordered = sorted(hosts, key=lambda host: host != node)  # a stable sort

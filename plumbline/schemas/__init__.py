@@ -32,7 +32,7 @@ NAMES = (
 )
 
 
-#: values in a YAML file, those that aliases repeat counted each time
+#: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
 
@@ -52,7 +52,7 @@ def _is_text(_: Any, value: Any) -> bool:
 
 
 def _pattern(_: Any, pattern: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
-    """``$`` is the end of the text, as in all other languages; Python's own also stands before a last newline."""
+    """``$`` matches only at the end of the text, as JSON Schema has it; in Python also before a final newline."""
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield jsonschema.ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -103,7 +103,10 @@ def check(name: str, document: Any, where: str) -> None:
 
 
 def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
-    """A YAML mapping whose keys are texts, or an error that names the line."""
+    """A YAML mapping whose keys are texts; otherwise raises :class:`PlumbError`, with the line if it is known.
+
+    ``what`` names the file in errors; ``cure`` is what to do if it does not exist.
+    """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
         _check_values(document)

@@ -29,7 +29,10 @@ def ceilings_file(name: str) -> Path:
 
 
 def read(name: str) -> list[Measured]:
-    """The ceilings of the partitions of site ``name`` that were measured; none where there is no file."""
+    """The ceilings of the partitions of site ``name`` that were measured; none where there is no file.
+
+    Raises :class:`PlumbError` for a file that is not valid.
+    """
     file = ceilings_file(name)
     if not file.exists():
         return []
@@ -50,7 +53,7 @@ def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:
 
 
 def save(name: str, measured: Measured) -> Path:
-    """Put ``measured`` in place of what the file of site ``name`` has of its partition, in one step."""
+    """Replace the ceilings of one partition in the file of site ``name``, in one step; returns the file."""
     file = ceilings_file(name)
     with files.writing("the ceilings", file), files.lock(paths.build() / "ceilings" / f"{name}.lock"):
         others = [one for one in read(name) if one.partition != measured.partition]

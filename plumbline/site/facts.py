@@ -25,7 +25,7 @@ def hostname_pattern() -> str:
 
 
 def topology() -> str:
-    """This machine as hwloc XML, by the binder or else by lstopo."""
+    """This machine as hwloc XML, from the binder or else from lstopo; raises :class:`PlumbError` without either."""
     xml, reason = collector.topology(str(paths.binder()) if paths.binder().exists() else None)
     if xml is None:
         raise PlumbError(
@@ -48,7 +48,7 @@ class Captured:
 
 
 def captured(folder: Path) -> Captured:
-    """What ``plumb nodes facts`` wrote into ``folder``."""
+    """What ``plumb nodes facts`` wrote into ``folder``; raises :class:`PlumbError` if it has no topology."""
     found = read.folder(folder)
     comparison = compare.compare(found)
     for name in comparison.groups[0]:
@@ -63,5 +63,5 @@ def captured(folder: Path) -> Captured:
 
 
 def known() -> dict[str, Any]:
-    """Everything that can be read of this host for its physical limits."""
+    """The facts for physical limits that can be read on this host, by their names in ``site.yaml``."""
     return collector.limits()

@@ -30,7 +30,7 @@ def references_file(name: str, test: str) -> Path:
 
 
 def load(name: str) -> dict[str, Any]:
-    """``site.yaml`` of site ``name``, valid by its schema, with every topology file there."""
+    """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
     file = folder(name) / FILE
     document = schemas.read_yaml(file, f"site '{name}'", f"plumb site init --name {name}")
     check(document, str(file))
@@ -63,7 +63,7 @@ def claiming(documents: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def here() -> str:
-    """The name of the site that claims this host."""
+    """The name of the site that claims this host; raises :class:`PlumbError` if none does, or a site is not valid."""
     documents = load_all()
     claimed = claiming(documents)
     if claimed is None:
@@ -73,7 +73,7 @@ def here() -> str:
 
 
 def partition(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """The element of ``partitions`` that is called ``name``."""
+    """The element of ``partitions`` that is called ``name``; raises :class:`PlumbError` if there is none."""
     for part in document["partitions"]:
         if part["name"] == name:
             return dict(part)
@@ -102,7 +102,7 @@ def references(name: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def check(document: dict[str, Any], where: str) -> None:
-    """Raise :class:`PlumbError` for the first key that is unknown, with the one that was meant, or else wrong."""
+    """Raise :class:`PlumbError` for the first unknown key, with a suggestion, or else for the first wrong value."""
     for error in schemas.validator("site").iter_errors(document):
         if error.validator == "additionalProperties" and "properties" in error.schema:
             known = list(error.schema["properties"])

@@ -10,7 +10,7 @@ SUITE = "suite"
 
 
 def expected() -> set[str]:
-    """The names of the tests that exist."""
+    """The names of all tests, from ``reframe-tests/expected.txt``."""
     file = paths.root() / "reframe-tests" / "expected.txt"
     try:
         return set(file.read_text(encoding="utf-8").split())

@@ -159,7 +159,7 @@ def merge(present: Any, new: dict[str, Any]) -> list[str]:
 
 
 def offer(present: Any, request: Request) -> list[str]:
-    """Add the stacks that are asked for beside those there; those that were missing are returned."""
+    """Add the stacks ``add_stacks`` to the partition; returns those that it lacked."""
     part = next(part for part in present["partitions"] if part["name"] == request.partition)
     missing = [name for name in request.add_stacks if name not in part["stacks"]]
     part["stacks"] += missing
@@ -197,7 +197,7 @@ def _dump(document: Any) -> str:
 
 
 def _diff(before: str, after: str, file: Path) -> str:
-    """A unified difference; a new file that is long is only measured."""
+    """A unified difference; for a long new file only its number of lines."""
     lines = after.splitlines()
     if not before and len(lines) > 40:
         return f"+++ {file}\n+ {len(lines)} lines"

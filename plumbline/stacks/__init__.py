@@ -6,9 +6,9 @@ which provider made it. A provider is a module with these functions:
 ``names() -> tuple[str, ...]``
     the stacks it can install on this machine
 ``install(name, *, force=False, dry_run=False) -> None``
-    makes the stack unless it is there already, or says why it would be made
+    makes the stack unless it is complete; with ``dry_run`` only prints why it would be made
 ``stack(name) -> str``
-    what the stack is called once it is installed; where it is missing, ``name``
+    what the stack is called once it is installed; a provider without this function uses ``name``
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEFAULT_PROVIDER = "wheel"
 
 
 def provider(name: str) -> Any:
-    """The module of provider ``name``."""
+    """The module of provider ``name``; raises :class:`PlumbError` if there is no such provider."""
     if name not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         raise PlumbError(f"unknown provider '{name}'", "stack name", f"use one of: {known}")
@@ -50,7 +50,7 @@ def label(kind: str, name: str) -> str:
 
 
 def origin(spec: str) -> tuple[str, str]:
-    """Like :func:`split`, but the name of an installed stack leads to its provider too: ``spack-openmpi``."""
+    """Provider and name of ``[PROVIDER:]NAME``, or of what a stack is called once installed: ``spack-openmpi``."""
     for kind in PROVIDERS if ":" not in spec else ():
         for name in provider(kind).names():
             if label(kind, name) == spec:

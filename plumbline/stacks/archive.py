@@ -1,11 +1,11 @@
-"""What a machine without network installs from: one tar archive, unpacked in ``stacks/archive``.
+"""The archive that a machine without network installs from: one tar file, unpacked in ``stacks/archive``.
 
 Inside: ``SHA256SUMS``, the SHA-256 of every other member; ``index.json``, which says for which machine and Python the
 archive is, of which commit, and what each file is for; ``wheels/`` with the packages of ``requirements.txt`` and of the
 stacks' locks; and ``spack/`` where Spack stacks were packed (:mod:`plumbline.stacks.pack`). While an archive is
 unpacked, pip takes every package from it and asks no registry.
 
-The list inside shows damage; the archive's own SHA-256 shows an archive whose list was changed too.
+The list inside detects damage; a change of both a file and the list is detected by the archive's own SHA-256 only.
 
 Standard library only, because ``playbooks/bootstrap.sh`` runs this before there is a virtual environment:
 ``python3 -m plumbline.stacks.archive LOCK [FILE [SHA256]]`` unpacks FILE and prints the folder with LOCK's packages.
@@ -32,7 +32,7 @@ INDEX = "index.json"
 WHEELS = "wheels"
 SPACK = "spack"
 SCHEMA = 2
-#: members of the index that are read again, and their types
+#: members of the index that unpacking and installing use, and their types
 KEYS: dict[str, tuple[type, ...]] = {
     "commit": (str, type(None)),
     "machine": (str,),
@@ -41,7 +41,7 @@ KEYS: dict[str, tuple[type, ...]] = {
     "locks": (dict,),
     "files": (list,),
 }
-#: bytes of a list of files, and of an index, which are read as a whole
+#: most bytes of SHA256SUMS and of the index, which are read as a whole
 MOST_TEXT = 64 << 20
 
 
@@ -61,7 +61,10 @@ def machine() -> dict[str, str | None]:
 
 
 def write(folder: Path, target: Path) -> str:
-    """Make the archive ``target`` of all files in ``folder``, where the list is written too; the archive's SHA-256."""
+    """Make the archive ``target`` of all files in ``folder`` and a list of them; returns the archive's SHA-256.
+
+    The list ``SHA256SUMS`` is written into ``folder``. Raises OSError.
+    """
     content = [entry for entry in sorted(folder.rglob("*")) if entry.is_file()]
     listing = folder / SUMS
     listing.write_text("".join(f"{files.sha256(file)}  {file.relative_to(folder)}\n" for file in content))
@@ -72,15 +75,15 @@ def write(folder: Path, target: Path) -> str:
 
 
 def check(source: Path, digest: str | None = None) -> dict[str, Any]:
-    """Raise what :func:`unpack` would raise for this archive, and write nothing; its index."""
+    """Check an archive as :func:`unpack` does, with the same errors, but write nothing; returns its index."""
     return _read(source, digest, None)
 
 
 def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
-    """Check the archive and put its content in place of what was unpacked before; its index.
+    """Check the archive and put its content in place of what was unpacked before; returns its index.
 
-    Raises :class:`PlumbError`, with everything as it was, for an archive that is damaged, was changed, does not have
-    the SHA-256 ``digest``, or is for another machine or Python.
+    Raises :class:`PlumbError` for an archive that is damaged, was changed, does not have the SHA-256 ``digest``, or is
+    for another machine, Python or newer glibc. What was unpacked before is then unchanged.
     """
     with files.writing("what the archive holds", place()), locked(OWNER):
         fresh = place().with_name(f".{OWNER}.new")
@@ -95,7 +98,7 @@ def unpack(source: Path, digest: str | None = None) -> dict[str, Any]:
 
 
 def sums(text: str) -> dict[str, str]:
-    """What a list ``SHA256SUMS`` says: name -> SHA-256."""
+    """The content of a file ``SHA256SUMS``: name -> SHA-256."""
     return {name: digest for digest, _, name in (line.partition("  ") for line in text.splitlines())}
 
 

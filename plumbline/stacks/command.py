@@ -15,7 +15,7 @@ from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
 from plumbline.stacks.spack import externals, signing
 
-#: packages of a lock of which is printed what changed
+#: most packages of a lock whose changes are printed
 MOST_LINES = 20
 
 

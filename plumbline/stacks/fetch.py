@@ -18,9 +18,10 @@ LOCKS = Path(__file__).parent / "wheels"
 
 
 def call(command: list[str], complaint: str, owner: str, environment: Mapping[str, str] | None = None) -> str:
-    """Standard output of a command; :class:`PlumbError` with its last line of error when it fails.
+    """Standard output of a command; raises :class:`PlumbError` if the command fails.
 
-    The whole output of a command that failed is kept in ``OWNER.log`` beside the stacks.
+    The error quotes the first line with ``error:``, or else the last line of the error output. The whole output of a
+    command that failed is kept in ``OWNER.log`` beside the stacks.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
@@ -54,9 +55,9 @@ def venv(place: Path, owner: str) -> None:
 
 
 def download(lock: str, folder: Path, owner: str, *, binary: bool, options: Sequence[str] = ()) -> dict[str, Path]:
-    """Fetch the archives of a lock into ``folder`` without installing them: package -> file.
+    """Fetch the archives of a lock into ``folder`` without installing them; returns package -> file.
 
-    ``options`` are further ones of pip.
+    ``options`` are added to those of pip.
     """
     kind = ["--only-binary", ":all:"] if binary else ["--no-binary", ":all:", "--no-build-isolation"]
     pip(["download", *kind, *options, "--dest", str(folder)], lock, owner)
@@ -65,7 +66,7 @@ def download(lock: str, folder: Path, owner: str, *, binary: bool, options: Sequ
 
 
 def unpack(wheel: Path, ending: str, target: Path) -> None:
-    """Copy the one member of a wheel whose name ends in ``ending`` to ``target``."""
+    """Copy the member of a wheel whose name ends in ``ending``; raises :class:`PlumbError` unless there is just one."""
     with zipfile.ZipFile(wheel) as archive:
         members = [name for name in archive.namelist() if name.endswith(ending)]
         if len(members) != 1:

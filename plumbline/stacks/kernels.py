@@ -1,7 +1,7 @@
 """Our own kernels: built for each stack with its compiler wrapper, and once against the standard MPI ABI.
 
 The ABI build is one set of programs in ``stacks/abi/FINGERPRINT``: every stack whose library has the ABI
-(``libmpi_abi.so.1``) runs the same files, so that libraries can be compared with nothing recompiled. A stack offers
+(``libmpi_abi.so.1``) runs the same files, so that libraries are compared without recompiling. A stack offers
 them as ``NAME-abi``.
 """
 
@@ -29,7 +29,7 @@ ABI_LIBRARY = "libmpi_abi.so.1"
 
 
 def refresh(name: str) -> bool:
-    """Build the kernels of installed stack ``name`` unless they are of the present sources; true if it did."""
+    """Build the kernels of installed stack ``name`` unless they are up to date; returns whether it built them."""
     document = manifest.load(name)
     reason = stale(name)
     if reason is None:
@@ -54,7 +54,8 @@ def refresh(name: str) -> bool:
 def _loads(document: dict[str, Any]) -> dict[str, Any]:
     """What the stack's programs load, with the kernels as they are now.
 
-    What was recorded when the stack was made stays so, whatever has become of it; the BLAS is the kernels' own.
+    Files recorded when the stack was made keep their recorded SHA-256, even if they changed since; only the files of
+    the BLAS, which belongs to the kernels, are recorded anew.
     """
     before = document.get("loads", {"library": None, "files": {}})
     found = libraries.loads(document, before["library"] and Path(before["library"]))
@@ -73,10 +74,10 @@ def stale(name: str) -> str | None:
 
 
 def outdated(document: dict[str, Any]) -> PlumbError | None:
-    """The error that says so if the kernels of an installed stack were built from other sources than the present ones.
+    """The error to report if a stack's kernels were built from other sources than the present ones; else None.
 
-    Another compiler or CPU than where they were built does not count: a job may look, on another node. None where it
-    is not recorded, as of a stack whose kernels :func:`refresh` did not build.
+    Another compiler or CPU does not count, because a job may check this on another node. None also where the sources
+    are not recorded, as for a stack whose kernels :func:`refresh` did not build.
     """
     name = document.get("tuned", {}).get("of", document["name"])  # a tuned stack has those of the one it is made of
     prefix = paths.stacks() / name / "kernels"
@@ -89,7 +90,7 @@ def outdated(document: dict[str, Any]) -> PlumbError | None:
 def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dict[str, Any]]:
     """Build the kernels of ``source`` (a ``custom-kernels`` folder) for a stack; its entries for the manifest.
 
-    The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's last error line.
+    The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's first error line.
     """
     options = [f"-DMPI_C_COMPILER={wrapper(document)}"]
     programs = _compile(document, source, prefix, document["name"], options)
@@ -97,7 +98,7 @@ def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dic
 
 
 def wrapper(document: dict[str, Any]) -> Path:
-    """The stack's compiler wrapper."""
+    """The stack's compiler wrapper; raises :class:`PlumbError` if it has none."""
     folder = Path(document["prefix"]) / "bin"
     names = mpi.TABLE[document["mpi"]["family"]].compiler_wrappers
     found = next((folder / name for name in names if (folder / name).exists()), None)
@@ -109,7 +110,7 @@ def wrapper(document: dict[str, Any]) -> Path:
 
 
 def fingerprint(source: Path, document: dict[str, Any]) -> str:
-    """Changes when a source file, the compiler, the MPI library or the BLAS changes."""
+    """SHA-256 that changes when a source file, the compiler, its target CPU, the MPI library or the BLAS changes."""
     compiler = Compiler.find()
     made_with = f"{compiler.path} {compiler.version} {compiler.native()} {document['mpi']}"
     return hashlib.sha256(f"{made_with} {digest(source)}".encode()).hexdigest()
@@ -188,7 +189,7 @@ def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
 
 
 def _build_abi(document: dict[str, Any], source: Path, prefix: Path) -> None:
-    """No compiler wrapper: the wrapper of a library links the library's own ABI."""
+    """Build without the compiler wrapper, because the wrapper of a library links the library's own ABI."""
     home = Path(document["prefix"])
     options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
     options += [f"-DMPI_C_HEADER_DIR={home / 'include'}", "-DMPI_C_LIB_NAMES=mpi_abi"]

@@ -1,4 +1,4 @@
-"""The shared libraries that programs get, as ``ldd`` says."""
+"""The shared libraries that programs load, as ``ldd`` reports them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _SYSTEM = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?(?:/[^/]*-linux-gnu[^/]*)?")
 
 
 def of(program: Path, ident: str, owner: str, environment: Mapping[str, str]) -> dict[str, Path]:
-    """Library name to its file, links resolved; :class:`PlumbError` names those that benchmark ``ident`` lacks.
+    """The libraries of ``program``: name -> file, links resolved.
 
-    ``owner`` is the stack that the program is of, ``environment`` the variables that it is run with.
+    ``ident`` is the benchmark, ``owner`` its stack, ``environment`` the variables that it is run with. Raises
+    :class:`PlumbError` with the names of the libraries that are not found.
     """
     text = fetch.call(["ldd", str(program)], f"cannot look into {program.name}", owner, environment)
     files = _files(text)
@@ -64,5 +65,5 @@ def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[
 
 
 def _linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
-    """As :func:`_files`; scripts and programs that are linked with nothing have no libraries."""
+    """Libraries of ``program`` as :func:`_files` returns them; none for scripts and statically linked programs."""
     return _files(subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout)

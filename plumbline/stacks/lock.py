@@ -12,7 +12,7 @@ from plumbline import files, paths
 def locked(name: str) -> Iterator[bool]:
     """Hold the lock of ``name`` (a stack, or ``abi``, ``blas``, ``spack``, ``archive``).
 
-    Gives true when another process had to be waited for: what it made may be what this one wanted to make.
+    Yields true if it had to wait for another process, which may have made what this one wanted to make.
     """
     path = paths.stacks() / f".{name}.lock"
     with ExitStack() as held:

@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> dict[str, Any]:
-    """The manifest of stack ``name``, valid by its schema."""
+    """The manifest of stack ``name``; raises :class:`PlumbError` if there is none, or none that obeys the schema."""
     file = path(name)
     try:
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
@@ -64,7 +64,11 @@ def load_all() -> list[dict[str, Any]]:
 
 
 def save(document: dict[str, Any], folder: Path | None = None) -> Path:
-    """Write a manifest in one step, to ``folder`` or where the stack is, which counts as installed from then on."""
+    """Write a manifest in one step, to ``folder`` or to the stack's own; returns the file.
+
+    In its own folder the stack counts as installed from then on. Raises :class:`PlumbError` unless the manifest obeys
+    its schema.
+    """
     file = folder / FILE if folder else path(document["name"])
     schemas.check("manifest", document, str(file))
     files.replace(file, json.dumps(document, indent=2) + "\n")
@@ -72,7 +76,7 @@ def save(document: dict[str, Any], folder: Path | None = None) -> Path:
 
 
 def digest(document: dict[str, Any]) -> str:
-    """Differs between two states of a stack: SHA-256 of its manifest."""
+    """SHA-256 of a stack's manifest, which differs between two states of the stack."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
@@ -90,10 +94,9 @@ def benchmark(
 
 
 def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str]:
-    """What is wrong with an installed stack, one line each; empty when all is there and unchanged.
+    """What is wrong with an installed stack, one line each; empty if everything is there and unchanged.
 
-    That is every program, and what the programs load.
-    Programs of the suite ``leave_out`` are not looked at.
+    Checked are the launcher, every program and what the programs load; programs of the suite ``leave_out`` are not.
     """
     name = document["name"]
     found = []
@@ -150,7 +153,8 @@ def parts(document: dict[str, Any], library: str | None) -> set[Path]:
 def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> str | None:
     """Why stack ``name`` must be made (again); None when it is complete.
 
-    The file ``lock`` beside the manifest holds ``mark`` if nothing that the stack is made from ``changed``.
+    ``mark`` is compared with the file ``lock`` beside the manifest, ``changed`` is the reason where they differ.
+    Programs of the suite ``leave_out`` are not checked.
     """
     if not path(name).exists():
         return "not installed"

@@ -31,7 +31,10 @@ def names() -> tuple[str, ...]:
 
 
 def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Write the manifest of stack ``name`` from its description."""
+    """Write the manifest of stack ``name`` from its description, unless it is up to date and ``force`` is not given.
+
+    Raises :class:`PlumbError` for an unknown stack, and for a module or a program that cannot be found.
+    """
     known = _descriptions()
     if name not in known:
         otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
@@ -107,7 +110,7 @@ def _find(program: str, search: str, file: Path) -> Path:
 def _loaded(name: str, modules: list[str]) -> dict[str, str]:
     """The variables that the modules set, and PATH with them loaded; only a login shell knows the command ``module``.
 
-    Of a variable that they prepend or append to, it is what they add.
+    For a variable that they prepend or append to, the value is what they add.
     """
     if not modules:
         return {"PATH": os.environ.get("PATH", os.defpath)}
@@ -118,7 +121,7 @@ def _loaded(name: str, modules: list[str]) -> dict[str, str]:
         raise PlumbError(
             f"cannot load {' '.join(modules)}: {said[:200]}", f"stack {name}", "module avail shows what there is"
         )
-    _, *printed = done.stdout.split("\0\0", 2)  # before them stands what the login scripts print
+    _, *printed = done.stdout.split("\0\0", 2)  # the login scripts may print something first
     before, after = (dict(line.split("=", 1) for line in text.split("\0") if "=" in line) for text in printed)
     found = {
         key: value.removeprefix(f"{before.get(key)}:").removesuffix(f":{before.get(key)}")

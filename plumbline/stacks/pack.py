@@ -30,7 +30,7 @@ def installed() -> list[tuple[str, str]]:
 
 
 def pack(wanted: list[tuple[str, str]], target: Path) -> str:
-    """Write the archive of the stacks ``wanted`` (provider and name) to ``target``; its SHA-256.
+    """Write the archive of the stacks ``wanted`` (provider and name) to ``target``; returns its SHA-256.
 
     It always has the packages of ``requirements.txt``, for the virtual environment. Raises :class:`PlumbError` for an
     unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
@@ -89,7 +89,7 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
 
 
 def _name(lock: Path) -> str:
-    """A lock by its place in the checkout: two are called ``requirements.txt``."""
+    """The path of a lock in the checkout, because two are called ``requirements.txt``."""
     return os.path.relpath(lock, paths.root())
 
 
@@ -116,7 +116,7 @@ def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], fo
 
 
 def oldest_glibc(names: list[str]) -> str | None:
-    """The oldest glibc that all wheels of these names run on, by their platform tags; None where none needs any."""
+    """The oldest glibc that all wheels of these names run on, by their platform tags; None if no wheel needs one."""
     needed = []
     for name in names:
         tags = [f"{found[1]}.{found[2]}" for found in re.finditer(r"manylinux_(\d+)_(\d+)_", name)]

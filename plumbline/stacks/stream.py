@@ -1,4 +1,8 @@
-"""STREAM: how large its arrays must be on a machine, and how it is compiled."""
+"""STREAM: how large its arrays must be on a machine, and how it is compiled.
+
+Source of the rules: J. D. McCalpin, STREAM benchmark reference information and run rules,
+https://www.cs.virginia.edu/stream/ref.html.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,8 @@ CACHE_FACTOR = 4
 ELEMENT_BYTES = 8
 MINIMUM_ELEMENTS = 10_000_000
 ROUNDING = 1_000_000
-#: Executions of each kernel, and how many where the three arrays take 1 GiB or more. STREAM's rules ask for 2 at least
-#: and take the best after the first: on such arrays one takes long enough, and more would make a launch take minutes.
+#: Executions of each kernel: usually, and where the three arrays take 1 GiB or more. STREAM needs at least 2 and takes
+#: the best one after the first; on such arrays a single execution is long enough, and 20 would take minutes.
 NTIMES, NTIMES_LARGE = 20, 5
 LARGE_BYTES = 2**30
 VERSION = "5.10"
@@ -72,7 +76,7 @@ class Compiler:
 
     @classmethod
     def find(cls) -> Compiler:
-        """The system's gcc."""
+        """The system's gcc; raises :class:`PlumbError` if there is none."""
         found = shutil.which("gcc")
         if found is None:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
@@ -101,7 +105,7 @@ def flags(elements: int, machine: str | None = None) -> list[str]:
 
 
 def build(source: Path, program: Path, compiler: Compiler, llc_bytes: int | None) -> dict[str, Any]:
-    """Compile STREAM and return the facts a test must know."""
+    """Compile STREAM and return the facts that a test must know; raises :class:`PlumbError` if it does not compile."""
     elements = array_elements(llc_bytes)
     options = flags(elements)
     command = [compiler.path, *options, "-o", str(program), str(source)]

@@ -18,9 +18,10 @@ SUFFIX = "+tuned"
 
 
 class Fingerprint(Struct, frozen=True):
-    """Where a configuration was measured: SHA-256 of the MPI library, CPU, kernel; ranks of a node, their placement.
+    """Where a configuration was measured.
 
-    On how many ``nodes``.
+    ``library`` is the SHA-256 of the MPI library, ``cpu`` the model of the processor, ``kernel`` the release of Linux;
+    ``ranks`` are those of each node.
     """
 
     library: str
@@ -32,7 +33,7 @@ class Fingerprint(Struct, frozen=True):
 
 
 class Tuned(Struct, frozen=True):
-    """What a manifest says of its settings: the stack ``of`` which they are, when and in which session they won."""
+    """What a manifest says of its settings: for which stack they were found (``of``), when, and in which session."""
 
     of: str
     time: str
@@ -47,14 +48,14 @@ def suffix(nodes: int) -> str:
 
 
 def fingerprint(document: Mapping[str, Any], ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
-    """That of the stack with the manifest ``document`` on this host."""
+    """The fingerprint of the stack with the manifest ``document`` on this host."""
     return Fingerprint(_library(document), _cpu(), platform.release(), ranks, placement, nodes)
 
 
 def make(
     document: Mapping[str, Any], settings: Mapping[str, str], tuned: Tuned, read: Iterable[Path]
 ) -> dict[str, Any]:
-    """The manifest of the tuned stack: ``document`` with ``settings``; the library reads the files ``read`` too."""
+    """The manifest of the tuned stack: ``document`` with ``settings``; ``read`` are further files that it loads."""
     loads = document.get("loads", {"library": None, "files": {}})
     return {
         **document,
@@ -66,7 +67,7 @@ def make(
 
 
 def renew(document: Mapping[str, Any]) -> None:
-    """Give the tuned stacks of the one with the manifest ``document`` that one's programs again."""
+    """Write the tuned stacks made from ``document`` again, with its present programs and their own settings."""
     for folder in sorted(paths.stacks().glob(document["name"] + SUFFIX + "*")):
         if not manifests.path(folder.name).exists():
             continue
@@ -76,7 +77,7 @@ def renew(document: Mapping[str, Any]) -> None:
 
 
 def remarks(document: Mapping[str, Any]) -> list[str]:
-    """In what this host and the library differ from where the settings of a tuned stack were found."""
+    """How this host and the library differ from those for which a tuned stack was measured, one line each."""
     if "tuned" not in document:
         return []
     was = msgspec.convert(document["tuned"], Tuned).fingerprint

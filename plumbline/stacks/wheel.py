@@ -4,8 +4,8 @@ Each stack is one virtual environment, ``stacks/NAME``, with an MPI wheel and mp
 that ReFrame's archive carries, the OSU benchmarks are the ports in mpi4py's archive, IMB's programs come with the Intel
 MPI wheel and run on MPICH too (same ABI). Everything is pinned by version and SHA-256 in ``wheels/*.txt``.
 
-A stack is made in ``stacks/.NAME.new`` and then takes the place of the one that is there, which stays whole until the
-new one and its kernels are. The manifest is written last and marks it as complete; what an interrupted installation
+A stack is made in ``stacks/.NAME.new`` and then replaces the present one, which is kept until the new one and its
+kernels are complete. The manifest is written last and marks the stack as complete; what an interrupted installation
 left is removed and made again.
 """
 
@@ -101,7 +101,7 @@ def lock_files(name: str) -> list[Path]:
 
 
 def fingerprint(name: str) -> str:
-    """Changes when anything the stack is made from changes, or where it stands."""
+    """SHA-256 that changes when anything that the stack is made from changes, or its place."""
     digest = hashlib.sha256(f"{RECIPE} {paths.stacks() / name} {sys.version_info[:2]}".encode())
     for lock in lock_files(name):
         digest.update(lock.read_bytes())

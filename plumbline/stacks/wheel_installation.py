@@ -1,6 +1,6 @@
 """How one stack of the ``wheel`` provider is made: the steps of an installation, from pip to the manifest.
 
-It is made beside the one that is there, which stays in use until the new one is complete and was tried.
+A new stack is made beside the present one, which stays in use until the new one is complete and tested.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Installation:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Do all steps, then put the stack in its place; if the block raises, the one from before is there again."""
+        """Do all steps, then put the stack in its place; if the block raises, the previous stack is restored."""
         compiler = stream.Compiler.find()
         with tempfile.TemporaryDirectory(prefix=f"plumb-{self.name}-") as folder:
             scratch = Path(folder)
@@ -252,7 +252,7 @@ class Installation:
         return dict(json.loads(text))
 
     def try_again(self) -> None:
-        """Raise :class:`PlumbError`, and have no manifest, unless the stack in its place is what was made."""
+        """Check the stack in its final place; if it is not what was made, remove its manifest and raise."""
         document = manifest.load(self.name)
         try:
             manifest.check(document)
@@ -275,7 +275,7 @@ class Installation:
         return str(answer["version"])
 
     def linked(self, ident: str, program: Path, environment: dict[str, str]) -> None:
-        """Every library of a compiled program is found, and its MPI library is this stack's."""
+        """Raise :class:`PlumbError` unless a program's libraries are all found, and its MPI library is this stack's."""
         library = libraries.of(program, ident, self.name, environment)[self.recipe.family.library]
         if library != self.library.resolve():
             raise PlumbError(f"{ident} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")

@@ -1,6 +1,6 @@
-"""The best of some things against the best of others, by a few values of each: an interval that knows of the choice.
+"""The best of some things against the best of others, by a few values of each: an interval that allows for the choice.
 
-Whoever looks for the best picks what was lucky too. Of groups with centres a_1 … a_m and b_1 … b_n the ratio of the
+The best is chosen partly by chance. Of groups with centres a_1 … a_m and b_1 … b_n the ratio of the
 largest ones is max_i min_j a_i / b_j. Bounds of each a_i / b_j, from the rank-sum test inverted, give max_i min_j of
 the lower ones, which is too high only if one of the m bounds against the best b is, and max_i min_j of the upper ones,
 which is too low only if one of the n bounds of the best a is. So the errors of one side are shared by m, those of the
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from plumbline.statistics import rank_sum
 
 ERROR = 0.05
-#: values of each beyond which nobody is asked to measure
+#: at most so many values of each are asked for
 _MOST = 100
 
 
@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 def ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], error: float = ERROR) -> Interval:
     """Interval of (largest centre of ``first``) / (largest of ``second``), wrong with probability ``error`` at most.
 
-    Each element is the positive values of one thing; the more the better.
+    Each element has the positive values of one thing; larger values are better.
     """
     below, above = error / 2 / len(first), error / 2 / len(second)
     return Interval(
@@ -40,7 +40,7 @@ def ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], e
 
 
 def values_needed(first: int, second: int, error: float = ERROR) -> int:
-    """How many values of each thing :func:`ratio` needs for both bounds; one more than is sensible if there is none."""
+    """How many values of each thing :func:`ratio` needs for both bounds; :data:`_MOST` if fewer do not suffice."""
     least = error / 2 / max(first, second)
     return next((count for count in range(2, _MOST) if rank_sum.critical(count, count, least) >= 0), _MOST)
 

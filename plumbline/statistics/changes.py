@@ -40,7 +40,10 @@ CERTAIN = 2.3263
 
 @dataclass(frozen=True)
 class Settings:
-    """When a change is one. ``min_effect`` is relative (0.05: slower or faster by a factor of 1.05)."""
+    """What counts as a change. ``min_effect`` is relative (0.05: slower or faster by a factor of 1.05).
+
+    Raises :class:`PlumbError` for a ``min_effect`` that is not above 0 and below 10, or a ``persist`` not from 1 to 20.
+    """
 
     min_effect: float = 0.05
     #: points that a change must have lasted
@@ -86,7 +89,10 @@ class Course:
 
 
 def follow(values: Sequence[float] | NDArray[Any], settings: Settings | None = None) -> Course:
-    """Judge the positive, finite ``values`` one after the other, each with only those up to it."""
+    """Judge the positive, finite ``values`` one after the other, each with only those up to it.
+
+    Raises :class:`PlumbError` for other values.
+    """
     settings = settings or Settings()
     raw = np.asarray(values, dtype=np.float64)
     if raw.ndim != 1 or not np.all(np.isfinite(raw)) or not np.all(raw > 0):
@@ -118,7 +124,7 @@ def _first_change(logs: Floats, begin: int, after: int, settings: Settings) -> C
 
 
 def _screen(logs: Floats, begin: int, settings: Settings) -> NDArray[np.intp]:
-    """The looks worth a closer one: the median of the newest points is half an effect off that of those before.
+    """The looks that need the full test: the newest points' median is half an effect or more off that of those before.
 
     This is part of the method, and what makes it fast: it is worked out for all looks at once.
     """
@@ -257,7 +263,7 @@ def _lasting(logs: Floats, at: int, noise: _Noise, settings: Settings) -> bool:
 
 
 def _smallest_visible(logs: Floats, settings: Settings) -> float | None:
-    """See :class:`Course`; ``logs`` are the points since the last change.
+    """The smallest slowdown that :class:`Course` reports as visible; ``logs`` are the points since the last change.
 
     The larger of what the t-test needs and of what the threshold on the medians needs, each with room for the error of
     the estimate at 99 %, for 2 x ``persist`` points after the change.

@@ -1,4 +1,4 @@
-"""Measured values that repeat digit by digit: what no clock gives, and a program that prints a fixed text does."""
+"""Values that repeat digit by digit: no clock gives such values, a program that prints a fixed text does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from plumbline.statistics.resolution import step_of
 
-#: the steadiest that a time or a rate is from launch to launch, as a fraction: steadier than any we have seen
+#: the least that a time or a rate varies from launch to launch, as a fraction: less than any variation we have seen
 STEADIEST = 1e-4
 #: fewer values than this repeat by chance
 FEWEST = 3

@@ -15,15 +15,15 @@ FROM_DIFFERENCE = 1 / (0.6744897501960817 * math.sqrt(2))
 
 
 def of_deviations(values: Floats | Ints) -> Floats:
-    """From the median absolute deviation along the last axis; 0 where more than half of the values are equal."""
+    """Standard deviation by the median absolute deviation along the last axis; 0 where over half of them are equal."""
     distance = np.abs(values - np.median(values, axis=-1, keepdims=True))
     return np.asarray(FROM_DEVIATION * np.median(distance, axis=-1), dtype=np.float64)
 
 
 def of_differences(values: Floats) -> float:
-    """From the median absolute difference of neighbours along the last axis, NaN left out; 0 if there are none.
+    """Standard deviation by the median absolute difference of neighbours along the last axis; NaN is left out.
 
-    A level that changes slowly along the axis, or differs between rows, is not part of it.
+    A level that changes slowly along the axis, or differs between rows, is not part of it. 0 if there is no difference.
     """
     with np.errstate(invalid="ignore"):
         steps = np.abs(np.diff(values, axis=-1))

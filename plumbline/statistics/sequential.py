@@ -39,11 +39,11 @@ class Spending:
     percents: tuple[int, ...]
 
     def share(self, n: int) -> float:
-        """The share of the look at ``n`` pairs; between looks that of the next one, which is then not used."""
+        """The share of the look at ``n`` pairs; for ``n`` between two looks, that of the later one."""
         return self.percents[bisect.bisect_left(LOOKS, n)] / 100
 
     def at(self, n: int) -> float:
-        """What a look at ``n`` pairs may err."""
+        """The error probability of a look at ``n`` pairs."""
         return self.error * self.share(n)
 
 
@@ -59,20 +59,23 @@ GO_ON, PASS, FAIL, GAIN = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Errors:
-    """What one look may err: with FAIL at a slowdown equal to the tolerance, with PASS at one equal to must-detect."""
+    """Error probabilities of one look: of FAIL at a slowdown equal to the tolerance, of PASS at must-detect."""
 
     failing: float
     passing: float
 
 
 def errors_at(n: int) -> Errors:
-    """Those of the look at ``n`` pairs."""
+    """The error probabilities of the look at ``n`` pairs."""
     return Errors(FAIL_SPENDING.at(n), PASS_SPENDING.at(n))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Margins as fractions: 0.01 is 1 % more time, or a rate divided by 1.01. ``gain``: whether a GAIN is asked for."""
+    """Margins as fractions: 0.01 is 1 % more time, or a rate divided by 1.01. ``gain``: whether a GAIN is asked for.
+
+    Raises :class:`PlumbError` for margins that are not from 0 to 10, or a must-detect not above the tolerance.
+    """
 
     tolerance: float = 0.01
     must_detect: float = 0.05
@@ -107,11 +110,11 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Estimates:
-    """Of one group of series with equally many pairs; log ratios in 1e-9, positive is slower.
+    """Estimates for a group of series with equally many pairs; log ratios in 1e-9, positive is slower.
 
-    ``low`` and ``high`` are each exceeded the wrong way with at most 1 %, whichever look ended the series, or with what
-    the one look at a fixed number may err.
-    ``certain_low`` is the same with the 0.1 % of FAIL.
+    ``low`` and ``high`` are one-sided bounds. Each is wrong with a probability of at most 1 %, whichever look ended the
+    series; at a fixed number of pairs, with the error of its one look. ``certain_low`` is a lower bound with the 0.1 %
+    of FAIL.
     """
 
     centre: Floats

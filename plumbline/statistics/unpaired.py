@@ -1,8 +1,8 @@
 """Two sides whose measurements were not taken in pairs: the session is the unit.
 
-Launches of one session share whatever was so in that session, so that many launches of one session are still one look.
-Welch's t-test compares the sessions' medians (logarithms); one or two sessions say too little about how sessions
-differ, and are compared by :func:`of_launches`, which is weaker and says so.
+Launches of one session share the conditions of that session, so that many launches of one session are still one
+observation. Welch's t-test (Biometrika 34 (1947) 28) compares the sessions' medians (logarithms); one or two sessions
+say too little about how sessions differ, and are compared by :func:`of_launches`, which is weaker and says so.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scipy import special
 
 from plumbline.statistics import rank_sum
 
-#: confidence of an interval, and family-wise error of what is claimed
+#: error of an interval (0.05: it is a 95 % interval), and family-wise error of what is claimed
 ERROR = 0.05
 #: no two sessions are taken to agree better than this (standard deviation of logarithms)
 FLOOR = 0.003
-#: sessions on each side that the t-test needs: with two it sees next to nothing among many figures
+#: sessions on each side that the t-test needs: with two it detects almost nothing among many figures
 ENOUGH = 3
 #: where the sessions are too few for a test: how much medians must differ at least, since sessions differ too
 ALLOWANCE = 0.25
@@ -60,7 +60,7 @@ def compare(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]])
 
 
 def exceeds_sessions(ratio: float) -> bool:
-    """Whether ``ratio`` is further from 1 than sessions that are not known to be alike are taken to differ."""
+    """Whether ``ratio`` is farther from 1 than sessions may differ without a cause (:data:`ALLOWANCE`)."""
     return abs(math.log(ratio)) > math.log1p(ALLOWANCE)
 
 

@@ -30,10 +30,10 @@ WORDS = {
 
 
 class Device(Struct, frozen=True):
-    """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's, ``link_gbytes_s`` is hwloc's.
+    """A PCI device. ``ids`` are vendor and device, ``names`` the operating system's.
 
-    ``sockets`` (logical indices), ``nodes`` and ``cpus`` (OS indices) are local to it: all of the machine's if nobody
-    knows where it is.
+    ``link_gbytes_s`` is the rate of its link in GB/s, as hwloc has it. ``sockets`` (logical indices), ``nodes`` and
+    ``cpus`` (OS indices) are local to it: all of the machine's if its place is not known.
     """
 
     label: str
@@ -134,7 +134,7 @@ def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """``0-3,8``."""
+    """Numbers as a list of ranges: ``0-3,8``."""
     found = sorted(numbers)
     breaks = [0, *(place for place, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
     runs = [found[start:end] for start, end in pairwise(breaks)]

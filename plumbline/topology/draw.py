@@ -27,8 +27,8 @@ def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: 
 
     One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
     threads stand below the first. GPUs, network cards and NVMe drives follow, if there are any. With a plan,
-    ``RANK.THREAD`` stands below each CPU that is used, and the last lines say where the memory is. ``name`` is what the
-    machine is called in place of where its description lies.
+    ``RANK.THREAD`` stands below each CPU that is used, and the last lines say where the memory is. ``name`` replaces
+    the path of the description in the title.
     """
     machine = machines.load(topology)
     machine = replace(machine, name=name or machine.name)

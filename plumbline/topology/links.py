@@ -1,4 +1,4 @@
-"""Links as sysfs shows them, PCIe's width and speed, now and at best; and drivers, those between GPUs."""
+"""PCIe links with their width and speed, now and at best, from sysfs; and links between GPUs, from their drivers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline import nvml
 
 #: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
 CLASSES = ("0x0108", "0x02", "0x03", "0x12")
-#: those that lower the speed of their link while they have nothing to do
+#: those of devices that lower the speed of their link while they are idle
 SAVING = ("0x03", "0x12")
 #: widths that mean that the device does not know
 NO_WIDTH = (0, 255)
@@ -54,7 +54,7 @@ def read(root: Path = Path("/")) -> dict[str, Link]:
 def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
     """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
 
-    Where NVML fails there are none; the reason stands beside the energy of GPUs (:func:`plumbline.nodes.energy.gpus`).
+    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.nodes.energy.gpus`).
     """
     try:
         ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}

@@ -22,7 +22,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Cache:
-    """A cache and the hardware threads that share it."""
+    """A cache of ``size`` bytes and the hardware threads that share it."""
 
     level: int
     size: int
@@ -51,6 +51,7 @@ class Machine:
     """One node. Lists are in hwloc's logical order, so that neighbours stand side by side.
 
     ``caches`` are those that hold data, of every level; ``processor`` is the name of its model, empty if unknown.
+    ``distances`` are relative latencies by (from, to), OS indices of NUMA nodes; empty if the firmware gives none.
     """
 
     name: str
@@ -70,7 +71,7 @@ class Machine:
 
     @property
     def last_level_cache_bytes(self) -> int:
-        """Sum of the outermost data caches: what an array must exceed to measure memory."""
+        """Sum of the outermost data caches in bytes, which an array must exceed to measure memory."""
         return sum(cache.size for cache in self.last_level_caches)
 
     def home_node(self, cpu: int) -> NumaNode | None:
@@ -79,7 +80,10 @@ class Machine:
 
 
 def load(topology: str | Path | None = None) -> Machine:
-    """The machine of an hwloc XML file or synthetic description; left out, this host."""
+    """The machine of an hwloc XML file or synthetic description; with None, this host.
+
+    Raises :class:`PlumbError` for a file that cannot be read, and for what the binder refuses.
+    """
     if topology is not None and Path(topology).is_file():
         try:
             text = Path(topology).read_text(encoding="utf-8")
@@ -92,7 +96,7 @@ def load(topology: str | Path | None = None) -> Machine:
 
 
 def parse(text: str, name: str) -> Machine:
-    """The machine in hwloc XML ``text``."""
+    """The machine in hwloc XML ``text``; raises :class:`PlumbError` if it is none. ``name`` is the machine's."""
     try:
         document = ElementTree.fromstring(text)  # noqa: S314
         return _read(document, name)
@@ -115,7 +119,7 @@ def _home(nodes: Iterable[NumaNode], cpu: int) -> NumaNode | None:
 
 
 def _without_borrowed_cpus(nodes: list[NumaNode], cpus: Iterable[int]) -> list[NumaNode]:
-    """hwloc gives memory that is local to no CPU the CPUs of the whole machine: take them away again."""
+    """The nodes, without the CPUs of the whole machine that hwloc gives to memory which is local to no CPU."""
     own = {home.cpus for cpu in cpus if (home := _home(nodes, cpu))}
     return [node if node.cpus in own else NumaNode(node.index, node.size, ()) for node in nodes]
 

@@ -16,7 +16,7 @@ class Placement(NamedTuple):
     name: str
     #: the numbers that follow the name: ``N`` or ``I,J``; empty: none
     argument: str
-    #: two CPUs or nodes, chosen by their distance
+    #: whether it is two CPUs or nodes, chosen by their distance
     pair: bool
     #: whether ranks are bound; else they run where the launcher leaves them
     bound: bool
@@ -24,7 +24,7 @@ class Placement(NamedTuple):
     memory: str
     #: nodes that a job needs at least
     nodes: int
-    #: of ranks to nodes
+    #: how ranks are assigned to nodes
     map: Literal["block", "cyclic"]
 
 

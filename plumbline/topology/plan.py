@@ -24,10 +24,10 @@ def resolve(
 ) -> dict[str, Any]:
     """The plan (``plumbline/schemas/plan.json``) of ``placement``.
 
-    ``threads``: a rank; left out, what fills the rank's object. ``ranks``: on the node; left out, as many as fit.
-    ``topology``: an hwloc XML file or synthetic description; left out, this host. ``machine``: what errors call it.
-    ``allowed``: CPUs that may be used, as a list like ``0-3,8`` or as numbers. What cannot be satisfied raises
-    :class:`PlumbError` with the binder's own line.
+    ``threads``: of each rank; default: as many as fill the rank's object. ``ranks``: on the node; default: as many as
+    fit. ``memory``: the policy; default: the placement's. ``topology``: an hwloc XML file or synthetic description;
+    default: this host. ``machine``: its name in errors. ``allowed``: CPUs that may be used, as a list like ``0-3,8`` or
+    as numbers. Raises :class:`PlumbError` with the binder's own line for what cannot be satisfied.
     """
     arguments = ["--print", "--placement", placement]
     if allowed is not None and not isinstance(allowed, str):

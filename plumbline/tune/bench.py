@@ -2,8 +2,8 @@
 
 The folder of a tuning has ``tune.json`` (what was asked, and the session file of every stage that finished), the
 records of all stages below ``records``, and the files that configurations need below ``settings``. All that follows a
-stage is worked out from its records and the recorded seed, so a tuning that was interrupted goes on by being done
-again: finished stages are read, the others measured.
+stage is worked out from its records and the recorded seed. A tuning that was interrupted therefore begins again:
+finished stages are read, the others measured.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Bench:
 
     @classmethod
     def begin(cls, folder: Path, asked: Asked, say: Say) -> Bench:
-        """In a new folder, or in one that has nothing in it."""
+        """Begin a tuning in a new or empty folder; raises :class:`PlumbError` for any other."""
         if folder.exists() and any(folder.iterdir()):
             raise PlumbError("this folder is not empty", str(folder), f"plumb tune --resume {folder}, or name another")
         bench = cls(folder, _State(asked), say)
@@ -74,7 +74,7 @@ class Bench:
 
     @classmethod
     def resume(cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say) -> Bench:
-        """Go on; raises :class:`PlumbError` if there is no tuning, or anything around it changed."""
+        """Go on with a tuning; raises :class:`PlumbError` if ``folder`` has none, or its circumstances changed."""
         state = _read(folder)
         now = circumstances(state.asked.stack)
         for name, then in state.asked.circumstances.items():
@@ -107,7 +107,7 @@ class Bench:
         return self._configured[configuration]
 
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
-        """One for each placement."""
+        """The variants of ``configuration``, one for each placement."""
         settings = self.settings(configuration)
         return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self._places()]
 
@@ -116,12 +116,12 @@ class Bench:
         return [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
 
     def kept(self, stage: str) -> Path | None:
-        """The session file of a stage that finished."""
+        """The session file of a stage that finished, None for any other."""
         name = self._state.stages.get(stage)
         return None if name is None else Path(name)
 
     def keep(self, stage: str, file: Path) -> None:
-        """``stage`` finished, its records are in ``file``."""
+        """Store that ``stage`` finished, with its records in ``file``."""
         self._state.stages[stage] = str(file)
         self._save()
 

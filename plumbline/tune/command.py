@@ -79,7 +79,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Tune; 0 whether there is a gain or not."""
+    """Tune; returns 0 whether there is a gain or not, or the exit status of the job that it took."""
     if (args.stack is None) == (args.resume is None):
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows what is installed")
     if not args.minutes > 0:

@@ -30,7 +30,7 @@ class Confirmed:
     session: str
 
     def rows(self, *states: str) -> list[tuple[str, Row]]:
-        """Those whose verdict is one of ``states``."""
+        """The placements and rows whose verdict is one of ``states``."""
         return [key for key, verdict in self.verdicts.items() if verdict.verdict in states]
 
     @property
@@ -54,9 +54,9 @@ class Confirmed:
 
 
 def confirm(bench: Bench, name: str, configuration: Configuration) -> Confirmed:
-    """Judge ``configuration`` against the default with pairs of its own; a stage that finished is judged again.
+    """Judge ``configuration`` against the default with pairs of its own, or by the records of a finished stage.
 
-    One that proved nothing has not finished: a tuning that is resumed measures more of its pairs.
+    A stage that proved nothing has not finished: a tuning that is resumed measures more of its pairs.
     """
     file = bench.kept(name)
     if file is None:
@@ -80,7 +80,7 @@ def _measure(bench: Bench, name: str, configuration: Configuration) -> tuple[Seq
 
         def say(line: str) -> None:
             print(line, file=log, flush=True)
-            if line.startswith("pair "):  # beside it stands every figure
+            if line.startswith("pair "):  # the rest of the line has every figure
                 bench.say(line.partition("  tune ")[0].rstrip())
 
         bench.say(f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most")

@@ -1,7 +1,7 @@
 """What the tuner measures: the time of every operation at every size, from a common start, in one launch.
 
 One launch of the kernel ``collective`` has all rows, so a candidate costs one launch a round. All ranks of the
-placement take part: the message rows are of a busy node.
+placement take part, so that messages between two ranks are measured on a busy node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OPERATIONS = (
 )  # fmt: skip
 BARRIER = "barrier"
 SIZES = (8, 64, 256, *(1 << power for power in range(10, 21)))
-#: a start that a neighbour delayed is no fault of a candidate: every window counts, medians bear a few late ones
+#: a late start that other processes cause is no fault of a candidate: every window counts, medians bear a few late ones
 ARGUMENTS = ("--operation", "all", "--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
 #: of a race within one process: more calls, because each is held against one of the same round
 RACE_ARGUMENTS = ("--repetitions", "50", "--seconds", "0.3", "--late", "1e6", "--most-invalid", "100", "--json")
@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
     @property
     def figure(self) -> WantedFigure:
-        """Its figure in a variant."""
+        """The figure that a variant has for this row."""
         where = {"operation": self.operation}
         sized = {**where, "bytes": self.size, "in_place": "no"} if self.size else where
         return WantedFigure(
@@ -51,7 +51,7 @@ class Row(NamedTuple):
         )
 
 
-#: of one launch, us
+#: the times of one launch in us
 Curve = Mapping[Row, float]
 
 
@@ -157,7 +157,7 @@ def _variant(
 
 
 def of_launch(launch: Launch, wanted: Sequence[Row]) -> Curve | None:
-    """Its rows; None for a launch that is not verified or lacks one of those ``wanted``."""
+    """The curve of ``launch``; None if it is not verified, or lacks one of the rows ``wanted``."""
     if not launch.verified or launch.status != "ok":
         return None
     found: dict[Row, float] = {}
@@ -175,5 +175,5 @@ def of_record(record: Record) -> list[Curve | None]:
 
 
 def median(curves: Sequence[Curve]) -> Curve:
-    """Row by row over launches."""
+    """The median over launches, row by row, in us."""
     return {row: float(np.median([curve[row] for curve in curves])) for row in curves[0]}

@@ -23,8 +23,8 @@ def emit(
     """Write the native files of ``configuration`` and the tuned stack of ``document``; the folder of both.
 
     It is ``NAME+tuned`` (``NAME+tuned-2n`` for two nodes) in ``directory``, the folder of all stacks by default; an
-    earlier one is replaced. Raises
-    :class:`PlumbError` for a stack that is tuned already, a configuration that sets nothing, or a foreign folder.
+    earlier one is replaced. Raises :class:`PlumbError` for a stack that is tuned already, a configuration that sets
+    nothing, or a foreign folder.
     """
     name = document["name"]
     if document.get("settings"):

@@ -45,7 +45,7 @@ class Known(Struct, frozen=True):
     """A setting under its own name, with its value by default and in the stack.
 
     ``allowed`` are the values that the library names: words, numbers with their words, or a range; empty where it
-    names none. A value whose word it takes is shown as that; ``words`` are in the order of their numbers.
+    names none. A number that stands for a word is shown as the word; ``words`` are in the order of their numbers.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Inventory(Struct, frozen=True):
 
 
 def of(document: dict[str, Any]) -> Inventory:
-    """The settings of the stack with the manifest ``document``; its own ``settings`` count for the values of now.
+    """The settings of the stack with the manifest ``document``; its own ``settings`` are in force for ``now``.
 
     Raises :class:`PlumbError` if its library cannot be asked.
     """
@@ -85,7 +85,7 @@ def of(document: dict[str, Any]) -> Inventory:
     for told in default.settings:
         name = family.setting_name(told.name, told.about)
         value = now.get(told.name, told).value
-        if not value:  # Intel MPI does not tell its texts
+        if not value:  # Intel MPI does not report values that are texts
             value = document.get("settings", {}).get(name, "")
         words = family.words(told.about) if told.type == "int" else []
         allowed = ", ".join(words) or _numbered(told.words) or family.range_of(told.about)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the settings; 1 if a name is in none, else 0."""
+    """Print the settings; returns 1 if none has one of the names in it, else 0."""
     document = manifest.load(args.stack)
     found = inventory.of(document)
     family = mpi.TABLE[document["mpi"]["family"]]

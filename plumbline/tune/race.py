@@ -1,10 +1,10 @@
-"""The race: candidates, and who of them goes on to the next rung.
+"""The race: candidates, and which of them go on to the next rung.
 
-Successive halving: in every rung each candidate has a launch a round, the default among them, all in random order; the
-better third goes on to a rung with more rounds. A candidate is held against the default of the same round, row by
-row. One whose launch fails is infeasible, which is no error. Algorithms of collectives that the library changes while
-it runs take turns within one process, call by call. Of the others one launch tries one of each collective (a bundle):
-they do not meet each other.
+Successive halving (Jamieson and Talwalkar, arXiv:1502.07943): in every rung each candidate has a launch a round, the
+default among them, all in random order; the better third goes on to a rung with more rounds. A candidate is held
+against the default of the same round, row by row. One whose launch fails is infeasible, which is no error. Algorithms
+of collectives that the library changes while it runs take turns within one process, call by call. Of the other
+algorithms one launch tries one for each collective (a bundle), because collectives do not affect one another.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool, nodes: i
 
 
 def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
-    """Those of ``names``, or all; raises :class:`PlumbError` for a name that is none of them."""
+    """Those of ``knobs`` that ``names`` has, all if it is empty; raises :class:`PlumbError` for an unknown name."""
     known = [knob.name for knob in knobs]
     for name in names:
         if name not in known:
@@ -63,7 +63,7 @@ def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
 
 
 def general(knobs: Iterable[Knob]) -> list[Configuration]:
-    """Every value of the knobs that are of no collective alone, and pairs of knobs at their last values."""
+    """Every value of the knobs that are no algorithm of one collective, and pairs of these at their last values."""
     mine = [knob for knob in knobs if not is_algorithm(knob)]
     alone = [Configuration((Setting(knob.name, value),)) for knob in mine for value in knob.values]
     last = [Setting(knob.name, knob.values[-1]) for knob in mine]
@@ -81,7 +81,7 @@ def is_algorithm(knob: Knob) -> bool:
 
 
 def contest(knob: Knob, known: Known) -> Contest | None:
-    """Its values, taken in turn in one process; None for what is no algorithm or is fixed when the library starts."""
+    """The contest of the values of ``knob`` in one process; None if it is no algorithm, or fixed when MPI starts."""
     numbers = {value: number for value in knob.values if (number := known.number(value)) is not None}
     if not is_algorithm(knob) or knob.when == "start" or not known.running or not numbers:
         return None
@@ -152,11 +152,11 @@ def score(
 
 
 def priced(log: float) -> float:
-    """What a row adds to a cost."""
+    """What a row with this log ratio adds to a cost: a loss counts :data:`LOSS` times."""
     return log if log < 0 else LOSS * log
 
 
 def survivors(scores: Sequence[Score]) -> list[Score]:
-    """Who goes on, best first: a third of the feasible ones, and at least :data:`LEAST`."""
+    """The scores that go on, best first: a third of the feasible ones, and at least :data:`LEAST`."""
     feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]

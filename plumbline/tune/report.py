@@ -109,7 +109,7 @@ def confirmed(result: Confirmed) -> str:
 
 
 def closing(tuning: Tuning) -> str:
-    """The line for people."""
+    """The last line for people: the gain, or why there is none."""
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
@@ -129,13 +129,13 @@ def closing(tuning: Tuning) -> str:
 
 
 def cost(bench: Bench, tuning: Tuning) -> str:
-    """What the tuning took."""
+    """How many launches the tuning took, and how long they took together."""
     launches, seconds = bench.cost(one.session for one in tuning.confirmed)
     return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
 
 
 def document(bench: Bench, tuning: Tuning) -> str:
-    """All of it."""
+    """All that was found, as JSON: times of the default in us, ratios to it, and the cost in launches and seconds."""
     launches, seconds = bench.cost(one.session for one in tuning.confirmed)
     found = {
         "asked": msgspec.to_builtins(bench.asked),

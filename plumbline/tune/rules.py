@@ -89,8 +89,8 @@ def _ranges(operation: str, best: Sequence[tuple[Row, float, str]], ranks: int, 
 def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], knobs: Iterable[Knob]) -> list[Rule]:
     """``chosen`` confined to what is not ``slower``: a rule loses the sizes of slower rows, its range is cut.
 
-    ``grid``: the sizes that were measured. All rules of a collective go where a part of them cannot be given, or where
-    it is slower at a size of none of them.
+    ``grid``: the sizes that were measured. All rules of a collective are removed where only all or none of them can be
+    given, or where it is slower at a size that none of them covers.
     """
     bad = set(slower)
     whole = _together(knobs) | {row.operation for row in bad if not any(_holds(rule, row) for rule in chosen)}
@@ -121,7 +121,7 @@ def after(chosen: Iterable[Rule], operations: Iterable[str]) -> tuple[Rule, ...]
 
 
 def gaining(chosen: Sequence[Rule], faster: Iterable[Row], knobs: Iterable[Knob]) -> list[Rule]:
-    """Those of ``chosen`` in whose range a row is ``faster``: collectives do not meet, so the others are idle."""
+    """Those of ``chosen`` with a ``faster`` row in their range: collectives do not affect one another."""
     good = set(faster)
     whole = _together(knobs) & {row.operation for row in good}
     return [rule for rule in chosen if rule.collective in whole or any(_holds(rule, row) for row in good)]

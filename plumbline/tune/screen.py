@@ -5,7 +5,7 @@ MPI performance guidelines, 2010; Hunold, Carpen-Amarie: PGMPITuneLib, 2018): mo
 data at most twice the time, and no operation is slower than others that together do the same (a mock-up). A knee is a
 step that is much steeper than both of its neighbours: where a protocol ends.
 
-A finding has to be seen in every launch of the screen, each by itself: launches differ, and their medians lie.
+A finding has to be seen in every launch of the screen by itself: launches differ, and medians over them can mislead.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ TRIES = 4
 
 @dataclass
 class Tuning:
-    """What was found on the way; ``confirmed`` holds every attempt, the last one is what became of it.
+    """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
     """
@@ -47,7 +47,10 @@ class Tuning:
 
 
 def screened(bench: Bench) -> Tuning:
-    """The curves of the default under each placement, and what they show."""
+    """The curves of the default under each placement, and what they show.
+
+    Raises :class:`PlumbError` if a launch of the default cannot be used.
+    """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
     found, shown = {}, {}
     for record in records:
@@ -62,7 +65,7 @@ def screened(bench: Bench) -> Tuning:
 
 
 def tuned(bench: Bench) -> Tuning:
-    """Screen, race, confirm."""
+    """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
     found = screened(bench)
     suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
     if bench.asked.counts:
@@ -98,7 +101,7 @@ def _measured(bench: Bench, name: str, candidates: Sequence[Configuration], roun
 def _scores(
     unique: Sequence[Configuration], every: Sequence[Sequence[Record]], weights: Mapping[Row, float]
 ) -> list[Score]:
-    """Those of all but the first, which is the default."""
+    """The scores of all of ``unique`` but the first, which is the default."""
     default = _curves(every[0])
     return [
         race.score(one, _curves(records), default, weights, _reason(records))
@@ -120,7 +123,7 @@ def _reason(records: Sequence[Record]) -> str | None:
 
 
 def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
-    """The finalists of the settings that are of no collective alone, best first; none if the default is as good."""
+    """The finalists among settings that are no collective's algorithm, best first; none if the default is as good."""
     candidates = race.general(knobs)
     best: list[Score] = []
     for number, rounds in enumerate(race.ROUNDS, 1):
@@ -199,8 +202,9 @@ def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score
 def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
 
-    Where a row is slower that no rule is of, the settings are to blame: the rules are tried without them. Without any
-    settings it is what ran before that row in the same process: only the rules of what came after it stay.
+    Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
+    no settings, the cause is what ran before that row in the same process: only the rules of collectives that run
+    after it stay.
     """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
     while queue and len(found.confirmed) < TRIES:
@@ -222,7 +226,7 @@ def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequenc
 
 
 def _without_idle_rules(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
-    """``result`` without the rules that gained nothing: a choice that is worth nothing is the library's own."""
+    """``result`` without the rules that gained nothing: there the library's own choice stays."""
     one = result.configuration
     kept = tuple(rules.gaining(one.rules, [row for _, row in result.rows("GAIN")], knobs))
     if kept == one.rules or not (kept or one.settings):

@@ -27,7 +27,7 @@ TIME_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Yields:
-    """Calls of sched_yield for each exchange of the rank with more; times of a round trip of 16 bytes, us.
+    """``calls`` of sched_yield per exchange, by the rank that has more; times of a round trip of 16 bytes in us.
 
     ``kept_us`` is the time where the calls return at once, None where there are none.
     """
@@ -38,7 +38,7 @@ class Yields:
 
 
 def measure(document: dict[str, Any]) -> Yields:
-    """Two ranks of the stack with the manifest ``document``, on cores of their own.
+    """Measure two ranks of the stack with the manifest ``document``, on cores of their own.
 
     Raises :class:`PlumbError` if they cannot be started.
     """

@@ -36,9 +36,9 @@ IGNORED = (
 def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     """(dotted key, value in ``first``, value in ``second``) of everything that is not equal.
 
-    Of the files that were loaded, size and build id count, and of one without that the time of its last change; records
-    that do not name them are compared without, and so are those that do not name their transports. ``settings`` are
-    what the launches had of those that they asked for.
+    Files that were loaded are compared by size and build id, or by the time of the last change without a build id. They
+    and the transports are compared only if both records have them. ``settings`` are those that the launches asked for,
+    with the values that were seen.
     """
     left: dict[str, str] = {}
     right: dict[str, str] = {}

@@ -36,9 +36,10 @@ NOTHING = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best of each kind, the ratio of their speeds with its interval, and how many ``launches`` that needs.
+    """The best code of each kind, and the ratio of their speeds (hybrid to pure) with its interval.
 
-    ``records`` are all that the two were chosen from.
+    ``launches`` is how many launches of each variant an interval with both bounds needs; ``records`` are all that the
+    two were chosen from.
     """
 
     hybrid: AnyRecord
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
-    """One for each test, stack, number of nodes and problem of the valid ``records`` that have both kinds."""
+    """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds."""
     groups: dict[str, dict[str, AnyRecord]] = {}
     for record in sorted(records, key=lambda item: item.time):
         if MODE in record.variant.params and record.is_valid and record.figures:

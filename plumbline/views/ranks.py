@@ -13,12 +13,12 @@ def rank_map(record: Record) -> list[dict[str, Any]]:
     """A row per rank of the last launch that left witnesses, or of the plan if none did.
 
     ``{"rank", "host", "planned", "seen", "threads", "memory"}``: CPU lists as the kernel writes them, ``threads`` with
-    one for each thread, ``memory`` NUMA node -> MB of large pages, those freed before the end included. Without
-    witnesses ``host`` and ``seen`` are None. Raises :class:`PlumbError` for a plan or a witness that is none.
+    one for each thread, ``memory`` NUMA node -> MB (10^6 bytes) of large mappings, those freed before the end included.
+    Without witnesses ``host`` and ``seen`` are None. Raises :class:`PlumbError` for a damaged plan or witness.
     """
     try:
         return _rows(record)
-    except (TypeError, KeyError, AttributeError, ValueError) as error:  # their members are no part of a record's types
+    except (TypeError, KeyError, AttributeError, ValueError) as error:  # a record's types leave their members open
         what = f"the plan or a witness of record {record.id} is damaged: {type(error).__name__} {error}"
         raise PlumbError(what, record.session, "restore the file") from error
 

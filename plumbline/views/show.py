@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the record; always 0."""
+    """Print the record and return 0; raises :class:`PlumbError` if it is not found."""
     record = query.find(args.id)
     print(json.dumps(model.document(record), indent=1) if args.json else text(record))
     return 0

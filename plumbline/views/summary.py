@@ -28,11 +28,11 @@ HEADER = (
     "verified",
     "verdict",
 )
-#: what a narrow terminal does not show, the first first; plumb show has all of it
+#: columns that a narrow terminal leaves out, in this order; plumb show has all of them
 SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 
 
-#: what a letter behind a percentage says
+#: what a letter after a percentage means
 MARKS = {
     "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
     "m": "m: percent of what the benchmark's own model gives, with what the same launches measured",

@@ -18,10 +18,10 @@ _WORD = 24
 def table(
     header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), spare: Sequence[str] = ()
 ) -> str:
-    """Aligned columns, those named in ``right`` to the right, as numbers are. Cells are printed as they are.
+    """A table as text; columns named in ``right`` are aligned to the right, the others to the left.
 
-    On a terminal that is too narrow, text in columns on the left is wrapped; where that is not enough, the columns
-    named in ``spare`` are left out, the first first, and a line below says so.
+    On a terminal that is too narrow, text in left-aligned columns is wrapped; where that is not enough, the columns
+    named in ``spare`` are left out, in that order, and a line below says so. Cells are not reformatted.
     """
     align = ["right" if name in right else "left" for name in header]
     shown = tabulate(

@@ -1,4 +1,4 @@
-"""What really happened in the measured processes, held against the plan.
+"""What really happened in the measured processes, compared with the plan.
 
 ``read`` loads what ``libplumbwitness.so`` wrote, ``compare`` says why a launch is not verified, and
 :mod:`plumbline.witness.disturbance` says what disturbed it.

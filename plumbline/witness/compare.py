@@ -81,7 +81,7 @@ def _flat(seen: dict[int, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
 
 
 def local_rank_of(witness: dict[str, Any]) -> int:
-    """By the launcher; else by the plan that the binder gave it; a program started without a launcher is rank 0."""
+    """The rank on its node, by the launcher, else by the binder's plan; 0 for a program started without a launcher."""
     if witness["local_rank"] >= 0:
         return int(witness["local_rank"])
     number = (witness["plan"] or {}).get("local_rank", 0)
@@ -126,7 +126,7 @@ def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
 
 
 def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
-    """Whether the rank was left the GPU that the plan gives it alone, and the driver used no other."""
+    """Why the rank did not have exactly the GPUs that the plan gives it, or computed on another one."""
     wanted, seen = rank.get("environment"), witness.get("device_variables", {})
     if wanted is None:
         return []
@@ -166,7 +166,7 @@ def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) ->
 
 
 def _distinct(threads: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A thread bound otherwise in MPI_Finalize is listed a second time, as it was then: nearer to what was measured."""
+    """The last entry of each thread: one bound differently in MPI_Finalize is listed again, as it was then."""
     return list({thread["tid"]: thread for thread in threads}.values())
 
 

@@ -1,8 +1,8 @@
 """What disturbed a launch: causes outside the measured program, never the measured value itself.
 
 The witnesses say what each host did in the *window* in which figures are made: between MPI_Init and MPI_Finalize, or
-the whole run of a program without MPI. So what a launcher does to start and end ranks is no disturbance. What the host
-of the driver alone tells (pressure, throttling, clock) is read right before and right after the launch.
+the whole run of a program without MPI. So what a launcher does to start and end ranks is no disturbance. Pressure,
+throttling and clock are those of the driver's host alone, read right before and right after the launch.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
     """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
-    where they are worst. ``beside``: who used CPU time on the driver's node meanwhile, if the launch was disturbed.
+    where they are worst; ``major_faults`` are those of all ranks. ``beside``: the processes that used most CPU time on
+    the driver's node meanwhile, if the launch was disturbed.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
@@ -105,7 +106,7 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
 
 
 def _beside_launch(before: Snapshot, after: Snapshot) -> list[str]:
-    """The processes that ran before and after the launch, so that they are none of it, and used most CPU time."""
+    """The processes that used most CPU time among those that began before the launch and ran on after it."""
     used = [
         (ticks - before.processes[key][1], name)
         for key, (name, ticks) in after.processes.items()
@@ -206,9 +207,9 @@ def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> li
 
 
 def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> bool:
-    """Whether the threads of the launch itself had too few CPUs: two on one that the launcher's own binding chose, say.
+    """Whether the launch's own threads had too few CPUs: two on one CPU by the launcher's own binding, for example.
 
-    Then they used all of the CPUs that they had, and what one of them waited comes on top.
+    Then they used all of the CPUs that they had, and the time that one of them waited comes on top.
     """
     here = [other for other in on_its_host if processes.bound_cpus(other) & processes.bound_cpus(witness)]
     shared = set().union(*map(processes.bound_cpus, here))
@@ -268,7 +269,7 @@ def _load(base: Path) -> float | None:
 
 
 def _clock(base: Path, cpus: Iterable[int]) -> float | None:
-    """Mean clock of the CPUs whose governor reports it."""
+    """Mean clock in MHz of the CPUs whose governor reports it."""
     files = (base / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in cpus)
     known = [value for value in map(_number, files) if value is not None]
     return sum(known) / len(known) / 1000 if known else None
@@ -282,5 +283,5 @@ def _throttles(base: Path, cpus: Iterable[int]) -> int | None:
 
 
 def kind(cause: str) -> str:
-    """What sort of cause it is; a cause of an earlier version's words is a sort of its own."""
+    """The kind of a cause, from :data:`KINDS`; a cause in words of an earlier version is returned as it is."""
     return next((name for words, name in KINDS.items() if words in cause), cause)

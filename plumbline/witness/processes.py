@@ -26,8 +26,8 @@ BEFORE = (0.05, 3.0)
 def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
     """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
 
-    It is the one that called MPI_Init, else the one that used most CPU time, the root if that is about the same. A rank
-    whose root left no document has no witness; the reason is returned if one of its children did.
+    That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
+    much. A rank whose root left no document has no witness; the reason is returned if one of its children did.
     """
     trees: dict[tuple[str, int], list[Witness]] = {}
     for document in documents:
@@ -91,7 +91,7 @@ def _twice(witness: Witness, name: str) -> list[str]:
 
 
 def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
-    """The working process itself is compared with its places; here it is about the others."""
+    """Only the other processes: the working process itself is compared with its places."""
     away = {}
     for document in everyone(witness)[1:]:
         seen = bound_cpus(document) | set(document["start"]["affinity"])
@@ -105,7 +105,7 @@ def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
 
 
 def _unseen(witness: Witness, name: str) -> list[str]:
-    """The root's account of its ended children against what those say of themselves."""
+    """CPU time of the root's ended children, by the root's account, beyond what their documents report."""
     root = next(document for document in everyone(witness) if document["pid"] == document["root"])
     told = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
     unseen = float(root["usage"]["children_s"]) - told

@@ -14,8 +14,8 @@ from plumbline.witness import processes
 def read(folder: Path | str) -> tuple[list[dict[str, Any]], list[str]]:
     """One witness for each rank, ordered by host and rank, from the documents in ``folder`` (every ``*.json``).
 
-    And a reason for each document that is damaged, and for each process that left children's documents only. See
-    :mod:`plumbline.witness.processes`.
+    Also returns a reason for each document that is damaged, and for each process that left children's documents only
+    (:mod:`plumbline.witness.processes`).
     """
     documents: list[dict[str, Any]] = []
     reasons: list[str] = []

@@ -1,4 +1,4 @@
-"""By what the ranks of a launch could reach one another: what their witnesses saw open at MPI_Finalize."""
+"""The transports between the ranks of a launch: what their witnesses saw open at MPI_Finalize."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COUNTED = {"shm_bytes": "shm", "sysv_bytes": "sysv", "file_bytes": "file", "copi
 
 
 def between(witnesses: list[dict[str, Any]]) -> list[str]:
-    """The words for what connects the ranks, sorted; nothing for one rank, or where no witness says.
+    """The words for what connects the ranks, sorted; empty unless two witnesses at least have ``transports``.
 
     ``shm``: memory in /dev/shm; ``sysv``: memory of System V; ``file``: a file that is mapped and written; ``cma``:
     copies from the memory of one process to that of another; ``tcp``: a connection of which two ranks have an end

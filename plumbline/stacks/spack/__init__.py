@@ -1,7 +1,7 @@
 """Provider ``spack``: stacks that Spack builds from locked environments of ``spack-env/``.
 
 ``spack:openmpi`` becomes the stack ``spack-openmpi``: its manifest lies in ``stacks/spack-openmpi``, the programs in
-Spack's store below ``stacks/spack``. Binaries are taken from a buildcache where one holds them, else all is built.
+Spack's store below ``stacks/spack``. A package is taken from a buildcache that has it, and built otherwise.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _stale(name: str) -> str | None:
 
 
 def fingerprint(name: str) -> str:
-    """Changes when the lock, the kernels' sources or the places change."""
+    """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
     digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {settings.home()} {settings.site()}".encode())
     digest.update(environment.lock(name).read_bytes())
     digest.update(_kernel_sources().encode())
@@ -75,7 +75,7 @@ def _kernel_sources() -> str:
 
 
 def _check_machine(name: str) -> None:
-    """Refuse a lock whose target, system, compiler or arrays are not this machine's before an hour of building."""
+    """Refuse, before an hour of building, a lock whose target, system, compiler or arrays do not fit this machine."""
     document, file = environment.read(name), str(environment.lock(name))
     node = document["concrete_specs"][document["roots"][0]["hash"]]
     target.check(node, file)
@@ -118,7 +118,7 @@ def _tools_mark(name: str) -> Path:
 
 
 def _stale_tools(name: str) -> str | None:
-    """As :func:`_stale`, of an environment that is no stack: its programs are in the folder of its view."""
+    """Why an environment that is no stack, but a view of programs, must be made (again); None when it need not."""
     mark = _tools_mark(name)
     if not (catalogue.view(name) / "bin").is_dir():
         return "not there"
@@ -137,7 +137,7 @@ def _install_tools(name: str, label: str) -> None:
 
 
 def _built(name: str, label: str) -> dict[str, Package]:
-    """Let Spack build what the lock of environment ``name`` holds; what is then there, by package."""
+    """Let Spack install what the lock of environment ``name`` holds; returns the installed packages by name."""
     started = time.monotonic()
     shown = {"step": ""}
 
@@ -162,7 +162,7 @@ def _built(name: str, label: str) -> dict[str, Package]:
 
 
 def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
-    """Bring the sources of all that will be built: one that cannot be had ends it before hours of building."""
+    """Fetch the sources of all that will be built, so that a missing one is an error before hours of building."""
     there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
     wanted = [
         f"/{digest}"
@@ -198,7 +198,7 @@ def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
 
 
 def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
-    """What is installed, by name."""
+    """The packages of the lock that are installed, by name."""
     listed = spack.run("find", "--no-groups", "--format", "{name}|{version}|{hash}|{prefix}")
     found = {}
     for line in listed.splitlines():
@@ -259,7 +259,11 @@ def _external_stack(mpi: Package) -> dict[str, Any] | None:
 
 
 def push(name: str, folder: Path, key: str | None) -> int:
-    """Put the packages of environment ``name`` into the buildcache ``folder``, signed by ``key`` if given; how many."""
+    """Push the packages of environment ``name`` into the buildcache ``folder``; returns how many.
+
+    They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
+    its present lock.
+    """
     catalogue.named(name, "plumb stack push")
     label = stack(name)
     if _stale(name):
@@ -275,7 +279,7 @@ def push(name: str, folder: Path, key: str | None) -> int:
 def lock(name: str, *, check: bool = False) -> list[str]:
     """Concretize environment ``name`` and write the site's lock; with ``check`` only compare.
 
-    Returns what differed, a line for each package: nothing when the lock was what Spack makes of the environment.
+    Returns the differences, a line for each package; empty if the lock is what Spack makes of the environment.
     """
     catalogue.named(name, "plumb stack lock")
     label = stack(name)
@@ -287,7 +291,7 @@ def lock(name: str, *, check: bool = False) -> list[str]:
         file = environment.lock(name)
         differing = _differing(file, fresh)
         if differing and not check:
-            # a lock may be made where nothing is built
+            # a lock may be made on a machine that lacks the compilers
             target.check_compilers(fresh, str(settings.site() / "packages.yaml"), absent=False)
             files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
         shutil.rmtree(place)

@@ -55,7 +55,7 @@ def _environment(base: Base, name: str, folder: Path) -> None:
 
 
 def _index(spack: Spack, folder: Path) -> None:
-    """Spack's index of the pinned packages; a question about them brings it up to date first."""
+    """Copy Spack's index of the pinned packages; ``spack providers`` brings it up to date first."""
     spack.run("providers", "mpi")
     for file in bootstrap.index_files(bootstrap.cache()):
         copy = folder / file.relative_to(bootstrap.cache())

@@ -1,4 +1,4 @@
-"""Brings exactly the pinned Spack, packages and solver below ``stacks/spack``; nothing outside it is touched.
+"""Installs exactly the pinned Spack, packages and solver below ``stacks/spack``; nothing outside it is changed.
 
 ``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES`` name checkouts that are there already, ``PLUMB_SPACK_WHEELS`` a folder with
 the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` mirrors of sources and of
@@ -39,7 +39,10 @@ class Base:
 
 
 def prepare() -> Base:
-    """Make what is missing and check the rest; another process doing the same is waited for."""
+    """Make what is missing and check the rest; waits for another process that does the same.
+
+    Raises :class:`PlumbError` for a checkout that was changed or is not at its pinned commit.
+    """
     with locked(OWNER):
         settings.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
@@ -49,7 +52,7 @@ def prepare() -> Base:
 
 
 def airgap() -> Path | None:
-    """What an unpacked archive has for Spack, if there is such a one; then no network is used."""
+    """The folder that an unpacked archive has for Spack, None without one; with it no network is used."""
     place = (archive.place() / archive.SPACK).resolve()
     return place if place.exists() else None
 
@@ -60,12 +63,12 @@ def cache() -> Path:
 
 
 def index_files(folder: Path) -> list[Path]:
-    """The index files of the pinned packages in a cache of Spack; those of other repositories are small."""
+    """The index files of the pinned packages in a cache of Spack; other repositories are small and left out."""
     return sorted(folder.glob("*/builtin-*-index.json"))
 
 
 def _index(source: Path) -> None:
-    """Take the index of the packages in ``source``. Spack takes it for valid because it is newer than their files."""
+    """Copy the index of the packages from ``source``; Spack accepts it because it is newer than the packages."""
     for file in index_files(source):
         files.replace(cache() / file.relative_to(source), file.read_text(encoding="utf-8"))
 
@@ -124,7 +127,7 @@ def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
 
 
 def _git(place: Path, *arguments: str) -> str:
-    """Standard output of git in a checkout; empty when git fails there, which no commit equals."""
+    """Standard output of git in a checkout; empty if git fails, which equals no commit."""
     command = ["git", "-c", f"safe.directory={place}", "-C", str(place), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
@@ -152,7 +155,7 @@ def _solver() -> Path:
 
 
 def _configure(base: Base) -> None:
-    """The configuration scope beside the environments': where packages and mirrors are; no downloads of tools."""
+    """Write the configuration scope beside the environments': packages, mirrors, and no downloads of tools."""
     scope = settings.home() / "config"
     root = settings.home() / "bootstrap"
     _write(scope / "bootstrap.yaml", {"bootstrap": {"enable": True, "root": str(root), "sources:": [], "trusted:": {}}})
@@ -166,20 +169,20 @@ def buildcaches() -> list[Path]:
 
 
 def must_be_signed(folder: Path) -> bool:
-    """Whether binaries of a folder count only if signed; those of an unpacked archive stand in the archive's list."""
+    """Whether binaries of a folder must be signed; an unpacked archive has their SHA-256 in its list instead."""
     local = airgap()
     return signing.wanted() and (local is None or not folder.is_relative_to(local))
 
 
 def _folders(variable: str, part: str) -> dict[str, Path]:
-    """The folder that ``variable`` names and the ``part`` of the unpacked archive, those that there are."""
+    """The folder that ``variable`` names and the ``part`` of the unpacked archive, each if there is one."""
     given, local = os.environ.get(variable), airgap()
     found = {"given": Path(given).resolve()} if given else {}
     return {**found, "airgap": local / part} if local else found
 
 
 def _mirrors() -> dict[str, dict[str, object]]:
-    """Folders with sources and with binaries; Spack's public mirror stays where a network is."""
+    """Folders with sources and with binaries; Spack's public mirror is kept unless an archive is unpacked."""
     found: dict[str, dict[str, object]] = {}
     for name, folder in _folders("PLUMB_SPACK_BUILDCACHE", "buildcache").items():
         place = {"url": f"file://{folder}", "binary": True, "source": False}

@@ -1,7 +1,7 @@
-"""Whether the binaries that a lock can take from folders are what was put there, and by whom where keys are given.
+"""Buildcaches: checks that their binaries are unchanged, and signed by a trusted key where keys are given.
 
-Spack compares a binary with its SHA-256 too, but then silently builds from source; and it trusts the description that
-holds the SHA-256. Of an unpacked archive the description is compared with the archive's list.
+Spack compares a binary with its SHA-256 too, but builds from source without a message where they differ, and trusts
+the description that holds the SHA-256. In an unpacked archive the description is compared with the archive's list.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _description(folder: Path, digest: str, node: dict[str, Any]) -> Path:
 
 
 def check(document: dict[str, Any]) -> None:
-    """Raise :class:`PlumbError` naming the first changed file of a buildcache, of those in the lock."""
+    """Raise :class:`PlumbError` for the first file of a package of the lock that a buildcache has changed or lost."""
     for folder in bootstrap.buildcaches():
         for digest, node in document["concrete_specs"].items():
             file = _description(folder, digest, node)
@@ -42,9 +42,9 @@ def check(document: dict[str, Any]) -> None:
 
 
 def push(spack: Spack, document: dict[str, Any], folder: Path, *signed: str) -> int:
-    """Have the installed packages of a lock in the buildcache ``folder``; how many.
+    """Push the installed packages of a lock into the buildcache ``folder``; returns how many.
 
-    The kernels are left out: their sources are in the checkout. ``signed`` are Spack's words for how to sign.
+    The kernels are left out: their sources are in the checkout. ``signed`` are Spack's options for signing.
     """
     hashes = [
         f"/{digest}"

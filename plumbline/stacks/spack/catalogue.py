@@ -1,4 +1,4 @@
-"""The named environments: several stacks of one MPI library, each with a lock, a manifest and a column of its own."""
+"""The named Spack environments, of which several may have one MPI library; each has its own lock and manifest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def environments() -> dict[str, Environment]:
-    """Those of ``spack-env/``, then those of the folders that the site includes and its own, which go before."""
+    """The environments by name: those of ``spack-env/``, replaced by those that the site includes, then by its own."""
     found = _read(settings.folder() / FILE)
     for scope in reversed(settings.scopes()):
         if (scope / FILE).exists():
@@ -89,7 +89,7 @@ def _spaced(variants: str) -> str:
 
 
 def render(name: str) -> str:
-    """``spack.yaml`` of environment ``name``: requirements, which Spack meets or says that it cannot."""
+    """``spack.yaml`` of environment ``name``, with requirements, which Spack meets or reports as an error."""
     wanted = environments()[name]
     document = _template()
     required = wanted.package if _given(wanted.package) else wanted.mpi
@@ -106,7 +106,7 @@ def _template() -> dict[str, Any]:
 
 
 def _given(package: str) -> bool:
-    """Whether the site has the package as an external only: what is there is taken, of whatever version it is."""
+    """Whether the site has the package as an external only, which is then used whatever its version."""
     for scope in settings.scopes():
         text = (scope / "packages.yaml").read_text(encoding="utf-8")
         packages = yaml.safe_load(text)["packages"]

@@ -32,7 +32,7 @@ def roots(name: str) -> list[str]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """The lock of environment ``name``: complete for every root, and of the pinned Spack."""
+    """The lock of environment ``name``; raises :class:`PlumbError` unless it is complete and of the pinned Spack."""
     file = lock(name)
     cure = settings.command(f"plumb stack lock spack:{name}")
     try:
@@ -91,7 +91,7 @@ def workplace(name: str, *, locked: bool = True) -> Path:
 
 
 def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
-    """Hash and element of ``package`` in a lock."""
+    """Hash and element of ``package`` in a lock; raises :class:`PlumbError` if the lock lacks it."""
     for digest, element in document["concrete_specs"].items():
         if element["name"] == package:
             return digest, element

@@ -20,7 +20,8 @@ from plumbline.stacks.spack.runner import Spack
 def write(names: list[str], site: str) -> Path:
     """Write ``packages.yaml`` of ``site``: the default site's, with the MPIs of the named stacks as externals.
 
-    An existing site keeps what it says about other packages. Returns the file.
+    An existing site keeps what it says about other packages. Returns the file. Raises :class:`PlumbError` for a name
+    that cannot be a site's, and for a stack whose MPI cannot be an external.
     """
     file = settings.folder() / "sites" / site / "packages.yaml"
     if site == settings.DEFAULT_SITE or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", site):
@@ -59,7 +60,7 @@ def describe(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _oneapi(document: dict[str, Any], prefix: Path) -> Path:
-    """Spack looks for oneAPI's MPI below ``mpi/MAJOR.MINOR``: a prefix with a link there."""
+    """A prefix with a link to the MPI at ``mpi/MAJOR.MINOR``, where Spack looks for oneAPI's MPI."""
     shim = settings.home() / "oneapi" / document["name"]
     link = shim / "mpi" / ".".join(document["mpi"]["version"].split(".")[:2])
     link.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ def _oneapi(document: dict[str, Any], prefix: Path) -> Path:
 
 
 def _found(document: dict[str, Any], package: str, prefix: Path) -> str:
-    """The spec of an MPI library by ``spack external find``: what it was built with is asked of the library itself."""
+    """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
     place = settings.home() / "environments" / "externals" / document["name"]
     files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
     variables = {**os.environ, **manifest.environment(document, os.environ)}

@@ -1,4 +1,4 @@
-"""From what Spack installed to the elements of a manifest: MPI, launcher, and the benchmarks with their hashes."""
+"""Elements of a stack manifest from what Spack installed: compiler, launcher, and benchmarks with their SHA-256."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Package:
 
 
 def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
-    """The C compiler of the benchmarks, as the manifest has it."""
+    """The C compiler of the benchmarks, as the manifest has it; raises :class:`PlumbError` if the lock names none."""
     needed = packages["osu-micro-benchmarks"].node.get("dependencies", ())
     digest = next((item["hash"] for item in needed if "c" in item["parameters"]["virtuals"]), None)
     found = next((package for package in packages.values() if package.hash == digest), None)
@@ -50,7 +50,7 @@ def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
 
 
 def launcher(family: Family, version: str, prefix: Path) -> dict[str, str]:
-    """The launcher of an MPI that Spack built."""
+    """The launcher of an MPI that Spack built; raises :class:`PlumbError` if it has none."""
     found = next((file for pattern in family.launcher_programs for file in sorted(prefix.glob(pattern))), None)
     if found is None:
         wanted = ", ".join(family.launcher_programs)
@@ -96,7 +96,7 @@ def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, 
 
 
 def linked(program: Path, environment: dict[str, str]) -> Path | None:
-    """The MPI library that a program gets, None for one without; every library it needs must be found."""
+    """The MPI library that a program loads, None without one; raises :class:`PlumbError` if any library is missing."""
     needed = libraries.of(program, program.name, "spack", environment)
     return next((file for name, file in needed.items() if re.match(r"libmpi\.so", name)), None)
 

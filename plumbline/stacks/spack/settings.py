@@ -38,7 +38,10 @@ def wheel_options() -> list[str]:
 
 
 def site() -> Path:
-    """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site."""
+    """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site.
+
+    Raises :class:`PlumbError` if there is no such site.
+    """
     name = os.environ.get("PLUMB_SPACK_SITE") or DEFAULT_SITE
     chosen = Path(name) if "/" in name else folder() / "sites" / name
     if not (chosen / "packages.yaml").is_file():

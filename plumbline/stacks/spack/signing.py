@@ -38,7 +38,10 @@ def own_keys() -> Path:
 
 
 def trust() -> None:
-    """Fill the keyring with the keys of ``PLUMB_SPACK_KEYS``, unless it has exactly these; nothing without it."""
+    """Make the keyring hold exactly the keys of ``PLUMB_SPACK_KEYS``; does nothing if that is not set.
+
+    Raises :class:`PlumbError` if there are no such keys, or GnuPG cannot import them.
+    """
     if not wanted():
         return
     found = _key_files()
@@ -48,7 +51,7 @@ def trust() -> None:
         return
     shutil.rmtree(keyring(), ignore_errors=True)
     keyring().mkdir(parents=True, mode=0o700)
-    # an import looks for an agent, whose socket cannot be named in a folder with a path as long as the keyring's may be
+    # an import looks for an agent, and the path of the keyring may be too long for the name of the agent's socket
     with tempfile.TemporaryDirectory(prefix="plumb-gpg-") as folder:
         done = _gpg(Path(folder), "--import", *map(str, found))
         if done.returncode != 0:
@@ -69,9 +72,9 @@ def _key_files() -> list[Path]:
 
 
 def content(file: Path, must_be_signed: bool) -> str:
-    """What stands in a description of a buildcache, which may be signed.
+    """The text of a description in a buildcache, without its signature.
 
-    With ``must_be_signed`` an error unless its signature is that of a key in the keyring.
+    With ``must_be_signed``, raises :class:`PlumbError` unless it is signed by a key in the keyring.
     """
     text = file.read_text(encoding="utf-8")
     if not must_be_signed:

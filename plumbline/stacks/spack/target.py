@@ -16,8 +16,8 @@ from plumbline.errors import PlumbError
 def check(node: dict[str, Any], where: str) -> None:
     """Raise :class:`PlumbError` if this host's processor cannot run the target of a lock's ``node``.
 
-    Only generic targets are compared, such as the levels of the x86-64 psABI; a processor's own (``zen4``) is left to
-    whoever chose it. Source: archspec, which Spack uses too.
+    Only generic targets are compared, such as the levels of the x86-64 psABI; that of a processor model (``zen4``) is
+    not checked. Source: archspec, which Spack uses too.
     """
     target = node["arch"]["target"]
     name = target if isinstance(target, str) else target["name"]
@@ -47,10 +47,10 @@ def check_system(node: dict[str, Any], where: str) -> None:
 
 
 def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True) -> None:
-    """Raise :class:`PlumbError` if a compiler that the lock takes from this host is of another version, or ``absent``.
+    """Raise :class:`PlumbError` if a compiler that the lock takes from this host has another version.
 
-    Spack believes what ``packages.yaml`` says of an external compiler. Only those of languages that something in the
-    lock is built with are asked; ``-dumpfullversion`` and ``-dumpversion`` are what gcc, clang and icx answer alike.
+    With ``absent`` a compiler that is not there is an error too. Spack does not check what ``packages.yaml`` says of an
+    external compiler. Only compilers of languages that something in the lock is built with are checked.
     """
     used = {
         (dependency["hash"], language)
@@ -71,7 +71,7 @@ def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True
 
 
 def _version(program: Path) -> str | None:
-    """What a compiler says of its version; None if it cannot be asked."""
+    """The version that a compiler prints, None if it cannot be run; gcc, clang and icx have these options."""
     for option in ("-dumpfullversion", "-dumpversion"):
         try:
             done = subprocess.run([program, option], capture_output=True, text=True, check=False, timeout=60)
