@@ -52,7 +52,8 @@ def of(
     if unit == units.GFLOP_S:
         return peaks.flops(facts, everywhere)
     if is_of(metric, ("bandwidth",)) and working_set is not None:
-        memory = peaks.partly_cached(peaks.dram(facts, packages), working_set, cache_bytes)
+        caches = None if cache_bytes is None else cache_bytes * nodes
+        memory = peaks.partly_cached(peaks.dram(facts, packages), working_set, caches)
         known = [limit for limit in (memory, peaks.cache(facts, everywhere)) if limit is not None]
         return min(known, key=lambda limit: float(limit["value"])) if known else None
     if metric.endswith("bandwidth") and message and nodes > 1:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from plumbline import schedulers
 from plumbline.errors import PlumbError
-from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete, refuse_overlaps
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 
 #: how the variables begin that change what the libraries below MPI do: transports, network cards, collectives
@@ -160,6 +160,7 @@ class Family(ABC):
 
         Raises :class:`PlumbError` for a rule that the library cannot be given.
         """
+        refuse_overlaps(configuration.rules)
         return complete((*configuration.settings, *self.rule_settings(configuration.rules, folder)), self.knobs)
 
     def rule_settings(self, rules: tuple[Rule, ...], folder: Path) -> tuple[Setting, ...]:

@@ -120,7 +120,7 @@ def _by_ranks(collective: str, rules: list[Rule]) -> dict[str, Any]:
         return others
     found = {}
     for ranks in numbers:
-        found[f"comm_size<={ranks - 1}"] = others  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
+        found.setdefault(f"comm_size<={ranks - 1}", others)  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
         found[f"comm_size<={ranks}"] = _by_size(collective, [rule for rule in rules if rule.ranks == ranks])
     return {**found, "comm_size=any": others}
 
@@ -208,6 +208,9 @@ class Mpich(Family):
             if rule.from_bytes or rule.to_bytes is not None:
                 what = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
                 raise PlumbError(what, "rules", "leave the ranges out")
+            if any(other.collective == rule.collective and other.algorithm != rule.algorithm for other in rules):
+                what = f"MPICH takes one algorithm of {rule.collective} for all numbers of ranks only"
+                raise PlumbError(what, "rules", "keep one rule")
             found.append(Setting(f"MPIR_CVAR_{rule.collective.upper()}_INTRA_ALGORITHM", rule.algorithm))
         on_node = [rule for rule in rules if rule.collective in ON_NODE]
         if on_node:

@@ -141,17 +141,13 @@ def _counted(rule: Rule) -> Rule:
 def _sizes(rules: list[Rule]) -> dict[int, int]:
     """The size from which on an algorithm holds -> its number."""
     found = {0: 0}
-    end: int | None = 0
     for rule in sorted(rules, key=lambda rule: rule.from_bytes):
-        if end is None or rule.from_bytes < end:
-            raise PlumbError(f"two rules for {rule.collective} of {rule.from_bytes} bytes", "rules", "keep one")
         if not rule.algorithm.isdigit():
             what = f"'{rule.algorithm}' is no algorithm of {rule.collective}"
             raise PlumbError(what, "rules", "Open MPI wants its number")
         found[rule.from_bytes] = int(rule.algorithm)
-        end = rule.to_bytes
-        if end is not None:
-            found[end] = 0
+        if rule.to_bytes is not None:
+            found[rule.to_bytes] = 0
     return found
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
+
+from plumbline.errors import PlumbError
 
 
 class Setting(Struct, frozen=True):
@@ -28,6 +31,16 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     from_bytes: int
     to_bytes: int | None = None
     ranks: int | None = None
+
+
+def refuse_overlaps(rules: Iterable[Rule]) -> None:
+    """Raises :class:`PlumbError` where two rules are for the same collective, number of ranks and size."""
+    ends: dict[tuple[str, int | None], float] = {}
+    for rule in sorted(rules, key=lambda one: one.from_bytes):
+        key = (rule.collective, rule.ranks)
+        if rule.from_bytes < ends.get(key, 0):
+            raise PlumbError(f"two rules for {rule.collective} of {rule.from_bytes} bytes", "rules", "keep one")
+        ends[key] = math.inf if rule.to_bytes is None else rule.to_bytes
 
 
 class Configuration(Struct, frozen=True, omit_defaults=True):

@@ -137,20 +137,25 @@ class Reader:
 
     def cgroup(self) -> Dict[str, Any]:
         """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, by cgroup version 1 or 2."""
-        found = {"cpu_quota": None, "memory_limit_bytes": None, "cpus_allowed": self.allowed()}  # type: Dict[str, Any]
+        quotas = []  # type: List[float]
+        limits = []  # type: List[int]
         for folder in self._cgroup_folders():
             quota = (self.text(folder + "/cpu.max") or "").split()
             if len(quota) == 2 and quota[0] != "max":
-                found["cpu_quota"] = int(quota[0]) / int(quota[1])
+                quotas.append(int(quota[0]) / int(quota[1]))
             period = self.number(folder + "/cpu.cfs_period_us")
             slice_us = self.number(folder + "/cpu.cfs_quota_us")
             if period and slice_us and slice_us > 0:
-                found["cpu_quota"] = slice_us / period
+                quotas.append(slice_us / period)
             for name in ("memory.max", "memory.limit_in_bytes"):
                 limit = self.number(folder + "/" + name)
                 if limit is not None and limit < 1 << 60:
-                    found["memory_limit_bytes"] = limit
-        return found
+                    limits.append(limit)
+        return {
+            "cpu_quota": min(quotas, default=None),
+            "memory_limit_bytes": min(limits, default=None),
+            "cpus_allowed": self.allowed(),
+        }
 
     def _cgroup_folders(self) -> List[str]:
         """The folder of this process in every hierarchy, and its ancestors: a limit of a parent binds too."""
@@ -477,7 +482,8 @@ class Node:
             ("numa_balancing", read.flag("proc/sys/kernel/numa_balancing"), "proc/sys/kernel/numa_balancing"),
             ("zone_reclaim", read.number("proc/sys/vm/zone_reclaim_mode"), "proc/sys/vm/zone_reclaim_mode"),
             ("swappiness", read.number("proc/sys/vm/swappiness"), "proc/sys/vm/swappiness"),
-            ("perf_event_paranoid", read.number("proc/sys/kernel/perf_event_paranoid"), "proc/sys/kernel"),
+            ("perf_event_paranoid", read.number("proc/sys/kernel/perf_event_paranoid"),
+             "proc/sys/kernel/perf_event_paranoid"),
             ("clocksource", read.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
              "sys/devices/system/clocksource/clocksource0/current_clocksource"),
             ("shm_bytes", read.size("dev/shm"), "dev/shm"),

@@ -180,7 +180,7 @@ def _cost(profile: Profile) -> str:
     cost = max(rank.cost_ps for rank in profile.ranks) / 1000
     clock = max(rank.clock_ps for rank in profile.ranks) / 1000
     added = sum(rank.calls * rank.cost_ps / 1000 for rank in profile.ranks)
-    share = 100 * added / sum(rank.wall_ns for rank in profile.ranks)
+    share = 100 * added / (sum(rank.wall_ns for rank in profile.ranks) or 1)
     return f"cost: {cost:.0f} ns a call, {clock:.0f} ns of it the clock; {share:.2f} % of the wall time in all"
 
 
@@ -195,7 +195,7 @@ def _last(profile: Profile) -> str:
     sent = sum(one.bytes for one in far.values())
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (
-        f"MPI: {100 * mpi / wall:.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "
+        f"MPI: {100 * mpi / wall if wall else 0:.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "
         f"most of it MPI_{first.call} ({100 * first.time_ns / mpi if mpi else 0:.1f} %)"
         + (f"; {100 * far[where].bytes / sent:.0f} % of the bytes sent: {where}" if sent else "")
     )

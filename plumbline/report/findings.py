@@ -101,7 +101,7 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 
 def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
-    groups: dict[tuple[Any, ...], list[tuple[Record, int]]] = defaultdict(list)
+    groups: dict[str, list[tuple[Record, int]]] = defaultdict(list)
     for record, number in campaign.usable:
         groups[_but_for_placement(record)].append((record, number))
     found = []

@@ -44,7 +44,7 @@ class FluxBatch(PbsJobScheduler):  # type: ignore[misc] # ReFrame has no types
         options += [f"--cwd={stage}", f"--output={stage / job.stdout}", f"--error={stage / job.stderr}"]
         if job.time_limit is not None:
             ending = min(ENDING_S, job.time_limit / 2)
-            options += [f"--time-limit={job.time_limit:g}s", f"--signal=SIGTERM@{ending:g}s"]
+            options += [f"--time-limit={job.time_limit:.0f}s", f"--signal=SIGTERM@{ending:g}s"]
         lines = [*map(shlex.quote, options), *job.sched_access, *job.options, *job.cli_options]
         return [f"#flux: {line}" for line in lines]
 

@@ -123,6 +123,12 @@ def test_memory_bounds_a_sweep_by_how_much_of_it_the_caches_cannot_hold(working_
     assert (value, unit) == (pytest.approx(expected), "MB/s")
 
 
+def test_the_caches_of_all_nodes_hold_a_sweep():
+    """``working_set`` is that of all ranks of the job."""
+    on_one = limit("bandwidth_triad", working_set=4 * CACHE)[0]
+    assert limit("bandwidth_triad", nodes=2, working_set=8 * CACHE)[0] == 2 * on_one
+
+
 def test_what_fits_the_caches_has_no_limit_where_their_rate_is_not_known():
     known = without("cache_bytes_per_cycle")
     assert limit("bandwidth", known, working_set=CACHE) is None

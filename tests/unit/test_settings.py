@@ -91,12 +91,23 @@ class TestRulesOfOpenMpi:
         [
             ((Rule("ibcast", "1", 0),), "no rules for ibcast"),
             ((Rule("bcast", "binomial", 0),), "'binomial' is no algorithm of bcast"),
-            ((Rule("bcast", "1", 0), Rule("bcast", "2", 8)), "two rules for bcast of 8 bytes"),
         ],
     )
     def test_what_the_file_cannot_say(self, tmp_path, rules, what):
         with pytest.raises(PlumbError, match=what):
             configured("openmpi", tmp_path, rules=rules)
+
+
+@pytest.mark.parametrize("family", ["openmpi", "mpich", "intelmpi"])
+class TestOverlappingRules:
+    @pytest.mark.parametrize("first", [Rule("bcast", "1", 0), Rule("bcast", "1", 0, 9), Rule("bcast", "1", 8, 16)])
+    def test_two_for_one_size_are_refused(self, family, first, tmp_path):
+        with pytest.raises(PlumbError, match="two rules for bcast of 8 bytes"):
+            configured(family, tmp_path, rules=(Rule("bcast", "2", 8), first))
+
+    def test_those_for_other_ranks_are_others(self, family, tmp_path):
+        name = "mpir" if family == "mpich" else "1"
+        assert configured(family, tmp_path, rules=(Rule("bcast", name, 0, ranks=2), Rule("bcast", name, 0, ranks=3)))
 
 
 def release_gather(collective: str) -> dict[str, dict[str, str]]:
@@ -116,6 +127,21 @@ class TestRulesOfMpich:
         adding = tree["collective=allreduce"]["comm_type=intra"]["is_multi_threaded=no"]["is_commutative=yes"]
         assert adding == release_gather("allreduce")
         assert set(tree) == {f"collective={name}" for name in ("barrier", "bcast", "reduce", "allreduce")}
+
+    def test_consecutive_numbers_of_ranks_keep_their_rules(self, tmp_path):
+        tree = self.tree(tmp_path, Rule("bcast", "mpir", 0, None, 4), Rule("bcast", "mpir", 64, None, 5))
+        choice = tree["collective=bcast"]["comm_type=intra"]["is_multi_threaded=no"]
+        other, its = release_gather("bcast"), {"comm_type=inter": release_gather("bcast")}
+        five = {"avg_msg_size<64": other, "avg_msg_size=any": its}
+        assert list(choice.items()) == [
+            ("comm_size<=3", other), ("comm_size<=4", {"avg_msg_size=any": its}), ("comm_size<=5", five),
+            ("comm_size=any", other),
+        ]  # fmt: skip
+
+    def test_one_algorithm_outside_the_tree_is_for_all_ranks(self, tmp_path):
+        rules = (Rule("alltoall", "brucks", 0, ranks=2), Rule("alltoall", "pairwise", 0, ranks=4))
+        with pytest.raises(PlumbError, match="one algorithm of alltoall for all numbers of ranks"):
+            configured("mpich", tmp_path, rules=rules)
 
     def test_ranges_of_sizes_for_a_number_of_ranks(self, tmp_path):
         tree = self.tree(tmp_path, Rule("bcast", "mpir", 4096, 8192, 2), Rule("bcast", "mpir", 65536, None, 2))
