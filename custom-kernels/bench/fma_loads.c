@@ -1,5 +1,6 @@
-/* What the loads of a matrix product cost: multiply-adds between registers, and with the operands of DGEMM's
- * inner loop, for 24 x 8 values of C and panels of A and B of some depth, by turns on one core with AVX-512.
+/* What the loads of a matrix product cost: the rate (GFlop/s) of multiply-adds between registers, and of
+ * those with the operands of DGEMM's inner loop, for 24 x 8 values of C and panels of A and B of several
+ * depths, in turn on one core with AVX-512.
  *
  * cc -O3 -march=native custom-kernels/bench/fma_loads.c -o build/fma_loads && taskset -c 1 build/fma_loads */
 #include <immintrin.h>

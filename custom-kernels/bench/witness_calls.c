@@ -1,5 +1,5 @@
-/* The least time of an MPI call that has next to nothing to do, in ns: a receive from nobody, an exchange
- * with itself. */
+/* The least time, in ns, of an MPI call that does almost nothing: a receive from MPI_PROC_NULL, and an
+ * exchange of a rank with itself. */
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>

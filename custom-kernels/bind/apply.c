@@ -39,7 +39,7 @@ static long set_policy(int mode, hwloc_const_bitmap_t nodes) {
         return syscall(SYS_set_mempolicy, mode, NULL, 0UL);
     unsigned long *mask = allocate((size_t)words, sizeof *mask);
     hwloc_bitmap_to_ulongs(nodes, (unsigned)words, mask);
-    /* The kernel reads one bit less than it is told. */
+    /* The kernel reads one bit less than the size that it is given. */
     long result = syscall(SYS_set_mempolicy, mode, mask, (unsigned long)words * sizeof *mask * 8 + 1);
     int error = errno;
     free(mask);

@@ -1,4 +1,4 @@
-/* The allowed CPUs as a table: for each one, the core, L3 cache, NUMA node and package it belongs to. */
+/* The allowed CPUs as a table: for each one, the core, caches, NUMA node and package that it belongs to. */
 #ifndef PLUMB_CPUTABLE_H
 #define PLUMB_CPUTABLE_H
 
@@ -22,12 +22,12 @@ struct cpu_list {
 };
 
 struct cpu_table {
-    struct cpu_list
-        threads; /* every allowed hardware thread, in hwloc's logical order: siblings side by side */
-    struct cpu_list cores; /* the first allowed hardware thread of every core, in the same order */
+    struct cpu_list threads; /* every allowed hardware thread, in hwloc's logical order: siblings together */
+    struct cpu_list cores;   /* the first allowed hardware thread of every core, in the same order */
 };
 
-/* Build the table. Package ids are logical indices, NUMA ids OS indices. Fails if no CPU is allowed. */
+/* Build the table. NUMA ids are OS indices, all other ids logical indices. Fails if no CPU is allowed. Free
+ * with free_cpu_table. */
 struct cpu_table read_cpu_table(const struct machine *machine);
 
 void free_cpu_table(struct cpu_table *table);

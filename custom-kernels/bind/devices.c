@@ -30,7 +30,7 @@ static bool has_verbs(hwloc_obj_t object) {
     return false;
 }
 
-/* Tell what the PCI device is; false: none that anyone places ranks by. */
+/* Set kind, maker and fabric of the PCI device. False: it is of no kind that ranks are placed by. */
 static bool recognise(struct device *device) {
     const struct hwloc_pcidev_attr_s *pci = &device->object->attr->pcidev;
     unsigned base = pci->class_id >> 8;
@@ -89,8 +89,8 @@ void free_devices(struct device_list *devices) {
     free(devices->device);
 }
 
-/* The innermost bridge above both; NULL: they are on different PCI buses. `below`: the most bridges that a
- * way from one of them to it crosses. */
+/* The innermost bridge above both devices; NULL if they are on different PCI buses. `below` receives the
+ * number of bridges between it and the device that has more of them. */
 static hwloc_obj_t common_bridge(const struct device *a, const struct device *b, unsigned *below) {
     unsigned from_a = 0;
     for (hwloc_obj_t x = a->object->parent; x->type == HWLOC_OBJ_BRIDGE; x = x->parent, from_a++) {
@@ -104,9 +104,9 @@ static hwloc_obj_t common_bridge(const struct device *a, const struct device *b,
     return NULL;
 }
 
-/* The one NUMA node that is local to the device, NO_OBJECT: there are several, or none. Nodes with the same
- * CPUs (HBM beside DRAM) count as one. A job that has a part of the machine must see the way that all others
- * see: `complete` sets have what it may not use, too. */
+/* The one NUMA node that is local to the device; NO_OBJECT if there are several or none. Nodes with the same
+ * CPUs (HBM beside DRAM) count as one. The `complete` sets also hold what this job may not use, so a job on a
+ * part of the machine gets the same way as a job on all of it. */
 static int home_of(const struct device *device, hwloc_topology_t topology) {
     int home = hwloc_bitmap_first(device->near->complete_nodeset);
     if (home < 0)

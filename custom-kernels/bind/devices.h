@@ -23,11 +23,11 @@ enum way {
 struct device {
     enum device_kind kind;
     hwloc_obj_t object;
-    hwloc_obj_t near;              /* the object whose CPUs are local to it: the machine if nobody knows */
+    hwloc_obj_t near;              /* the object whose CPUs are local to it: the machine if that is unknown */
     char address[20];              /* PCI address, such as 0000:04:00.0 */
     bool fabric;                   /* a network card for MPI: InfiniBand, RoCE, Omni-Path */
     const struct gpu_maker *maker; /* NULL for other devices than GPUs */
-    unsigned number;               /* of a GPU among `alike`, those of its maker, by PCI address */
+    unsigned number;               /* index of a GPU among the `alike` GPUs of its maker, by PCI address */
     unsigned alike;
 };
 
@@ -36,8 +36,8 @@ struct device_list {
     size_t count;
 };
 
-/* The devices of a machine that was loaded with them. GPUs are those of the makers in device_variables.c: a
- * server's own display adapter is none. Free with free_devices. */
+/* The devices of a machine that was loaded with WITH_DEVICES. GPUs are those of the makers in
+ * device_variables.c: a server's own display adapter does not count. Free with free_devices. */
 struct device_list find_devices(const struct machine *machine);
 
 void free_devices(struct device_list *devices);

@@ -64,7 +64,8 @@ static bool has_all(const char *list, unsigned count) {
     return !*list;
 }
 
-/* The numbers of GPUs count all of the host's. A job that was given some of them counts those. */
+/* Fail if the job was given only some GPUs of the host: the plan numbers all of them, but such a job's
+ * variables number only its own. */
 static void must_have_all(const struct plan *plan, const struct device *device) {
     for (int i = 0; i < DEVICE_LISTS; i++) {
         const char *given = getenv(device_variables[i]);
@@ -129,8 +130,8 @@ static void preload(const char *library) {
     free(list);
 }
 
-/* Preload a library, `given` or that beside this program, which writes to `folder`. The program may change
- * its folder, so a relative name would not lead back here. */
+/* Preload the library `given`, or else the one beside this program; it writes to `folder`. `variable` gets an
+ * absolute path, because the program may change its working directory. */
 static void export_library(const char *name, const char *given, const char *variable, const char *folder) {
     char library[PATH_MAX];
     struct stat status;

@@ -1,4 +1,4 @@
-/* What every placement ends in: one CPU per thread of every rank. */
+/* The result of every placement: one CPU for each thread of every rank. */
 #ifndef PLUMB_LAYOUT_H
 #define PLUMB_LAYOUT_H
 
@@ -10,7 +10,7 @@ struct request {
     const struct placement *placement;
     const struct machine *machine;
     const struct cpu_table *table;
-    unsigned threads; /* a rank; 0: what fills the rank's object */
+    unsigned threads; /* per rank; 0: what fills the rank's object */
     unsigned ranks;   /* on the node; 0: as many as fit */
     bool ranks_known; /* false: `ranks` is only a lower bound, the launcher did not say more */
 };
@@ -27,7 +27,7 @@ struct layout new_layout(unsigned ranks, unsigned threads);
 
 void free_layout(struct layout *layout);
 
-/* Give rank `rank` the first CPUs of `os`. */
+/* Give rank `rank` the first layout->threads CPUs of `os` (OS indices). */
 void place_rank(struct layout *layout, unsigned rank, const unsigned *os);
 
 /* Fail with "placement P: MESSAGE on TOPOLOGY". */
@@ -38,11 +38,13 @@ _Noreturn void cannot(const struct request *request, const char *format, ...)
  * `things` that take one rank each. */
 unsigned ranks_within(const struct request *request, size_t room, const char *things);
 
-/* Fail if the launcher does not say how many ranks the node has, "which DEPENDS". */
+/* Fail if the launcher does not report the number of ranks on the node. `depends` ends the message: "...,
+ * which DEPENDS on TOPOLOGY". */
 void must_know_ranks(const struct request *request, const char *depends);
 
-/* Threads a rank: those asked for, else `available`, the CPUs of the smallest object used. Fails if more are
- * asked than available. `available` must not depend on ranks that may exist beyond those known. */
+/* Threads per rank: those asked for, else `available`, the CPUs of the smallest object used. Fails if more
+ * are asked than available, or if none are asked and the number of ranks is not known. `available` must not
+ * depend on ranks that may exist beyond those known. */
 unsigned threads_within(const struct request *request, size_t available, const char *things);
 
 /* Fail unless at most one thread a rank is asked for. */

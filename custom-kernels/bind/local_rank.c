@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Local ranks whose node's size is not in a variable of its own. */
+/* Variables of the local rank without a second one for the number of ranks on the node. */
 #define FLUX "FLUX_TASK_LOCAL_ID"
 #define SLURM "SLURM_LOCALID"
 
@@ -67,14 +67,15 @@ static bool slurm_size(unsigned *size) {
     return !strchr(list, ',') && tasks_of_node(name, list, 0, size);
 }
 
-/* A batch script has Slurm's variables as if it were a task, but what it starts is started alone. */
+/* A batch script has Slurm's variables as if it were a task, but a program that it starts directly is a
+ * single process. */
 static bool is_batch_script(void) {
     const char *kind = getenv("ENVIRONMENT");
     return kind && !strcmp(kind, "BATCH") && !getenv("SLURM_STEP_TASKS_PER_NODE");
 }
 
-/* The ranks on this node. A row of the table with the same local rank may tell them; Flux and Slurm tell them
- * otherwise. */
+/* The number of ranks on this node: from a row of the table with the same local rank, or from other variables
+ * of Flux and Slurm. False if the launcher does not report it. */
 static bool find_size(const char *local_rank, unsigned *size) {
     for (int row = 0; rank_variables[row][RANK]; row++) {
         const char *name = rank_variables[row][LOCAL_RANK];

@@ -1,4 +1,4 @@
-/* Which rank of this node am I? The launcher's environment tells. */
+/* The rank of this process on its node, from the environment that the launcher sets. */
 #ifndef PLUMB_LOCAL_RANK_H
 #define PLUMB_LOCAL_RANK_H
 
@@ -6,13 +6,13 @@
 
 struct local_rank {
     unsigned rank;   /* local rank, from 0 */
-    unsigned size;   /* ranks on this node; without size_known no more than rank + 1 is sure */
-    bool size_known; /* false: the launcher tells the local rank only */
+    unsigned size;   /* ranks on this node; without size_known a lower bound, rank + 1 */
+    bool size_known; /* false: the launcher reports the local rank only */
 };
 
-/* Read the variables of common/rank_variables.c. Without any of them, and for the script of a batch job, it
- * is rank 0 of 1. Fails if a variable cannot be read, or if a launcher started this process without telling
- * its local rank. */
+/* Read the variables of common/rank_variables.c. Without any of them, and in the script of a batch job, the
+ * result is rank 0 of 1. Fails if a variable is not a number, or if a launcher started this process but does
+ * not report its local rank. */
 struct local_rank find_local_rank(void);
 
 #endif

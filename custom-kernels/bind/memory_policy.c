@@ -26,7 +26,7 @@ static hwloc_obj_t next_node(const struct machine *machine, hwloc_obj_t node) {
     return hwloc_get_next_obj_by_type(machine->topology, HWLOC_OBJ_NUMANODE, node);
 }
 
-/* Where no node tells its size (some virtual machines), all are taken to have memory. */
+/* Where no node reports its size (some virtual machines), all are taken to have memory. */
 static bool has_memory(const struct machine *machine, hwloc_obj_t node) {
     if (node->attr->numanode.local_memory)
         return true;
@@ -76,8 +76,7 @@ static void one_node(const struct memory *memory, const struct machine *machine,
     hwloc_bitmap_only(nodes, memory->node);
 }
 
-/* hwloc gives memory that is local to no CPU the CPU set of the whole machine, so that set tells nothing
- * here. */
+/* Not by CPU sets: hwloc gives a node that is local to no CPU the CPU set of the whole machine. */
 static bool is_far(const struct machine *machine, hwloc_obj_t node, hwloc_const_bitmap_t homes) {
     return has_memory(machine, node) && !hwloc_bitmap_isset(homes, node->os_index);
 }

@@ -17,10 +17,10 @@ enum policy { POLICY_NONE, POLICY_BIND, POLICY_INTERLEAVE };
 /* Read a memory policy. Fails on an unknown one with the list of all. */
 struct memory parse_memory(const char *name);
 
-/* Set `nodes` to the OS indices of the NUMA nodes for a rank on `cpus` and return the policy; without one the
- * set is empty. `remote` is, of the nodes that `local` would not use, the one with the largest
- * sum of distances from the rank's own nodes, the lowest OS index among equals. Fails if the machine has no
- * such node. */
+/* Set `nodes` to the OS indices of the NUMA nodes for a rank on `cpus` and return the policy; for POLICY_NONE
+ * the set is empty. `remote` is, of the nodes that `local` would not use, the one with the largest sum of
+ * distances from the rank's own nodes, the lowest OS index among equals. Fails if a node that the policy
+ * needs is missing or has no memory and, for `remote`, if the machine has no table of distances. */
 enum policy place_memory(const struct memory *memory, const struct machine *machine,
                          const struct cpu_table *table, hwloc_const_bitmap_t cpus, hwloc_bitmap_t nodes);
 

@@ -13,16 +13,16 @@ struct options {
     const char *witness;     /* --witness, NULL: none */
     const char *profile;     /* --profile, NULL: none */
     const char *output;      /* --output, NULL: the launcher's */
-    bool devices;            /* --devices: those of the machine, and nothing else */
+    bool devices;            /* --devices: list the machine's devices only */
     const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
     unsigned threads;        /* --threads, 0: what fills the rank's object */
     unsigned ranks;          /* --ranks, 0: as many as fit */
     bool print;
-    bool list;      /* --list: the placements, and nothing else */
+    bool list;      /* --list: list the placements only */
     char **program; /* what stands after "--", NULL: nothing */
 };
 
-/* Read the command line. Ends the program for --help and --version (status 0) and for mistakes (status 2). */
+/* Read the command line. Exits with status 0 after --help, and with status 2 after a mistake. */
 struct options read_options(int count, char **words);
 
 #endif

@@ -154,7 +154,7 @@ static enum way parse_way(const char *name, const char *word) {
     fail("placement %s: '%s' is none of self, pix, pxb, phb, node, sys", name, word);
 }
 
-/* Read what follows the name of `placement`, whose name is already the whole word. */
+/* Read the argument of `placement`, whose `name` is the whole word already, for messages. */
 static void parse_argument(struct placement *placement, const char *argument) {
     const char *name = placement->name;
     if (placement->kind == PLACE_PAIR_CPUS) {
@@ -174,7 +174,7 @@ static void parse_argument(struct placement *placement, const char *argument) {
         fail("placement %s: the number of ranks must be at least 1", name);
 }
 
-/* "pair:" begins names too: CPU numbers follow it only if a digit does. */
+/* Other names begin with "pair:" too: it takes CPU numbers only if a digit follows. */
 static bool takes_argument(const struct placement *placement, const char *name) {
     size_t length = strlen(placement->name);
     return !strncmp(name, placement->name, length) &&
@@ -279,7 +279,7 @@ static struct layout lay_out_smt(const struct request *request) {
     return one_each(request, &cores, "cores");
 }
 
-/* The control has as many ranks as compact would have. */
+/* The placement none has as many ranks as compact would have. */
 static struct layout lay_out_none(const struct request *request) {
     unsigned threads = request->threads ? request->threads : 1;
     unsigned room = request->ranks_known ? (unsigned)request->table->cores.count / threads : 1;

@@ -19,9 +19,9 @@ enum placement_kind {
     PLACE_ONE_OBJECT, /* numa:N, socket:N: one rank on object `first` of `level` */
     PLACE_SMT,
     PLACE_DEVICE,      /* a rank for each device of kind `device`, on CPUs near to it */
-    PLACE_DEVICE_FAR,  /* the same on CPUs of another package */
+    PLACE_DEVICE_FAR,  /* a rank for each such device, on CPUs of another package */
     PLACE_DEVICE_PAIR, /* a rank on each of two devices of kind `device` with this `way` between them */
-    PLACE_WAYS,        /* `first` ranks a node */
+    PLACE_WAYS,        /* `first` ranks a node, spread evenly over its packages */
     PLACE_PAIR_CLASS,  /* two ranks whose smallest common object is of `level` */
     PLACE_PAIR_NODE,
     PLACE_PAIR_CPUS, /* two ranks on CPUs `first` and `second` */
@@ -37,10 +37,11 @@ struct placement {
     unsigned first, second;
 };
 
-/* Read a placement. Fails on an unknown one with the closest known name and the list of all. */
+/* Read a placement. Fails on an unknown name, with the closest known one and the list of all, and on a wrong
+ * argument. */
 struct placement parse_placement(const char *name);
 
-/* Does it bind ranks? The control does not. */
+/* Whether it binds ranks: every placement but none does. */
 bool is_bound(const struct placement *placement);
 
 /* How many nodes a job needs at least. */

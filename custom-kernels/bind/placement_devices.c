@@ -1,4 +1,5 @@
-/* Ranks next to devices: each on cores that are local to its own GPU or network card, or on purpose not. */
+/* Ranks next to devices: each on cores that are local to its own GPU or network card or, for gpu:far, on
+ * cores of another package. */
 #include "fail.h"
 #include "layout.h"
 #include "placement.h"
@@ -67,7 +68,8 @@ static unsigned take(const struct request *request, struct layout *layout, unsig
     return count;
 }
 
-/* The rank not yet `done` that has the smallest region: what is left of a larger one is enough for others. */
+/* The rank not yet `done` that has the smallest region: ranks with larger regions have more cores to choose
+ * from later. */
 static unsigned narrowest(hwloc_bitmap_t *region, const bool *done, unsigned ranks) {
     unsigned best = ranks;
     for (unsigned rank = 0; rank < ranks; rank++)

@@ -47,7 +47,7 @@ static void write_set(struct json *out, const char *key, hwloc_const_bitmap_t se
     json_close(out, ']');
 }
 
-/* The GPU alone, by its number among those of its maker. */
+/* The variables that leave the rank this GPU only, by its number among those of its maker. */
 static void write_device_variables(struct json *out, const struct device *device) {
     char number[16];
     snprintf(number, sizeof number, "%u", device->number);

@@ -9,7 +9,7 @@
 
 struct rank_plan {
     hwloc_bitmap_t cpus;
-    const unsigned *place;       /* one CPU per thread, NULL for the placement none */
+    const unsigned *place;       /* OS index of a CPU per thread; NULL: placement none */
     const struct device *device; /* NULL: the placement chooses none */
     enum policy policy;
     hwloc_bitmap_t nodes;
@@ -22,9 +22,8 @@ struct plan {
     struct rank_plan *rank; /* layout.ranks of them */
 };
 
-/* Resolve everything. Fails if the machine cannot satisfy it. Placement and strings are borrowed. Free with
- * free_plan.
- */
+/* Resolve placement and memory policy for every rank. Fails if the machine cannot satisfy them. The placement
+ * and the strings are borrowed. Free with free_plan. */
 struct plan make_plan(const struct request *request, const struct memory *memory);
 
 void free_plan(struct plan *plan);

@@ -2,10 +2,10 @@
 #ifndef PLUMB_PROXY_H
 #define PLUMB_PROXY_H
 
-/* Have this process, and the program that it becomes, killed when the proxy that started it ends. Only
- * Hydra's proxy is known to need it: it ends at once where it loses mpiexec, and leaves ranks behind that it
- * started in the last moment. It has one thread; the kernel looks at the thread that started a process, and
- * other launchers have several. */
+/* Have the kernel kill this process, and the program that it becomes, when the proxy that started it ends.
+ * Only Hydra's proxy is known to need this: it ends at once when it loses mpiexec, and leaves behind ranks
+ * that it has just started. The kernel watches the thread that started the process. Hydra's proxy has only
+ * one; other launchers have several, so this is not done for them. */
 void end_with_proxy(void);
 
 #endif

@@ -13,8 +13,7 @@ enum { DEALING = sizeof dealing / sizeof *dealing };
 struct group {
     const struct cpu *first; /* says which package, NUMA node and L3 the group is in */
     const unsigned *os;
-    size_t
-        beside[DEALING]; /* groups dealt so far in the same object of that level and of all those around it */
+    size_t beside[DEALING]; /* groups dealt so far in the same objects, from packages down to that level */
     bool dealt;
 };
 
@@ -36,8 +35,8 @@ static size_t largest(const struct object_list *objects, size_t cores) {
     return all == cores ? most : 0;
 }
 
-/* The level whose objects are the smallest that hold a whole rank. By size and not by rank: an L3 cache may
- * span two NUMA nodes, and a NUMA node two packages. */
+/* The level whose objects are the smallest that hold a whole rank. Objects are compared by size, not by the
+ * order of levels: an L3 cache may span two NUMA nodes, and a NUMA node two packages. */
 static enum level container_level(const struct request *request, unsigned threads) {
     const struct cpu_list *cores = &request->table->cores;
     enum level best = LEVEL_MACHINE;

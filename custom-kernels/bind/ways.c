@@ -1,4 +1,4 @@
-/* N ranks spread evenly over the packages, as TACC's tacc_affinity spread them. */
+/* N ranks spread evenly over the packages, as TACC's tacc_affinity does. */
 #include "fail.h"
 #include "layout.h"
 #include "placement.h"
@@ -11,7 +11,8 @@ struct share {
     size_t begin, count;
 };
 
-/* Fewer ranks than packages: each rank has `per` whole packages; those left over are the first ones. */
+/* Fewer ranks than packages: each rank has `per` whole packages. The first packages, the remainder, stay
+ * unused. */
 static void share_whole_packages(const struct object_list *packages, unsigned ways, struct share *shares) {
     size_t per = packages->count / ways, package = packages->count % ways, begin = 0;
     for (size_t i = 0; i < package; i++)
@@ -38,8 +39,9 @@ static bool all_have(const struct object_list *packages, size_t cores) {
     return true;
 }
 
-/* The package of a rank, of at least as many ranks as packages: consecutive ranks share one, and what is left
- * over is dealt from the first package on. Where that would fill the first one, it keeps a core free. */
+/* The package of a rank, where there are at least as many ranks as packages. Consecutive ranks share a
+ * package; the remaining ranks are dealt from the first package on. Where that would leave no core of the
+ * first package free, they go to the packages after it. */
 static size_t package_of(size_t rank, const struct object_list *packages, unsigned ways) {
     size_t each = ways / packages->count, left = ways % packages->count;
     if (left && all_have(packages, each + 1))

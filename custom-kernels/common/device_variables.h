@@ -1,16 +1,15 @@
-/* In which variables a process is told which GPUs it may use: the one table for plumb-bind and the witness.
- */
+/* The variables that tell a process which GPUs it may use: one table for plumb-bind and the witness. */
 #ifndef PLUMB_DEVICE_VARIABLES_H
 #define PLUMB_DEVICE_VARIABLES_H
 
-/* A maker of GPUs. `order`, if there is one, must be `by_address` for numbers to count in order of PCI
- * addresses. */
+/* A maker of GPUs. The variable `visible` lists device numbers. The variable `order`, if there is one, must
+ * have the value `by_address`, so that these numbers follow the order of PCI addresses. */
 struct gpu_maker {
     unsigned vendor; /* PCI vendor id */
     const char *visible, *order, *by_address;
 };
 
-/* Ended by one without a variable. */
+/* The last entry has no `visible`. */
 extern const struct gpu_maker gpu_makers[];
 
 enum { DEVICE_LISTS = 4, DEVICE_VARIABLES = 5 };

@@ -13,7 +13,7 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
 /* Like fail, with another exit status. */
 _Noreturn void fail_with(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Print the line only. */
+/* Print the line "PROGRAM: MESSAGE" to stderr, as fail does, and return. */
 void complain(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
 /* Call `end` with the status between the line and the exit: an MPI program aborts its other ranks there. */
@@ -22,7 +22,7 @@ void fail_calls(void (*end)(int status));
 /* Zeroed memory for `count` elements of `size` bytes; never NULL. The caller frees it. */
 void *allocate(size_t count, size_t size);
 
-/* Like allocate, but it begins at a cache line, and at an even one: prefetchers take lines in pairs. */
+/* Like allocate, but aligned to 128 bytes, which is two cache lines: prefetchers load lines in pairs. */
 void *allocate_apart(size_t count, size_t size);
 
 /* A new string from a printf format. The caller frees it. */

@@ -17,12 +17,13 @@ struct json {
     char buffer[4096];
 };
 
+/* Starts a document that is written to `fd`. */
 void json_start(struct json *out, int fd);
-/* Ends the line and flushes; returns 0 or the errno of the first fault. */
+/* Ends the document with a newline and flushes it; returns 0 or the errno of the first fault. */
 int json_finish(struct json *out);
 
-/* In memory: json_string ends the document and returns it, a string that the caller frees; NULL: no memory.
- */
+/* A document in memory: json_string ends it and returns it as a string that the caller frees; NULL if memory
+ * was not sufficient. */
 void json_start_string(struct json *out);
 char *json_string(struct json *out);
 

@@ -20,10 +20,11 @@ bool lines_open(struct line_reader *reader, const char *path);
 char *lines_next(struct line_reader *reader);
 void lines_close(struct line_reader *reader);
 
-/* The first `size` - 1 bytes of a file as a string; false with errno if it cannot be read. */
+/* The first `size` - 1 bytes of a file as a string; false with errno if it cannot be opened. */
 bool read_text(const char *path, char *text, size_t size);
 
-/* The number behind the first `label` within the first pages of a file; SIZE_MAX if there is none. */
+/* The decimal number behind the first `label` in the first 8191 bytes of a file; SIZE_MAX if there is
+ * none. */
 size_t number_behind(const char *path, const char *label);
 
 #endif

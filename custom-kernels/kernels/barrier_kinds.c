@@ -28,7 +28,7 @@ struct central {
     atomic_uint sense;
 };
 
-/* What one thread knows. */
+/* The state of one thread. */
 struct own {
     alignas(APART) unsigned sense; /* of SPIN */
     unsigned near_sense, epoch;    /* of HIERARCHICAL and DISSEMINATION */
@@ -54,7 +54,7 @@ static inline void relax(void) {
 #endif
 }
 
-/* Until *word is `value` or has gone past it. */
+/* Wait until *word has reached or passed `value`; yield the CPU after every `spins` looks. */
 static inline void await(atomic_uint *word, unsigned value, long spins) {
     long left = spins;
     while ((int)(atomic_load_explicit(word, memory_order_acquire) - value) < 0) {
@@ -87,8 +87,8 @@ static void wait_spin(struct team *team, struct own *own) {
         await(&team->all.sense, sense, team->spins);
 }
 
-/* In round r a thread tells the one 2^r ahead, and waits for the one 2^r behind: log2 n rounds, no counter. A
- * partner may be in the next epoch already, never further. */
+/* In round r a thread signals the one 2^r ahead, and waits for the one 2^r behind: log2 n rounds, no counter.
+ * A partner may be in the next epoch already, but not further. */
 static void wait_dissemination(struct team *team, struct own *own, int thread) {
     unsigned epoch = ++own->epoch;
     for (int round = 0; round < team->rounds; round++) {

@@ -1,5 +1,5 @@
-/* The BLAS that the build found: DGEMM by its Fortran name, which every BLAS has, and what the library tells
- * of itself. */
+/* The BLAS that the build found: DGEMM by its Fortran name, which every BLAS has, and what the library
+ * reports about itself. */
 #ifndef PLUMB_KERNEL_BLAS_H
 #define PLUMB_KERNEL_BLAS_H
 
@@ -19,16 +19,17 @@ void BLAS(dgemm_)(const char *transpose_a, const char *transpose_b, const int *m
                   const double *alpha, const double *a, const int *lda, const double *b, const int *ldb,
                   const double *beta, double *c, const int *ldc, size_t length_a, size_t length_b);
 
-/* Each call of DGEMM runs on the calling thread alone. */
+/* Make each call of DGEMM run on the calling thread only (OpenBLAS, MKL, BLIS). */
 void blas_one_thread(void);
 
-/* Library and version as the library names them; NULL if it does not. */
+/* Name, version and build options of OpenBLAS; NULL for any other library. */
 const char *blas_version(void);
 
-/* The processor whose kernels the library chose for this one, as it names it; NULL if it does not. */
+/* The processor type whose kernels OpenBLAS uses on this host, by OpenBLAS's name; NULL for any other
+ * library. */
 const char *blas_kernels(void);
 
-/* Doubles in the vectors of those kernels; 0 if that is not known. */
+/* Doubles in a vector of the kernels that blas_kernels names; 0 if that is not known. */
 int blas_lanes(void);
 
 #endif

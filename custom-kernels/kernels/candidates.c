@@ -15,7 +15,8 @@ struct candidates {
     char setting[NAME_BYTES];
 };
 
-/* MPI_T numbers its variables; MPI_T_cvar_get_index is not in every library. */
+/* Index of the control variable `setting`; -1 if there is none, or none of type MPI_INT. Not every library
+ * has MPI_T_cvar_get_index. */
 static int number_of(const char *setting) {
     int count = 0;
     MPI_T_cvar_get_num(&count);

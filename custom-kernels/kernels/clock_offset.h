@@ -16,13 +16,13 @@ struct offset {
     double at, value, error;
 };
 
-/* The offset that the shortest of the round trips shows. The other clock was read between `sent` and `back`,
- * so half of the trip is a bound, however unequal the two ways are (Cristian, Distributed Computing 3, 1989).
- */
+/* The offset by the shortest of `count` (at least 1) round trips. The other clock was read between `sent` and
+ * `back`, so half of the trip bounds the error, however unequal the two ways are (Cristian, Distributed
+ * Computing 3, 1989). */
 struct offset offset_of(const struct round_trip *trips, int count);
 
-/* The least amount by which the round trips show that two clocks are not one: an answer that was read before
- * its question was sent, or after it was back. 0: all can be of one clock. */
+/* A lower bound of the difference between two clocks that should be one: the largest time by which an answer
+ * was read before its question was sent, or after it was back. 0: all readings can be of one clock. */
 double out_of_order(const struct round_trip *trips, int count);
 
 /* Offset and drift: the line through two offsets, `first.at` before `last.at`. Between them its error is at
@@ -31,10 +31,11 @@ struct line {
     struct offset first, last;
 };
 
-/* The line through `last` with the least drift that both errors allow: for predictions, whose error grows
- * with that of the drift. */
+/* The line through `last` with the least drift that both errors allow. It is meant for predictions, whose
+ * error grows with the error of the drift. */
 struct line line_ahead(struct offset first, struct offset last);
 
+/* The offset at own time `at` and the bound of its error, in ns; the drift in parts per million. */
 double line_at(const struct line *line, double at);
 double line_error(const struct line *line);
 double line_drift_ppm(const struct line *line);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum { WARM_UP = 10, ALL_OPERATIONS = OPERATIONS };
-/* From the agreement on a start to the start: doubled after a start that a rank missed. */
+/* Nanoseconds from the agreement on a start to the start: doubled after a start that a rank missed. */
 static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 
 static int operation = ALL_OPERATIONS, in_place;
@@ -99,14 +99,16 @@ static const struct program program = {
     .arguments = arguments,
 };
 
-/* The calls of one size, `count` rounds of each candidate: in this rank's clock, then in common time. */
+/* The calls of one size, `count` rounds of each candidate, in ns: of this rank's clock, then of common
+ * time. */
 struct windows {
     double *begin, *end; /* of a round all candidates, one after the other */
     long count;
 };
 static struct candidates *candidates;
 
-/* What was found over all rows; `fewest` calls had the one that --seconds cut most. */
+/* Totals over all rows. `cut`: rows with fewer calls because of --seconds; `fewest`: the fewest calls of a
+ * row. worst_invalid is in percent, clock_error in ns. */
 struct findings {
     long wrong, too_few, rows, cut, fewest;
     double worst_invalid, clock_error;
@@ -136,9 +138,9 @@ static void one_window(const struct call *call, long round, struct agreed *agree
     *end = clock_now();
 }
 
-/* All calls of a size, or those that --seconds leaves: the starts are agreed on, so all ranks end after the
- * same round. The candidates of a round take turns at being first. Returns the number of wrong elements on
- * this rank. */
+/* All calls of a size, or as many as --seconds has time for: the starts are agreed on, so all ranks end after
+ * the same round. The candidates take turns at being the first of a round. Returns the number of wrong
+ * elements on this rank. */
 static long measure(struct call *call, struct windows *windows) {
     struct agreed agreed = {.lead = least_lead_ns};
     double begin, end, first = 0.0;

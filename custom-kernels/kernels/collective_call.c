@@ -10,7 +10,7 @@
 
 enum { ROOT = 0, REDUCED_VALUES = 7, MOVED_VALUES = 8191, TRIPS = 20 };
 
-/* What a rank gives and gets: one block or one for every rank, on the root alone or on all. */
+/* What a rank sends and receives: one block or one for every rank, on the root alone or on all. */
 enum share { NOTHING, ONE_ON_ROOT, ONE_ON_ALL, MANY_ON_ROOT, MANY_ON_ALL };
 
 static const struct facts {
@@ -58,7 +58,7 @@ static int blocks(enum share share) {
     return share == NOTHING || !here ? 0 : many(share) ? program_ranks() : 1;
 }
 
-/* Elements of a buffer: large enough for both, because in place one buffer has what is given and gotten. */
+/* Elements of a buffer: enough for input and for output, because with MPI_IN_PLACE one buffer holds both. */
 static size_t room(enum operation operation, size_t elements) {
     const struct facts *of = &facts[operation];
     size_t count = many(of->gives) || many(of->gets) ? (size_t)program_ranks() : of->gives != NOTHING;
@@ -222,8 +222,8 @@ void call_make(const struct call *call) {
     }
 }
 
-/* What an element becomes that is `value` on rank 0: its sum over the ranks that are added up on this one, or
- * itself. */
+/* of_value[v] is the result on this rank of an element that is v on rank 0: for a reduction the sum over the
+ * ranks that take part in it, else v. */
 static void results(const struct call *call, float *of_value) {
     const struct facts *of = &facts[call->operation];
     int last = call->operation == SCAN ? program_rank() : program_ranks() - 1;
@@ -234,7 +234,7 @@ static void results(const struct call *call, float *of_value) {
     }
 }
 
-/* Whose part number 0 is the one block that this rank gets. */
+/* The rank that sends the one block that this rank receives. */
 static int giver(const struct call *call) {
     return call->operation == PINGPONG || call->operation == EXCHANGE ? partner() : ROOT;
 }

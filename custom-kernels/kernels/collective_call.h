@@ -28,10 +28,10 @@ enum operation {
     OPERATIONS
 };
 
-/* Whether MPI has the operation in place. */
+/* Whether MPI defines MPI_IN_PLACE for the operation. */
 bool operation_in_place(enum operation operation);
 
-/* How often a call does it: its time is that of all. */
+/* How often one call repeats the operation: the time of a call is that of all repetitions. */
 int operation_repeats(enum operation operation);
 
 /* Bytes of both buffers of a rank, for blocks of `bytes`. */
@@ -48,17 +48,20 @@ struct call {
     MPI_Comm all; /* MPI_COMM_WORLD, or one of its duplicates */
 };
 
-/* Collective: too many elements for MPI's counts end all ranks. `bytes` is a multiple of sizeof(float). */
+/* Allocate the buffers of a call. `bytes` is a multiple of sizeof(float). Collective; ends all ranks if the
+ * elements are more than MPI counts (INT_MAX) or do not fit into memory. Free with call_free. */
 struct call call_new(enum operation operation, bool in_place, size_t bytes);
 void call_free(struct call *call);
 
-/* New values in what this rank gives, and no values in what it gets. Every `round` has others. */
+/* Fill this rank's input with the values of `round`, which differ from round to round, and everything else
+ * with NAN. */
 void call_prepare(const struct call *call, long round);
 
 /* The MPI call alone. */
 void call_make(const struct call *call);
 
-/* How many elements that this rank got are not those of `round`, and how many were written beside them. */
+/* The number of elements that this rank received and that are not those of `round`, plus the number of
+ * elements that were written outside of the blocks. */
 long call_faults(const struct call *call, long round);
 
 #endif

@@ -100,7 +100,8 @@ static void answer(MPI_Comm comm, int other) {
     }
 }
 
-/* Each rank of a clock in turn with the first one: no answer may have been read outside of its round trip. */
+/* Round trips of each rank of a clock, in turn, with the clock's first rank: no answer may have been read
+ * outside of its round trip. Returns out_of_order of this rank's, in ns. */
 static double disorder_of_same(void) {
     struct round_trip trips[TRIPS];
     int rank, ranks;

@@ -101,7 +101,7 @@ static void must(int error, const char *what) {
         fail("the CUDA driver: %s: %s", what, text_of(error));
 }
 
-/* 0 if the driver does not tell. */
+/* 0 if the driver does not report it. */
 static double attribute(int device, int which) {
     int value = 0;
     return driver.attribute(&value, which, device) == 0 && value > 0 ? value : 0;

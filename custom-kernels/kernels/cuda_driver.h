@@ -8,9 +8,9 @@
 
 /* A GPU that this process computes on. */
 struct gpu {
-    char address[20];      /* PCI address as the driver tells it, such as 0000:03:00.0 */
-    double memory_mbyte_s; /* of its memory at best: clock and width of the bus; 0: not told */
-    size_t l2_bytes;       /* 0: not told */
+    char address[20];      /* PCI address from the driver, in small letters, such as 0000:03:00.0 */
+    double memory_mbyte_s; /* peak of its memory, by clock and width of the bus; 0: unknown */
+    size_t l2_bytes;       /* 0: unknown */
     unsigned processors;
 };
 
@@ -26,14 +26,15 @@ bool gpu_open(struct gpu *gpu, char *why, size_t room);
  * none. `direct`: the first can read and write its memory; else the driver copies through the host. */
 bool gpu_open_second(struct gpu *gpu, bool *direct);
 
+/* Allocate and free `bytes` of the first GPU's memory. */
 gpu_pointer gpu_take(size_t bytes);
 void gpu_give_back(gpu_pointer memory);
 
-/* The same of the second GPU's memory. */
+/* Allocate and free `bytes` of the second GPU's memory. */
 gpu_pointer gpu_take_second(size_t bytes);
 void gpu_give_back_second(gpu_pointer memory);
 
-/* Pin host memory, and end that. */
+/* Pin and unpin host memory. */
 void gpu_pin(void *memory, size_t bytes);
 void gpu_unpin(void *memory);
 
@@ -42,11 +43,11 @@ void gpu_wait(gpu_stream stream);
 void gpu_copy_in(gpu_pointer to, const void *from, size_t bytes, gpu_stream stream);
 void gpu_copy_out(void *to, gpu_pointer from, size_t bytes, gpu_stream stream);
 
-/* From the first GPU to the second, and back. */
+/* Copies from the first GPU to the second, and back. All copies are asynchronous: gpu_wait waits for them. */
 void gpu_copy_over(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream);
 void gpu_copy_back(gpu_pointer to, gpu_pointer from, size_t bytes, gpu_stream stream);
 
-/* The function `name` of PTX text. */
+/* Compile PTX text and return its function `name`. */
 gpu_function gpu_load(const char *ptx, const char *name);
 void gpu_start(gpu_function function, unsigned blocks, unsigned threads, void **parameters,
                gpu_stream stream);

@@ -1,4 +1,4 @@
-/* y = y + a x: what it costs that the wrong thread has touched the memory first. */
+/* y = y + a x: the cost of a first touch of the memory by the wrong thread. */
 #include "fail_together.h"
 #include "first_touch.h"
 #include "hardware.h"

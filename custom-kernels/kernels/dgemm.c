@@ -18,7 +18,8 @@
 #include <stdio.h>
 
 enum { SIZE_OF_ONE = 1536, ROUNDING = 64, TRIAL_LOOPS = 100000, MOST_TIMES = 10 };
-/* Percent of the peak below which the result says why, and the rows of a block that is too small for more. */
+/* Percent of the peak below which the result gives a likely cause, and the rows below which a block is too
+ * small to reach it. */
 enum { ENOUGH = 80, SMALL_BLOCK = 256 };
 
 static size_t size, depth;

@@ -1,4 +1,5 @@
-/* False sharing: threads count in words of their own that lie on the same cache line, or do not. */
+/* The cost of false sharing: each thread increments a counter of its own; the counters lie on the same cache
+ * line, or on different ones. */
 #include "barrier_kinds.h"
 #include "fail_together.h"
 #include "first_touch.h"
@@ -57,7 +58,8 @@ static void add_atomic(_Atomic uint64_t *counter) {
         atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* `count` times all counters; each[i] is the time of one increment in ns, of the slowest thread. */
+/* `count` repetitions of all increments; each[i] is the time of one increment in ns, in the slowest
+ * thread. */
 static void repeat(struct team *team, char *counters, size_t padding, enum mode mode, double *each,
                    long count) {
     uint64_t longest = 0;

@@ -153,7 +153,7 @@ static void report_copies(struct result *result, struct job *job, const char *de
         work work;
         double times;
     } kinds[] = {{"in", copy_in, 1}, {"out", copy_out, 1}, {"both", copy_both, 2}};
-    /* the driver may copy pageable memory before the call returns: two ways are not at once */
+    /* the driver may copy pageable memory before the call returns: the two directions would not overlap */
     int count = strcmp(memory, "pinned") ? 2 : 3;
     for (int i = 0; i < count; i++) {
         double seconds = repeat(kinds[i].work, job).least;

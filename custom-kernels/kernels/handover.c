@@ -1,5 +1,5 @@
-/* A cache line handed back and forth between two threads: the floor under every message between their cores.
- */
+/* A cache line handed back and forth between two threads: the lower bound on the latency of every message
+ * between their cores. */
 #include "fail_together.h"
 #include "first_touch.h"
 #include "program.h"
@@ -43,7 +43,7 @@ struct word {
     alignas(APART) _Atomic uint64_t turn;
 };
 
-/* The turns of one thread in a batch: those whose number leaves `thread` when divided by 2. */
+/* The turns of one thread in a batch: the even ones for thread 0, the odd ones for thread 1. */
 static void take_turns(struct word *word, uint64_t first, int thread) {
     for (uint64_t turn = first + (uint64_t)thread; turn < first + 2 * BATCH; turn += 2) {
         for (long looks = 1; atomic_load_explicit(&word->turn, memory_order_acquire) != turn; looks++)

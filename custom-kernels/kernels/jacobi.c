@@ -72,7 +72,8 @@ static const struct program program = {
     .work = true,
 };
 
-/* One combination that is measured. */
+/* One combination that is measured. Over all ranks: bandwidth in bytes per second, cache_rate in updates per
+ * second. */
 struct run {
     enum mode mode;
     bool blocking;

@@ -48,11 +48,11 @@ extern const char *const boundary_names[];
 /* Edge of the cube whose array is four times as large as all last-level caches together, a multiple of 8. */
 size_t case_edge(void);
 
-/* Points, parts and boundary for halos of `depth` layers; `wrap` as in grid_plan. Exits with one line if the
- * grid has not the points for it. */
+/* Points, parts and boundary for halos of `depth` layers; `wrap` as in grid_plan. Ends all ranks with one
+ * line if the grid is smaller than its halos. */
 struct grid_plan case_plan(long depth, const bool wrap[DIMENSIONS]);
 
-/* Whether the serial solver is run, and what it takes on this rank. */
+/* Whether the serial solver is run, and the bytes that it takes on this rank. */
 bool case_serial(const struct grid_plan *plan);
 size_t case_serial_bytes(const struct grid_plan *plan);
 
@@ -65,14 +65,15 @@ double case_seconds(uint64_t begin);
 /* Points of the whole grid. */
 double case_points(const struct grid_plan *plan);
 
-/* What the solutions had in common so far. */
+/* The solutions so far: `different` of them differ from the first in some bit; `error` is the largest
+ * distance from the exact solution. */
 struct agreement {
     struct findings first;
     long solutions, different;
     double error;
 };
 
-/* One solution more. */
+/* Add one solution. */
 void agreement_add(struct agreement *agreement, const struct findings *findings);
 
 /* Collective: the checks of all solutions: alike, close to the exact one, the same bits as the serial

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The dimensions differ, so that a solver which mixes them up is found out. */
+/* The dimensions differ, so that a solver which confuses them is detected. */
 static const double modes[DIMENSIONS] = {1, 2, 1}, phases[DIMENSIONS] = {0.3, 0.7, 1.1},
                     slopes[DIMENSIONS] = {0.5, -0.25, 1.0};
 

@@ -20,7 +20,8 @@ struct field {
 struct field field_make(const long points[DIMENSIONS], bool periodic, const struct box *box);
 void field_free(struct field *field);
 
-/* The value at a point after `sweeps` sweeps, where scale = decay^sweeps; and its tolerance for rounding. */
+/* The value at a point after n sweeps, where scale = decay^n; and a bound of its rounding error after
+ * `sweeps` sweeps. */
 double field_value(const struct field *field, long x, long y, long z, double scale);
 double field_tolerance(long sweeps);
 
@@ -52,7 +53,8 @@ static inline double larger(double a, double b) {
     return a >= b || a != a ? a : b;
 }
 
-/* `found` with one point more: its place, its value, the value one more sweep would give, the exact one. */
+/* Add one point to `found`: its global index, its value, the value after one more sweep, and the exact
+ * value. */
 static inline void findings_add(struct findings *found, uint64_t index, double value, double next,
                                 double exact) {
     found->residual = larger(found->residual, next > value ? next - value : value - next);

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* What is to be made. */
+/* The description of a grid. */
 struct grid_plan {
     long points[DIMENSIONS]; /* of the whole grid */
     int parts[DIMENSIONS];
@@ -19,7 +19,7 @@ struct grid_plan {
 struct grid {
     struct grid_plan plan;
     int place[DIMENSIONS];
-    struct box own;                   /* of the whole grid's points */
+    struct box own;                   /* this rank's points, by global index */
     long size[DIMENSIONS];            /* own points */
     bool wrap[DIMENSIONS];            /* closed in itself: neighbours are found at the other end */
     int neighbour[DIMENSIONS][SIDES]; /* ranks; -1 at a fixed boundary */
@@ -33,7 +33,7 @@ struct grid {
 /* Bytes that the two arrays of one rank take. */
 size_t grid_bytes(const struct grid_plan *plan, int rank);
 
-/* Take the memory of one rank's part; nothing is touched. */
+/* Allocate one rank's part of the grid; its pages are not touched yet. Free with grid_free. */
 struct grid *grid_make(const struct grid_plan *plan, int rank);
 void grid_free(struct grid *grid);
 
@@ -45,7 +45,7 @@ void grid_start(struct grid *grid, int threads);
  */
 struct box grid_share(const struct box *box, int threads, int thread);
 
-/* All own points, counted from 0; with every halo. */
+/* The box of all own points, counted from 0, and that box with every halo. */
 struct box grid_inside(const struct grid *grid);
 struct box grid_outside(const struct grid *grid);
 

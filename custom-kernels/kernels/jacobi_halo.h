@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-/* One side of one dimension: what is sent to the neighbour there, and where its answer belongs. */
+/* One side of one dimension: what is sent to the neighbour there, and where its values are written. */
 struct face {
     int neighbour; /* -1: nothing to exchange */
     struct box send, receive;

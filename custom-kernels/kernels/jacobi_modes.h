@@ -21,8 +21,8 @@ struct regions {
     int block_count;
 };
 
-/* A shell is one point thick, in x one cache line: halves of lines are not stored past the caches. Blocks:
- * several for each of `threads`. */
+/* Divide this rank's points. A shell is one point thick, in x one cache line, because streaming stores write
+ * whole lines. Blocks: several for each of `threads`. Free with regions_free. */
 struct regions regions_make(const struct grid *grid, const struct sweep *sweep, int threads);
 void regions_free(struct regions *regions);
 

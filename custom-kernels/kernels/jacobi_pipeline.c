@@ -14,7 +14,7 @@
  * the column before had in its cache. */
 enum { LEAST_ROWS = 6 };
 
-/* Looks at a counter before the processor is offered to others: there may be more threads than cores. */
+/* Looks at a counter before a thread yields its CPU: there may be more threads than cores. */
 enum { PATIENCE = 2000 };
 
 static void relax(void) {
@@ -25,7 +25,7 @@ static void relax(void) {
 #endif
 }
 
-/* Until stage `stage` has done `tiles` tiles; what it wrote for them is visible afterwards. */
+/* Wait until stage `stage` has done `tiles` tiles; what it wrote for them is visible afterwards. */
 static void wait_for(struct pipeline *pipeline, int stage, long tiles) {
     long looks = 0;
     while (atomic_load_explicit(&pipeline->counters[stage].done, memory_order_acquire) < tiles) {
@@ -39,9 +39,9 @@ static long least(long a, long b) {
     return a < b ? a : b;
 }
 
-/* Before stage `stage` begins tile `tile` (from 0) of `tiles`. Relaxed: the stage before is at least `lower`
- * tiles ahead, or at its end, and the stage after no more than `upper` behind. Waiting for the stage after is
- * for the cache only; the order of reads and writes needs nothing but lower >= 1. */
+/* Wait before stage `stage` begins tile `tile` (from 0) of `tiles`. Relaxed: the stage before is at least
+ * `lower` tiles ahead, or at its end, and the stage after no more than `upper` behind. Waiting for the stage
+ * after is for the cache only; the order of reads and writes needs nothing but lower >= 1. */
 static void wait_relaxed(struct pipeline *pipeline, int stage, long tile, long tiles) {
     const struct looseness *loose = &pipeline->looseness;
     if (stage > 0)

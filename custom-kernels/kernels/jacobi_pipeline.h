@@ -49,7 +49,7 @@ struct box pass_box(const struct pipeline *pipeline, const struct pass *pass, in
  * array (from + levels) % 2. */
 void pipeline_pass(struct pipeline *pipeline, int from, int levels);
 
-/* Set the tile: rows in y and planes in z; and what the threads share out. */
+/* Set the tile, in rows (y) and planes (z). `columns`: the threads share out columns of tiles, not levels. */
 void pipeline_shape(struct pipeline *pipeline, long rows, long planes, bool columns);
 
 /* Rows such that the planes which a thread works on at a time take half of its private cache; or, where that

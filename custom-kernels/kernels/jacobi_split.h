@@ -27,7 +27,7 @@ long split_surface(const long points[DIMENSIONS], const int parts[DIMENSIONS]);
  * then y, most. Returns false if there is none. */
 bool split_ranks(const long points[DIMENSIONS], int ranks, long least, int parts[DIMENSIONS]);
 
-/* The place of a rank among the parts, x running fastest, and back. */
+/* The place of a rank among the parts, x running fastest. */
 void split_place(const int parts[DIMENSIONS], int rank, int place[DIMENSIONS]);
 
 /* The rank beside `place`; -1 beyond the end of a dimension that is not periodic. */

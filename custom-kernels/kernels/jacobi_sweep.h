@@ -1,4 +1,4 @@
-/* Sweeps over boxes of a grid, and the plain copy whose speed a sweep is held against. */
+/* Sweeps over boxes of a grid, and the plain copy with whose speed a sweep is compared. */
 #ifndef PLUMB_JACOBI_SWEEP_H
 #define PLUMB_JACOBI_SWEEP_H
 
@@ -18,11 +18,12 @@ struct sweep sweep_plain(const struct grid *grid, int threads, bool streaming);
 /* How far a sweep from memory prefetches, in doubles. */
 long sweep_ahead(const struct grid *grid);
 
-/* Points of `box` in array 1 - from, out of array `from`. Called by any thread; ends with a store fence. */
+/* Compute the points of `box` in array 1 - from out of array `from`. Called by any thread; ends with a store
+ * fence. */
 void sweep_box(const struct grid *grid, int from, const struct box *box, const struct sweep *sweep);
 
-/* Copy `box` from array `from` to the other one: one load and one store stream, like a sweep without its
- * neighbours. */
+/* Copy the rows of `box`, over their whole length, from array `from` to the other one: one load and one store
+ * stream, like a sweep without its neighbours. */
 void sweep_copy(const struct grid *grid, int from, const struct box *box, bool streaming);
 
 /* Bytes that a sweep moves for each update if a layer is loaded once: 16, or 24 where a regular store has its

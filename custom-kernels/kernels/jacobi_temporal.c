@@ -86,7 +86,8 @@ struct run {
     double least_s;
 };
 
-/* The two grids and what works on them. */
+/* The two grids and what works on them. Over all ranks: bandwidth in bytes per second, cache_rate in updates
+ * per second; `useful` is the fraction of all updates that are of own points. */
 struct bench {
     struct grid *plain, *deep;
     struct halo *plain_halo, *deep_halo;
@@ -111,7 +112,7 @@ static bool same(const struct looseness *a, const struct looseness *b) {
     return a->barrier == b->barrier && a->lower == b->lower && a->upper == b->upper;
 }
 
-/* One kind more, unless it is there already: distances from caches may be those of another row. */
+/* Add one kind, unless it is there already: the distances from caches may equal those of another row. */
 static void add_run(struct run *runs, int *count, int scheme, struct looseness looseness,
                     const char *distances) {
     for (int index = 0; index < *count; index++)

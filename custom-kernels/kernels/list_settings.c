@@ -1,5 +1,5 @@
-/* Every setting of the MPI library, as one JSON document: what MPI_T tells, and the value that each has here.
- * No launcher and no MPI_Init are needed. */
+/* Every setting of the MPI library, as one JSON document: what MPI_T reports, and the value that each has
+ * here. No launcher and no MPI_Init are needed. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "json.h"
 
 #define NAME_BYTES 512
-#define TEXT_BYTES 65536 /* descriptions and texts are shorter wherever it was looked */
+#define TEXT_BYTES 65536 /* longer than any description or text of a library so far */
 
 static struct json out;
 static char about[TEXT_BYTES];
@@ -22,7 +22,8 @@ static void succeed(int status, const char *call) {
         fail("%s failed with %d", call, status);
 }
 
-/* "int", "unsigned", …, and the value as text; NULL for a type that no library has used yet. */
+/* Writes the value in `bytes` to `text`. Returns the name of its type ("int", "unsigned", ...); NULL for a
+ * type that no library has used so far. */
 static const char *show(MPI_Datatype type, char *text, size_t length) {
     unsigned long long u;
     memcpy(&u, bytes, sizeof u);

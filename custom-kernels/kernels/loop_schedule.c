@@ -79,7 +79,7 @@ static void measure(struct result *result, int load, int schedule, int chunk, lo
         omp_set_schedule(omp_sched_static, 0);
         alone[repetition] = timed(load, 1, expected, wrong);
         omp_set_schedule(schedules[schedule].kind, chunk);
-        *wrong += loop(load, threads) != expected; /* the threads may have gone to sleep */
+        *wrong += loop(load, threads) != expected; /* not timed: wakes threads that went to sleep */
         shared[repetition] = timed(load, threads, expected, wrong);
     }
     double one = summarize(alone, (size_t)repetitions).median,
@@ -95,7 +95,7 @@ static void measure(struct result *result, int load, int schedule, int chunk, lo
     free(shared);
 }
 
-/* Threads of this node's ranks, and the CPUs that any of them may run on. */
+/* A remark if the ranks of this node have more threads than there are CPUs that any of them may run on. */
 static void remark_on_crowd(struct result *result) {
     int threads = program_threads();
     cpu_set_t cpus;

@@ -140,7 +140,7 @@ static double bytes_moved(const struct test *test) {
     return bytes_counted(test) + (test->streaming ? 0.0 : 8.0 * kernel_facts[test->kernel].allocated);
 }
 
-/* One repetition of one test: its time on this rank. */
+/* One repetition of one test: its time on this rank, in s per sweep. */
 static double run(struct test *test, const struct arrays *arrays, size_t length) {
     double sum = 0.0;
     work_begin();
@@ -167,7 +167,8 @@ static void run_all(struct test *tests, int count, const struct arrays *arrays, 
                       MPI_COMM_WORLD);
 }
 
-/* What is read, and what is written without being read. */
+/* Bytes per element of the arrays that a test goes over: those that it reads, and those that it only
+ * writes. */
 static double bytes_swept(const struct test *test) {
     return 8.0 * (kernel_facts[test->kernel].loads + kernel_facts[test->kernel].allocated);
 }

@@ -20,7 +20,7 @@ struct kernel_facts {
 
 extern const struct kernel_facts kernel_facts[KERNELS];
 
-/* An array of one rank, or one element of each as validation computes with. */
+/* The arrays of one rank. */
 struct arrays {
     double *at[ARRAYS];
 };
@@ -32,7 +32,7 @@ extern const double first_values[ARRAYS];
  * its sum. */
 double kernel_run(enum kernel kernel, bool streaming, const struct arrays *arrays, size_t begin, size_t end);
 
-/* The same on one element of each array, in plain C. */
+/* Apply a kernel to one element of each array, in plain C: what every element must become. */
 void kernel_expect(enum kernel kernel, double *element);
 
 #endif

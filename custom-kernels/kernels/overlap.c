@@ -1,4 +1,4 @@
-/* A large non-blocking message behind work in registers: how much of it costs no time? */
+/* A large non-blocking message behind work in registers: how much of its time is hidden. */
 #include "fail_together.h"
 #include "first_touch.h"
 #include "overlap_transfer.h"
@@ -12,7 +12,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-enum { EVERY = 4 }; /* "all", behind the methods */
+enum { EVERY = 4 }; /* the value of "all", after those of the methods */
 
 static const char *const modes[] = {"none", "test", "thread", "task", "all", NULL};
 static const char *const directions[] = {"isend", "irecv"};
@@ -69,7 +69,7 @@ static double median(double *values) {
     return summarize(values, (size_t)repetitions).median;
 }
 
-/* Steps of work for `percent` of the time of a message without work, which is found out first. */
+/* Steps of work for `percent` of the time of a message without work, which is measured first. */
 static size_t choose_steps(struct transfer *transfer, double percent, double ns_per_step, double *room) {
     for (long repetition = 0; repetition < repetitions; repetition++)
         room[repetition] = transfer_message(transfer, false, repetition == 0);

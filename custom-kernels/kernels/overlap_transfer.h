@@ -20,15 +20,15 @@ struct transfer {
     uint64_t *buffer;
     uint64_t number;     /* of the message: part of its content */
     long wrong_messages; /* on this rank */
-    long wrong_works;    /* threads whose work has another result than it must have */
+    long wrong_works;    /* works with a wrong result, counted for each thread */
 };
 
-/* Both ranks: one message from rank 0 to rank 1 (ISEND) or back, with the work on rank 0 if `with_work`. The
- * time in us of start, work and end on rank 0. The whole content is checked if `thoroughly`, else a word of
- * every page. */
+/* Both ranks: one message from rank 0 to rank 1 (ISEND) or back, with the work on rank 0 if `with_work`.
+ * Returns the time of start, work and end in us on rank 0, 0 on rank 1. The whole content is checked if
+ * `thoroughly`, else a word of every page. */
 double transfer_message(struct transfer *transfer, bool with_work, bool thoroughly);
 
-/* Rank 0: the work alone, by the same threads; us. */
+/* Rank 0: the time of the work alone, by the same threads, in us. */
 double transfer_work_only(struct transfer *transfer);
 
 /* Fill the buffer: content that does not change from message to message. */

@@ -9,8 +9,8 @@
  * one before, so that no compiler or core shortens it, and no memory is touched. */
 uint64_t work(uint64_t state, size_t steps);
 
-/* The same result by repeated squaring. Source: Brown, Random Number Generation with Arbitrary Strides,
- * Trans. Am. Nucl. Soc. 71, 1994. */
+/* The result of work(state, steps), by repeated squaring. Source: Brown, Random Number Generation with
+ * Arbitrary Strides, Trans. Am. Nucl. Soc. 71, 1994. */
 uint64_t work_expected(uint64_t state, size_t steps);
 
 /* Time of a step in ns: the median of several timings; takes about 10 ms. */

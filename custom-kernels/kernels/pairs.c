@@ -101,7 +101,7 @@ static struct meeting *measure(long *wrong) {
     return all;
 }
 
-/* How many pairs have not both times. */
+/* The number of pairs that lack one of the two times. */
 static long missing(const struct meeting *all, size_t ranks) {
     long count = 0;
     for (size_t first = 0; first < ranks; first++)

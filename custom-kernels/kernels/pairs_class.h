@@ -16,8 +16,8 @@ struct place {
 /* Collective: the places of all ranks. The caller frees them. */
 struct place *places_collect(void);
 
-/* The distance class, as plumb-bind names its placements: "pair:l3", "pair:node", ...; "same-cpu" and
- * "unbound" where two ranks share a CPU or may move. */
+/* The distance class, as plumb-bind names its placements: "pair:l3", "pair:node", ...; "same-cpu" where two
+ * ranks share a CPU, "unbound" where one of them may run on several cores. */
 const char *class_of(const struct place *a, const struct place *b);
 
 #endif

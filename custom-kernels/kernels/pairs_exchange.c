@@ -20,7 +20,7 @@ static void fill(char *buffer, size_t bytes, int from, int to) {
         buffer[index] = pattern(from, to, index);
 }
 
-/* Nothing of what is expected stands there already. */
+/* Fill a buffer so that no byte of it is the expected one. */
 static void poison(char *buffer, size_t bytes, int from, int to) {
     for (size_t index = 0; index < bytes; index++)
         buffer[index] = (char)~pattern(from, to, index);

@@ -83,8 +83,8 @@ static void add_class_row(struct result *result, const struct matrix *matrix, co
                (long)count);
 }
 
-/* The time from which a pair of this class is called slow: five robust standard deviations (1.4826 times the
- * median absolute deviation) and a tenth above the median. */
+/* The time above which a pair of this class is called slow: the median plus five robust standard deviations
+ * (1.4826 times the median absolute deviation), or plus a tenth of the median where that is more. */
 static double slow_from(double *values, size_t count, double *median) {
     *median = summarize(values, count).median;
     for (size_t index = 0; index < count; index++)

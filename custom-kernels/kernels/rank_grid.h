@@ -7,12 +7,13 @@
 
 #include <stddef.h>
 
+/* Bytes sent to other nodes in one exchange: by all nodes, and by the node that sends most. */
 struct traffic {
-    double total,
-        busiest_node; /* bytes sent to other nodes in one exchange: by all, and by the node that sends most */
+    double total, busiest_node;
 };
 
-/* `position_of[rank]` for every rank. */
+/* Count the bytes of one exchange in which every rank sends `face` bytes to each neighbour. position_of[rank]
+ * is the position of every rank. */
 struct traffic count_traffic(const struct grid *grid, const struct nodes *nodes, const int *position_of,
                              size_t face);
 

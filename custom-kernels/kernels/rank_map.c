@@ -53,7 +53,7 @@ static struct grid make_grid(int ranks) {
     return grid;
 }
 
-/* What the library makes of the grid: everyone's position. */
+/* Collective: the position that MPI_Cart_create gives to every rank. */
 static void map_cart(const struct grid *grid, int *position_of) {
     int periods[MOST_DIMENSIONS] = {periodic, periodic, periodic}, own, coordinates[MOST_DIMENSIONS];
     MPI_Comm cart;

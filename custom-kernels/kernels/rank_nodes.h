@@ -1,4 +1,4 @@
-/* Which node each rank is on, for real or as if. */
+/* Which node each rank is on, as MPI finds it or as an option says. */
 #ifndef PLUMB_RANK_NODES_H
 #define PLUMB_RANK_NODES_H
 

@@ -19,7 +19,8 @@ struct flow {
  * A sender begins the next window when the receiver has all of the last one, so that none runs ahead. */
 void flows_exchange(struct flow *flows, int count, size_t bytes, long windows);
 
-/* Fill the message that goes out, and look at what came in with the last window. */
+/* Fill the message that is sent; check the messages of the last window received, and add the wrong ones to
+ * `wrong`. */
 void flow_fill(struct flow *flow, int sender, size_t bytes);
 void flow_check(struct flow *flow, size_t bytes);
 

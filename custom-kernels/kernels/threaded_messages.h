@@ -23,11 +23,12 @@ struct exchange {
 /* Whether header and library have partitioned communication (MPI 4.0, chapter 4). */
 bool partitioned_possible(void);
 
-/* Around all exchanges of one kind: what is set up once. */
+/* Before and after all exchanges of one kind: make and free the persistent requests of MODE_PARTITIONED. */
 void exchange_begin(struct exchange *exchange);
 void exchange_end(struct exchange *exchange);
 
-/* Both ranks: fill, exchange, check. The round trip of all messages in us, on rank 0. */
+/* Both ranks: fill, exchange, check. Returns the time of the round trip of all messages in us, valid on rank
+ * 0. */
 double exchange_once(struct exchange *exchange);
 
 /* Both ranks: rank 0 broadcasts `value`, outside of a parallel region or, with `threads` > 0, by thread 0

@@ -14,8 +14,9 @@ enum role { PLAIN, SENDS, RECEIVES, EXCHANGES, COLLECTIVE, NEIGHBOUR, PUTS, GETS
 /* RETURNS: done when it returns. REQUESTS: done when its request is. PERSISTS: its request can be started. */
 enum ends { RETURNS, REQUESTS, PERSISTS };
 
-/* Size of what this rank gives: nothing; one element; count x type; the same, where MPI_IN_PLACE has this
- * rank's element of the second counts; the sum of counts[] x type; the sum of counts[i] x types[i]. */
+/* Size of what this rank gives: NONE: nothing. ONE: one element. SOME: count x type. OWN: count x type but,
+ * with MPI_IN_PLACE, this rank's element of the list of counts x type. LIST: the sum of counts[] x type.
+ * LISTS: the sum of counts[i] x types[i]. */
 enum shape { NONE, ONE, SOME, OWN, LIST, LISTS };
 
 /* X(name, in Fortran, arguments, role, ends, shape, count, type, peer, comm or window, and where the buffer

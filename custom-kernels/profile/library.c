@@ -1,5 +1,5 @@
-/* The MPI library that this one stands in front of. Its PMPI_ functions are called: a library preloaded
- * beside this one, as the witness is, is none of them. */
+/* The MPI library that this one stands in front of. Its PMPI_ functions are called, so that a call does not
+ * go through another preloaded library, such as the witness. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>

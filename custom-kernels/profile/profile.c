@@ -40,7 +40,8 @@ static struct sigaction before_us;
 static atomic_flag written = ATOMIC_FLAG_INIT, taken = ATOMIC_FLAG_INIT;
 static __thread bool inside, seen_thread;
 
-/* No fence: a few instructions of the library may be on the wrong side of it, and it would cost more. */
+/* No fence: it would cost more than the few instructions of the library that may be on the wrong side of the
+ * reading. */
 uint64_t ticks_now(void) {
     if (!by_clock) {
 #if defined(__x86_64__)
@@ -139,7 +140,7 @@ HOT struct seen look_before(enum call_id id, struct arguments *arguments) {
         seen.communicator = communicator_find(handle_of(arguments, call->comm, "Comm"), false);
     const struct communicator *comm = &communicators[seen.communicator];
     if (call->shape != NONE &&
-        !(call->role == COLLECTIVE && comm->inter)) /* there, roots decide what counts */
+        !(call->role == COLLECTIVE && comm->inter)) /* in it, the root decides which count is valid */
         seen.bytes =
             bytes_of(call, arguments, comm->rank, call->role == NEIGHBOUR ? comm->neighbours : comm->size);
     if (call->peer != NO && call->role != RECEIVES)
@@ -197,7 +198,8 @@ HOT void look_after(enum call_id id, const struct arguments *arguments, const st
         waiting_after(id, arguments, &seen->waiting, end);
 }
 
-/* A barrier of its own before a collective call: what is left of the call's time is not waiting. */
+/* A separate barrier before a collective call: the rest of the call's time is then not waiting for other
+ * ranks. */
 HOT uint64_t wait_for_all(const struct call *call, const struct seen *seen,
                           const struct arguments *arguments) {
     if (call->role != COLLECTIVE || call->ends != RETURNS || communicators[seen->communicator].inter)
@@ -237,8 +239,8 @@ HOT int counted(any_function function, enum call_id id, struct arguments *argume
 }
 
 /* The plain form in place of the one for large counts: mpi4py asks the dynamic linker for the latter, finds
- * it here, and calls it with libraries that have none. A single count that fits an int is passed alike in
- * both forms; lists of counts are not. */
+ * it here, and calls it with libraries that have none. A single count that fits an int is passed in the same
+ * way in both forms; lists of counts are not. */
 static any_function plain_form(enum call_id id, const uint64_t *words) {
     const struct call *call = &calls[id];
     bool single = call->shape != LIST && call->shape != LISTS;
@@ -320,13 +322,13 @@ static void read_clock(void) {
     (void)ticks_now();
 }
 
-/* The whole way of a program's call, but with an empty function behind it. */
+/* The same path as a call of the program, but with an empty function behind it. */
 static void count_send(void) {
     static int (*volatile entry)(P6) = MPI_Send;
     entry(0, 8, abi.byte, (uint64_t)rank, 0, abi.world);
 }
 
-/* The least of some rounds: those that nothing disturbed. */
+/* Time of one call of `work`: the least of some rounds, because others may have been disturbed. */
 static long long picoseconds_of(void (*work)(void)) {
     long long least = LLONG_MAX;
     struct timespec begin, end;
@@ -384,7 +386,7 @@ static void name_file(char path[PATH_BYTES], const char *kind) {
     snprintf(path, PATH_BYTES, "%s/%s.%ld%s.json", directory, host.nodename, (long)owner, kind);
 }
 
-/* Complete under its name or not there at all. Safe in a signal handler: nothing is allocated. */
+/* The file appears complete under its name, or not at all. Safe in a signal handler: nothing is allocated. */
 static bool write_as(const char *path, const char *temporary, const char *ended) {
     bool last = !counting;
     int saved = errno, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -401,7 +403,7 @@ static bool write_as(const char *path, const char *temporary, const char *ended)
     return fault == 0;
 }
 
-/* Once. */
+/* Write the last document; only the first call does it. */
 static void write_file(const char *ended) {
     static char path[PATH_BYTES], partial[PATH_BYTES], temporary[PATH_BYTES + 8];
     if (!counting || getpid() != owner || atomic_flag_test_and_set(&written))
@@ -415,9 +417,9 @@ static void write_file(const char *ended) {
         unlink(partial);
 }
 
-/* What there is stays if the process is killed: launchers may end a whole job by SIGKILL when one rank died.
- * Of a run that lasted t less than about t / KEEP_PART is lost, and writing takes 1 / KEEP_COST of the time
- * at most. */
+/* Write what was counted so far, in case the process is killed: launchers may end a whole job by SIGKILL when
+ * one rank died. Of a run of length t, less than about t / KEEP_PART is lost. At most 1 / KEEP_COST of the
+ * time is spent on writing. */
 static __attribute__((noinline)) void keep(uint64_t now) {
     static char path[PATH_BYTES], temporary[PATH_BYTES + 8];
     keep_at = UINT64_MAX;
@@ -431,7 +433,7 @@ static __attribute__((noinline)) void keep(uint64_t now) {
     keep_at = end + (part > paid ? part : paid);
 }
 
-/* What would have answered the signal answers it afterwards. */
+/* The handler that was installed before this one runs afterwards. */
 static void write_and_end(int number) {
     write_file("SIGTERM");
     sigaction(SIGTERM, &before_us, NULL);

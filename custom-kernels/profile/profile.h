@@ -36,8 +36,8 @@ struct abi {
 };
 extern struct abi abi;
 
-/* The library's own functions that are asked. */
-/* clang-format makes something else of this list each time. */
+/* The library's own functions that the profile calls for facts. */
+/* clang-format formats this list differently each time. */
 /* clang-format off */
 #define ASKED(X) \
     X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group) X(Comm_test_inter) \
@@ -49,7 +49,7 @@ extern struct abi abi;
 extern struct asked {
     ASKED(ASKED_FIELD)
 } asked;
-/* The library's function of that name, given up to five words. */
+/* Call a function of the library with up to five words. */
 int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
 #define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
 
@@ -61,12 +61,12 @@ void *library_variable(const char *name);
 extern _Atomic any_function library_known[FORMS][CALLS];
 /* The function behind `call`, looked for; NULL: the library has none. */
 any_function library_searched(enum call_id call, enum form form);
-/* Another one behind the C form; NULL: the library's, which is looked for anew. */
+/* Put another function behind the C form; NULL: the library's again, which is searched at the next call. */
 void library_replace(enum call_id call, any_function function);
 
 /* call_arguments.c: reading them. */
 
-/* The handle that the argument points to (a request, or what is freed), and that `index` places on. */
+/* Handle number `index` of the list that the argument points to (a request, or a handle that is freed). */
 uint64_t handle_behind(const struct arguments *arguments, int position, size_t index, const char *kind);
 /* Element `index` of a list of counts. */
 long long count_in(const struct arguments *arguments, int position, size_t index);
@@ -106,11 +106,11 @@ extern long long communicators_lost, members_lost;
 bool communicators_start(int ranks);
 extern signed char communicators_recent[RECENT];
 
-/* Where it was found the last time, or another one. */
+/* The place where a communicator with this hash was found last. */
 static inline signed char *communicator_guess(uint64_t key) {
     return &communicators_recent[(key * 0x9E3779B97F4A7C15u) >> 58];
 }
-/* Its place in the table, looked for. */
+/* The place of a communicator in the table, by a search; a new one is added (OTHERS: no room). */
 int communicator_searched(uint64_t key, bool window);
 void communicator_forget(uint64_t key, bool window);
 
@@ -136,7 +136,7 @@ extern int world_size;
 bool totals_start(int ranks);
 void received(int world, long long bytes);
 extern long long peers_unknown;
-/* Takes back what measuring the own cost has added. */
+/* Removes what the measurement of the profile's own cost has added. */
 void totals_clear(struct cell *cell, int world);
 void totals_write(struct json *out, double ns_per_tick);
 
@@ -148,7 +148,7 @@ void request_begin(const struct arguments *arguments, int position, const struct
 void request_start(uint64_t key, uint64_t now);
 void request_forget(uint64_t key);
 
-/* What is to be known of a waiting call before it is made, when its requests are still there. */
+/* What must be known of a waiting call before it is made, while its requests still exist. */
 struct waiting {
     size_t count; /* of requests; 0: too many */
     int status;   /* position of the status, -1 if none can be read */

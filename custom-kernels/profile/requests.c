@@ -1,4 +1,4 @@
-/* Requests that are under way: when they were made, and what they are to bring.
+/* Requests that are not complete: when they were made, and what they transfer.
  *
  * One handle may stand for several requests at once: MPICH has one for all sends that are done already. */
 #include <stdlib.h>

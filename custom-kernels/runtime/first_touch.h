@@ -1,4 +1,4 @@
-/* Memory whose pages lie where they are first touched. */
+/* Memory whose pages lie on the NUMA node of the thread that first writes them. */
 #ifndef PLUMB_KERNEL_FIRST_TOUCH_H
 #define PLUMB_KERNEL_FIRST_TOUCH_H
 
@@ -9,12 +9,12 @@
  * before memory_take. */
 void memory_need(size_t bytes);
 
-/* `bytes` of page-aligned memory that nobody has touched yet: reading or writing a page decides its NUMA
- * node. */
+/* `bytes` of page-aligned memory that nobody has touched yet: the first write to a page decides its NUMA
+ * node, unless a memory policy does. Fails if there is no address space. Free with memory_give_back. */
 void *memory_take(size_t bytes);
 void memory_give_back(void *memory, size_t bytes);
 
-/* What is available to this process's node now, in bytes. */
+/* Bytes that are available on the host of this process now, within the limits of its control group. */
 size_t memory_available(void);
 
 #endif

@@ -81,8 +81,8 @@ static struct argument *whole_table(const struct argument *own) {
 }
 
 static _Noreturn void help(const struct program *program, const struct argument *table) {
-    if (told_by_launcher(RANK) <=
-        0) { /* under a launcher only rank 0 prints; MPI need not be started for it */
+    /* Under a launcher only rank 0 prints; MPI need not be started for it. */
+    if (told_by_launcher(RANK) <= 0) {
         printf("%s: %s\n\nusage: mpirun -n RANKS %s [OPTION...]\n\n", program->name, program->summary,
                program->name);
         arguments_help(table, stdout);

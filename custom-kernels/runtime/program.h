@@ -9,11 +9,10 @@
 struct program {
     const char *name;
     const char *summary; /* one line: what it measures */
-    const char *
-        method; /* how the figures and the model are defined, with sources; lines of at most 100 characters */
+    const char *method; /* how figures and model are defined, with sources; lines of at most 100 characters */
     const struct argument *arguments;
     int (*thread_level)(void); /* MPI_THREAD_... that the options ask for; NULL: MPI_THREAD_FUNNELED */
-    bool work;                 /* it says what it does by work_begin and work_end */
+    bool work;                 /* it counts its work with work_begin and work_end */
 };
 
 /* Reads the options (adding --json and --help), starts MPI and the timer. Bad options, and a library that

@@ -41,8 +41,9 @@ void row_limit(struct row *row, double limit);
  * what was compared. */
 void result_check(struct result *result, bool passed, const char *what, double error, double tolerance);
 
-/* Print, free, finalize MPI. Collective. Returns the exit status: 1 if a check failed, there was none, or a
- * figure is not finite. The binding that the ranks report of themselves is collected here. */
+/* Print, free, finalize MPI. Collective. Returns the exit status: 1 if a check failed, there is no check or
+ * no row, a figure is not finite, or the output cannot be written. The binding that the ranks report is
+ * collected here. */
 int result_finish(struct result *result);
 
 #endif

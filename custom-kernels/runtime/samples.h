@@ -1,4 +1,4 @@
-/* What many timings of one thing amount to. */
+/* Statistics of repeated timings. */
 #ifndef PLUMB_KERNEL_SAMPLES_H
 #define PLUMB_KERNEL_SAMPLES_H
 
@@ -13,9 +13,9 @@ struct summary summarize(double *values, size_t count);
 
 enum { LEAST_FOR_INTERVAL = 6 };
 
-/* The interval that holds the true median with at least 95 %, whatever the distribution: the order statistics
- * that the sign test leaves of `count` sorted, independent values. Fewer than LEAST_FOR_INTERVAL have none:
- * both ends are NAN. */
+/* The interval that holds the true median with a probability of at least 95 %, whatever the distribution: the
+ * order statistics that the sign test leaves of `count` sorted, independent values. Fewer than
+ * LEAST_FOR_INTERVAL have none: both ends are NAN. */
 struct interval {
     double low, high;
 };

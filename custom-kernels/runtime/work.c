@@ -58,7 +58,8 @@ void work_end(double flop, double bytes) {
     self.bytes += bytes;
 }
 
-/* A counter that shared its place with others saw a part of the time only: its count would be an estimate. */
+/* A counter that shared the hardware with others ran only a part of the time: its count would be an
+ * estimate. */
 static double read_counter(enum counter counter) {
     struct {
         uint64_t value, enabled, running;
@@ -72,7 +73,7 @@ static double read_counter(enum counter counter) {
     return (double)seen.value;
 }
 
-/* Why the kernel gave `refused`; all ranks were refused alike, or it is one of several reasons. */
+/* The reason for the error `refused`. Where ranks have different errors, it is that of one of them. */
 static void say_why(int refused, char *text, size_t room) {
     int paranoid = -1;
     FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "r");

@@ -1,11 +1,11 @@
-/* With whom does a call of MPI wait? These functions stand in front of those that wait for one other rank.
- * They note peer and tag in a variable of the thread and jump to the library, so that waiting.c can name them
- * should the call never return.
+/* The rank that a call of MPI waits for. These functions stand in front of those that wait for one other
+ * rank. They note peer and tag in a variable of the thread and jump to the library, so that waiting.c can
+ * name them if the call never returns.
  *
  * One binary serves all libraries: ranks, tags and counts are numbers in each, and a handle, which is an int
  * in one and a pointer in another, is passed on as the register or word of the stack that it came in.
  *
- * The forms for large counts (MPI_Send_c) are left alone: mpi4py asks the dynamic linker for them, and would
+ * The forms for large counts (MPI_Send_c) are not wrapped: mpi4py asks the dynamic linker for them, and would
  * find them here with libraries that have none. */
 #include <stdatomic.h>
 #include <stdint.h>

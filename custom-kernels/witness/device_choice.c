@@ -1,4 +1,4 @@
-/* Which GPUs was this process told to use, and on which one did it compute? */
+/* The GPUs that this process was told to use, and the one that it computed on. */
 #include "device_variables.h"
 #include "witness.h"
 
@@ -39,7 +39,8 @@ void devices_note(void) {
     dlclose(driver);
 }
 
-/* A value that the program gave itself counts; MPI libraries that clear the environment change nothing. */
+/* The values at the end, which the program may have set itself; for variables that an MPI library removed,
+ * those at the start. */
 void devices_write(struct json *out) {
     json_open(out, "device_variables", '{');
     for (int i = 0; device_variables[i] != NULL; i++) {

@@ -1,4 +1,4 @@
-/* Large blocks given back before the exit: where did their pages lie?
+/* The NUMA nodes of the pages of large blocks that were released before the exit.
  *
  * Every release of a large anonymous block is sampled just before it happens. What is anonymous: a block of
  * malloc always; a mapping only if mmap was seen to make it MAP_ANONYMOUS, for that a small table is kept.

@@ -1,8 +1,9 @@
-/* The functions that this library stands in front of. Each calls the real one, found by RTLD_NEXT.
+/* The functions that this library stands in front of. Each calls the real one, found by RTLD_NEXT or, for MPI
+ * and threads, by next_function.
  *
- * malloc and calloc are left alone: dlsym may call them. free may come before the constructor has run (other
- * libraries' constructors, the dynamic linker itself), so the real function is looked up on demand; if that
- * very look-up frees something, it is leaked. */
+ * malloc and calloc are not wrapped: dlsym may call them. free may come before the constructor has run (other
+ * libraries' constructors, the dynamic linker itself), so the real function is looked up on demand; what that
+ * look-up itself frees is leaked. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>

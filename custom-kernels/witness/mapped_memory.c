@@ -160,7 +160,7 @@ static int count_by_asking(void) {
     return fault;
 }
 
-/* The grain in which the kernel deals pages out: a huge page where transparent huge pages are on. */
+/* The unit in which the kernel allocates memory: a huge page where transparent huge pages are on. */
 static long grain_bytes(void) {
     char text[128];
     if (!read_text(WITNESS_THP "enabled", text, sizeof text) || strstr(text, "[never]") != NULL)

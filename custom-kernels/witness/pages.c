@@ -20,7 +20,8 @@ static bool query(void **pages, int *status, size_t count) {
     return syscall(SYS_move_pages, 0, count, pages, NULL, status, 0) >= 0;
 }
 
-/* How many of the statuses from `first` on name the same node; each is struck out once it is counted. */
+/* The number of statuses from `first` on with the node of the first; each is set to -1, so that it is counted
+ * once. */
 static size_t take_same(int *status, size_t first, size_t count) {
     int node = status[first];
     size_t hits = 0;
@@ -49,8 +50,8 @@ static long count_batch(int *status, size_t count, double weight, page_counter a
 
 long pages_sample(uintptr_t start, size_t length, size_t samples, page_counter add) {
     uintptr_t first = start & ~(uintptr_t)(page_bytes() - 1);
-    size_t pages =
-        (start + length - first) / page_bytes(); /* a page cut at the end belongs to the next block */
+    /* A page cut at the end belongs to the next block. */
+    size_t pages = (start + length - first) / page_bytes();
     if (samples > pages)
         samples = pages;
     double weight = samples == 0 ? 0.0 : (double)pages / (double)samples;

@@ -1,4 +1,4 @@
-/* Which rank of how many is this? */
+/* The rank of this process and the number of ranks, as the launcher reports them. */
 #include "rank_variables.h"
 #include "witness.h"
 

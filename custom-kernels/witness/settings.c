@@ -14,7 +14,7 @@
 
 #define MOST 64
 #define NAME_BYTES 128
-#define TEXT_BYTES 4096 /* values and descriptions are longer nowhere that was seen */
+#define TEXT_BYTES 4096 /* longer than any value or description of a library so far */
 #define LIST_BYTES 4096
 
 typedef int (*init_function)(int required, int *provided);
@@ -157,8 +157,8 @@ static void find_word(void *enumeration, struct setting *setting) {
     }
 }
 
-/* MPICH's texts read as empty. One that names a file is known if the file is mapped in this process: the
- * library reads its files of choices by mmap, and leaves them there. */
+/* MPICH returns the values of text settings as empty. The value of one that names a file is known if that
+ * file is mapped in this process: the library reads its files of choices by mmap, and does not unmap them. */
 static void find_mapped(const char *name, char *text) {
     static struct line_reader reader;
     static char file[PATH_MAX];

@@ -22,7 +22,7 @@
 struct thread {
     pid_t tid;
     int last_cpu;
-    long migrations; /* from CPU to CPU; -1: the kernel does not tell */
+    long migrations; /* from CPU to CPU; -1: the kernel does not report it */
     char name[32];
     size_t mask_used; /* bytes of the mask that the kernel filled */
     unsigned char mask[];
@@ -47,7 +47,7 @@ static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
     return got > 0 ? (size_t)got : 0;
 }
 
-/* The kernel refuses masks shorter than its number of possible CPUs; it tells that number nowhere else. */
+/* The kernel refuses masks shorter than its number of possible CPUs, and reports that number nowhere else. */
 static size_t find_mask_bytes(void) {
     for (size_t size = 128; size <= LARGEST_MASK_BYTES; size *= 2) {
         unsigned char *mask = witness_room(size);
@@ -166,7 +166,7 @@ void threads_visit(thread_visitor visit, void *context) {
     }
 }
 
-/* Without /proc the thread that exits still speaks for itself. */
+/* Without /proc, only the calling thread is recorded. */
 static void add_caller(struct table *table) {
     struct thread *thread = thread_at(table, 0);
     thread->tid = (pid_t)syscall(SYS_gettid);
@@ -246,7 +246,7 @@ static bool holds(const struct table *table, const struct thread *wanted) {
     return false;
 }
 
-/* In a thread at its end: a thread bound like one that has ended already says nothing new. */
+/* Called in a thread at its end. It is recorded unless one with the same binding has been already. */
 void threads_end(void) {
     int saved = errno;
     while (atomic_flag_test_and_set(&ended_busy))
@@ -278,8 +278,8 @@ void threads_write_start(struct json *out) {
     json_close(out, '}');
 }
 
-/* The threads of now, and those of MPI_Finalize that ended since or were bound otherwise then. Apart from
- * them, of the threads that ended while the program ran, one for each binding. */
+/* "threads": those that exist now, and those that were seen at MPI_Finalize and have ended since or had
+ * another binding. "ended": of the threads that ended while the program ran, one for each binding. */
 void threads_write(struct json *out) {
     struct table present = {0, 0, NULL};
     capture(&present);

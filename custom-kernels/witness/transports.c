@@ -1,6 +1,6 @@
-/* By what this process could reach other ranks when it called MPI_Finalize (one that never does: at its end):
- * memory shared with others, TCP connections, device files; and how often it copied from or to the memory of
- * another process. */
+/* The ways by which this process could reach other ranks when it called MPI_Finalize, or at its end if it
+ * never does: memory shared with others, TCP connections, device files; and how often it copied from or to
+ * the memory of another process. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +41,8 @@ static bool begins(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* "7f00-7f01 rw-s 00000000 00:19 42  /dev/shm/name". What PMIx shares are facts of the job, not messages. */
+/* "7f00-7f01 rw-s 00000000 00:19 42  /dev/shm/name". What PMIx shares is information about the job, not
+ * messages. */
 static void note_mapping(const char *line) {
     char *at;
     unsigned long long from = strtoull(line, &at, 16);
@@ -95,7 +96,7 @@ static void note_connection(int fd) {
     seen.connections++;
 }
 
-/* Terminals, null and their kind connect nobody. */
+/* Terminals, /dev/null and similar devices connect no processes. */
 static void note_device(const char *path) {
     static const char *const common[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
                                          "/dev/tty",  "/dev/pts/", "/dev/shm/", "/dev/console"};

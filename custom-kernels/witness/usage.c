@@ -5,10 +5,10 @@
 
 #include "witness.h"
 
-/* The counters survive exec: what a wrapper that ended in exec took before is `before_s` (the binder says
- * itself what it took, on an emulated machine seconds), and everything else is since the constructor. Only
- * `children_s` counts from the start of the process: it is held against what the children say of themselves.
- */
+/* The kernel's counters survive exec. `before_s` is what a wrapper used before its exec, without the CPU time
+ * that the binder reports for itself (seconds on an emulated machine). Everything else counts from the
+ * constructor on, except `children_s`, which counts from the start of the process: it is compared with what
+ * the children report. */
 static struct rusage start_usage;
 static long long start_microseconds;
 static long long binder_microseconds;

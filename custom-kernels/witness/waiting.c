@@ -1,12 +1,11 @@
-/* Where does a process that does not end wait? On WITNESS_ASK every thread appends a line to a file: rank,
- * number of the thread, and the MPI function that it is in, "-" outside of MPI, with peer and tag where
- * calls.c knows them. On SIGTERM too, before it
- * ends as it would have: launchers send it to the ranks of other nodes, which the driver cannot ask.
+/* Where a process that does not end waits. On WITNESS_ASK every thread appends a line to a file: rank, number
+ * of the thread, and the MPI function that it is in, "-" outside of MPI, with peer and tag where calls.c
+ * knows them. It does so on SIGTERM too, before it ends as it would have: launchers send SIGTERM to the ranks
+ * of other nodes, which the driver cannot ask.
  *
- * The driver asks when the time limit is over, so nothing measured pays for this. Unwinding and dladdr are
- * not on the list of async-signal-safe functions: dladdr takes the dynamic linker's lock, which is held for
- * no longer than a library takes to load. At worst there is no line, and SIGKILL ends the process.
- */
+ * The driver asks when the time limit is over, so no measurement is slowed down. Unwinding and dladdr are not
+ * on the list of async-signal-safe functions: dladdr takes the dynamic linker's lock, which is held for no
+ * longer than a library takes to load. At worst there is no line, and SIGKILL ends the process. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +80,7 @@ static size_t put_text(char *line, size_t at, size_t room, const char *text) {
 
 static size_t put_number(char *line, size_t at, long number) {
     char digits[24];
-    if (number < 0) /* no launcher told the rank */
+    if (number < 0) /* no launcher reported the rank */
         return put_text(line, at, at + 1, "-");
     int first = (int)sizeof digits;
     do {
@@ -92,7 +91,8 @@ static size_t put_number(char *line, size_t at, long number) {
     return at + sizeof digits - (size_t)first;
 }
 
-/* " to 1 tag 7". No library has a rank or tag below 0 that a call waits for but its words for any. */
+/* " to 1 tag 7". A call that waits has a negative rank or tag only where it is the library's constant for
+ * any. */
 static size_t put_peer(char *line, size_t at, size_t room, const char *word, const struct peer *peer) {
     if (!peer->given)
         return at;

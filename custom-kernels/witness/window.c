@@ -1,9 +1,9 @@
 /* The window in which figures are made: from the return of MPI_Init to the call of MPI_Finalize, or the whole
  * run of a program without MPI. What a launcher does to start and end its ranks lies outside.
  *
- * In the window: the CPU time of this process, how long its busiest threads waited for a CPU, and, told by
- * the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long tasks waited for
- * memory. */
+ * In the window: the CPU time of this process, the longest time that one of its busy threads waited for a CPU
+ * and, reported by the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long
+ * tasks waited for memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "procfile.h"
 #include "witness.h"
 
-#define MOST_CPUS 4096    /* those beyond are not looked at */
-#define MOST_THREADS 1024 /* that were there when the window began; of others all counts */
+#define MOST_CPUS 4096    /* those beyond are ignored */
+#define MOST_THREADS 1024 /* threads at the beginning of the window; of later ones all time counts */
 #define NEVER (-1LL)      /* a CPU that is off, a file that is not there */
 
 struct host {

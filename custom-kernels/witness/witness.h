@@ -1,8 +1,9 @@
-/* libplumbwitness.so: what a measured process really did, written down at its exit. Every process of a rank
- * is one: that of the benchmark, and what it starts or what started it.
+/* libplumbwitness.so: what a measured process did, written to a file at its exit. Every process of a rank
+ * writes one: that of the benchmark, those that it starts and those that started it.
  *
- * The library lives inside programs that nobody adapted, so every module keeps to three rules: no malloc (the
- * program's allocator may be half torn down, and free() is hooked), no stdio, no thread of its own. */
+ * The library runs inside programs that were not adapted to it, so every module keeps to three rules: no
+ * malloc (the program's allocator may be half torn down, and free() is hooked), no stdio streams, no thread
+ * of its own. */
 #ifndef PLUMB_WITNESS_H
 #define PLUMB_WITNESS_H
 
@@ -34,9 +35,9 @@ size_t page_bytes(void);
 
 void freed_start(void);
 void freed_stop(void);
-/* What was counted so far was the parent's. */
+/* In a forked child: clears the counts, which are the parent's. */
 void freed_forget(void);
-/* True between freed_start and freed_stop: the hooks' quick way out. */
+/* True between freed_start and freed_stop: a quick test for the hooks. */
 bool freed_watching(void);
 /* [start, start + length) is anonymous memory about to be released. */
 void freed_block(uintptr_t start, size_t length);
@@ -50,10 +51,10 @@ const char *freed_unavailable(void);
 
 /* hooks.c */
 
-/* Looks up the real functions now, while the process still has one thread. False: free() must stay uncounted.
- */
+/* Looks up the real functions now, while the process still has one thread. False: freed blocks cannot be
+ * counted. */
 bool hooks_resolve(void);
-/* From now on threads are looked at when they end. */
+/* From now on threads are recorded when they end. */
 void hooks_watch_threads(void);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
@@ -76,16 +77,16 @@ const struct call *calls_last(const char *function);
 /* mapped_memory.c, usage.c, rank.c, objects.c: one key of the document each. */
 
 void memory_write(struct json *out);
-/* Of a clock that never goes back; CPU time of this process. */
+/* Microseconds: of the monotonic clock, and of CPU time of this process. */
 long long wall_microseconds(void);
 long long cpu_microseconds(void);
 void usage_start(void);
 void usage_write(struct json *out);
 void rank_start(void);
 void rank_write(struct json *out);
-/* -1: no launcher told it. */
+/* -1: no launcher reported it. */
 long rank_number(void);
-/* Also where no launcher told a rank. */
+/* True also if no launcher reported a local rank. */
 bool rank_is_first_of_host(void);
 /* The program and the libraries that are loaded now. */
 void objects_write(struct json *out, const char *program);
@@ -96,12 +97,12 @@ void threads_start(void);
 void threads_write_start(struct json *out);
 /* Remembers the threads of this moment: MPI libraries end their helper threads in MPI_Finalize. */
 void threads_remember(void);
-/* What was remembered so far were the parent's threads. */
+/* In a forked child: forgets the threads that were remembered, which are the parent's. */
 void threads_forget(void);
 /* The calling thread is about to end. */
 void threads_end(void);
-/* From now on the thread that the process began with is to stay on its CPU: MPI libraries move it while they
- * look at the machine. */
+/* Counts the migrations of the first thread from now on: MPI libraries move it while they examine the
+ * machine. */
 void threads_count_from_here(void);
 void threads_write(struct json *out);
 typedef void (*thread_visitor)(const char *tid, void *context);
@@ -125,13 +126,13 @@ void settings_write(struct json *out);
 /* window.c: the time in which figures are made. Each window_begin forgets the one before. */
 
 void window_begin(void);
-/* Once for each window_begin. */
+/* Only the first call after each window_begin counts. */
 void window_end(void);
 void window_write(struct json *out);
 
 /* transports.c: one key of the document */
 
-/* Looks once, at what is open now. */
+/* Records what is open now; only the first call does it. */
 void transports_note(void);
 /* The process copied from or to the memory of another one. */
 void transports_copied(void);
@@ -142,17 +143,17 @@ void transports_write(struct json *out);
 /* The signal that asks a process where it waits: a real-time one, which programs and MPI libraries leave
  * alone (plumbline/launch/waiting.py sends it). */
 #define WITNESS_ASK (SIGRTMIN + 12)
-/* From now on the question, and SIGTERM, are answered in DIRECTORY/HOST.PID.waiting. */
+/* From now on WITNESS_ASK and SIGTERM are answered in DIRECTORY/HOST.PID.waiting. */
 void waiting_start(const char *directory, const char *host, pid_t pid);
 
 /* witness.c */
 
-/* Is this a process that is witnessed, and not one between vfork and exec, which shares its parent's memory?
- */
+/* True if this process is witnessed, and is not between vfork and exec, where it shares its parent's
+ * memory. */
 bool witness_is_mine(void);
-/* Is it the one that the binder became? */
+/* True if it is the process that the binder became. */
 bool witness_is_root(void);
-/* Room that does not come from malloc and is never given back; NULL if there is none. */
+/* Zeroed memory that does not come from malloc and is never freed; NULL if there is none. */
 void *witness_room(size_t bytes);
 
 #endif
