@@ -58,7 +58,7 @@ def ended(line: str) -> tuple[Case, int, int] | None:
     if not found:
         return None
     label, _, reason = found[4].partition(" [")
-    return Case(found[1], label, reason.rstrip("]") or None), int(found[2]), int(found[3])
+    return Case(found[1], label, reason.removesuffix("]") or None), int(found[2]), int(found[3])
 
 
 def explained(cases: Iterable[Case], output: str) -> list[Case]:

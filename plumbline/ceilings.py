@@ -137,6 +137,8 @@ def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable
         f"{one.describe()}: stack {stack} has no {one.program}" for one in wanted if one.program not in benchmarks
     ]
     chosen = [one for one in wanted if one.program in benchmarks]
+    if not chosen:
+        raise PlumbError("the stack has none of the kernels that measure", stack, "name another one with --stack")
     begin = time.monotonic()
     watts, unknown = _idle()
     descriptions = [description(one, name, part["name"], stack) for one in chosen]

@@ -67,6 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Profile what is asked for and print it; returns 0 if every launch is verified and every rank left a profile."""
+    if args.json and (args.against or args.compare or args.export):
+        raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
     if args.compare:
         return _compare(args.compare)
     old = _stored(args.against) if args.against else None

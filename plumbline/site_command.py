@@ -8,6 +8,7 @@ from pathlib import Path
 
 from plumbline import ceilings, paths, schedulers, stacks
 from plumbline.errors import PlumbError
+from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings as site_ceilings
 from plumbline.site import facts, site, write
@@ -146,7 +147,7 @@ def _check(args: argparse.Namespace) -> int:
         raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
     for name in names:
         document = site.load(name)
-        count = sum(len(found) for found in site.references(name).values())
+        count = len(References.load(name).entries)
         measured = len(site_ceilings.read(name))
         print(f"{name}: {len(document['partitions'])} partitions, {measured} with ceilings, {count} references")
     return 0

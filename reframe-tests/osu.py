@@ -62,7 +62,8 @@ class osu_device(OsuTest):
     @run_after("init")
     def choose_figures(self):
         """Figures as in :class:`osu_pair`; the parser compares the buffers of the output with those asked for."""
-        self.context = {**self.context, "buffers": self.buffers}
+        directions = 2 if self.operation == "bibw" else 1
+        self.context = {**self.context, "buffers": self.buffers, "directions": directions}
         times = [("time_8B", "latency", {"bytes": 8}), ("time_4MiB", "latency", {"bytes": 1 << 22})]
         self.figures = times if self.operation == "latency" else [("bandwidth", "bandwidth", {})]
 

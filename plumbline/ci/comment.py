@@ -7,6 +7,7 @@ and the job's output says so. A comment that was posted before is replaced, so t
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import sys
@@ -86,12 +87,20 @@ def post(where: Place, text: str) -> str:
         raise PlumbError(
             "the answer is not a list of comments", "plumb ci", "the file is an artefact of the job: post it yourself"
         )
-    old = next((item["id"] for item in listed if str(item.get("body", "")).startswith(MARK)), None)
-    if old is None:
+    comments = [item for item in listed if isinstance(item, dict)]
+    old = next((item.get("id") for item in comments if str(item.get("body", "")).startswith(MARK)), None)
+    if not isinstance(old, int):
         _ask("POST", where.all, where.headers, {"body": body})
         return "plumb ci: comment posted"
-    _ask(where.edit, where.one.format(int(old)), where.headers, {"body": body})
+    _ask(where.edit, where.one.format(old), where.headers, {"body": body})
     return "plumb ci: comment replaced"
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: the token would go to where it points."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """None: do not follow."""
 
 
 def _ask(method: str, address: str, headers: dict[str, str], body: dict[str, str] | None = None) -> Any:
@@ -100,11 +109,11 @@ def _ask(method: str, address: str, headers: dict[str, str], body: dict[str, str
         address, data=data, method=method, headers={**headers, "Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise PlumbError(f"the comment was refused with status {error.code}", "plumb ci", "check the token") from None
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         raise PlumbError(
             "no answer, or none that can be read", "plumb ci", "check that its API can be reached"
         ) from None

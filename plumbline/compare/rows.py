@@ -96,7 +96,7 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
         tuple(side.name for side in sides),
         tuple(_judged(measured)),
         tuple(_circumstances(chosen, loose)),
-        len(found) - len(shared),
+        sum(sum(map(bool, own)) == 1 for own in found.values()),
     )
 
 

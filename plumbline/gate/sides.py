@@ -110,7 +110,9 @@ def checkout(commit: str) -> Path:
     try:
         git.run("archive", "--output", str(archive), commit)
         with tarfile.open(archive) as files_of_commit:
-            files_of_commit.extractall(fresh, filter="data")
+            # Python 3.11.2 of Debian 12 and others do not know extractall(filter=...), and ignore this
+            files_of_commit.extraction_filter = getattr(tarfile, "data_filter", None)
+            files_of_commit.extractall(fresh)  # noqa: S202
     finally:
         archive.unlink(missing_ok=True)
     fresh.rename(folder)

@@ -59,6 +59,9 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(
             "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
         )
+    for name in ("site", "test", "json"):
+        if getattr(args, name):
+            raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
     from plumbline.statistics.changes import follow

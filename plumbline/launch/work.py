@@ -90,7 +90,8 @@ def _arrays(seen: list[Witness], needed: float) -> list[str]:
     if needed < ARRAYS_LEAST or not held or min(held) >= ARRAYS_SEEN * needed:
         return []
     return [
-        f"a rank held {min(held) / 1e6:.0f} MB in large mappings, the benchmark's arrays are {needed / 1e6:.0f} MB a rank"
+        f"a rank held {min(held) / 1e6:.0f} MB in large mappings, "
+        f"the benchmark's arrays are {needed / 1e6:.0f} MB a rank"
     ]
 
 

@@ -118,7 +118,7 @@ def _by_ranks(collective: str, rules: list[Rule]) -> dict[str, Any]:
     others = _by_size(collective, [rule for rule in rules if rule.ranks is None])
     if not numbers:
         return others
-    found = {}
+    found: dict[str, Any] = {}
     for ranks in numbers:
         found.setdefault(f"comm_size<={ranks - 1}", others)  # MPICH 5.0.2 takes comm_size<N as comm_size<=N
         found[f"comm_size<={ranks}"] = _by_size(collective, [rule for rule in rules if rule.ranks == ranks])

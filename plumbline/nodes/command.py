@@ -94,7 +94,7 @@ def _facts(args: argparse.Namespace) -> int:
 
 
 def _states(args: argparse.Namespace) -> int:
-    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args))
+    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args), args.access)
     good = sum(node.usable for node in nodes)
     if args.json:
         print(json.dumps([dataclasses.asdict(node) for node in nodes], indent=1))

@@ -76,5 +76,6 @@ def _usable(part: dict[str, Any]) -> list[str]:
         what = f"jobs of {scheduler.name} cannot be put on a node that is named"
         cure = "give the scheduler's own option: plumb campaign -- -J OPTION"
         raise PlumbError(what, f"partition {part['name']}", cure)
-    queue = scheduler.queue(None, part.get("access", []))
-    return [node.name for node in schedulers.nodes(scheduler, queue, part.get("hosts", [])) if node.usable]
+    access = part.get("access", [])
+    found = schedulers.nodes(scheduler, scheduler.queue(None, access), part.get("hosts", []), access)
+    return [node.name for node in found if node.usable]

@@ -43,8 +43,8 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
         scheduler = schedulers.named(part["scheduler"])
         if not scheduler.knows_nodes:
             continue
-        hosts = part.get("hosts", [])
-        found = _settled(scheduler, scheduler.queue(None, part.get("access", [])), hosts)
+        hosts, access = part.get("hosts", []), part.get("access", [])
+        found = _settled(scheduler, hosts, access)
         good = sum(node.usable for node in found)
         lines += [_out_of_work(node) for node in found if not node.usable]
         if good < int(part.get("nodes", max(1, len(hosts)))):
@@ -55,14 +55,15 @@ def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
     return counts, lines
 
 
-def _settled(scheduler: Scheduler, queue: str | None, hosts: Sequence[str]) -> list[Node]:
+def _settled(scheduler: Scheduler, hosts: Sequence[str], access: Sequence[str]) -> list[Node]:
     times, pause = PATIENCE
-    found = schedulers.nodes(scheduler, queue, hosts)
+    queue = scheduler.queue(None, access)
+    found = schedulers.nodes(scheduler, queue, hosts, access)
     for _ in range(times):
         if not any(node.state.rstrip("*") == "unknown" for node in found):
             break
         time.sleep(pause)
-        found = schedulers.nodes(scheduler, queue, hosts)
+        found = schedulers.nodes(scheduler, queue, hosts, access)
     return found
 
 

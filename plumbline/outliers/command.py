@@ -69,6 +69,9 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     from plumbline.outliers import from_csv, from_records
 
     file = args.nodes or args.matrix
+    for name in ("site", "test", "figure") if file or args.id else ():
+        if getattr(args, name):
+            raise PlumbError(f"--{name} chooses among all records", "plumb outliers", "leave it out")
     if file and not args.better:
         raise PlumbError("the direction is missing", "plumb outliers", "say --better lower or --better higher")
     if args.better and not file:

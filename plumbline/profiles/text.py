@@ -185,7 +185,7 @@ def _cost(profile: Profile) -> str:
 
 
 def _last(profile: Profile) -> str:
-    mpi, wall = _times(profile)
+    mpi, _ = _times(profile)
     calls = sums.per_call(profile.ranks)
     if not calls:
         return "MPI: no call between MPI_Init and MPI_Finalize"
@@ -195,7 +195,7 @@ def _last(profile: Profile) -> str:
     sent = sum(one.bytes for one in far.values())
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (
-        f"MPI: {100 * mpi / wall if wall else 0:.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "
+        f"MPI: {sums.share(profile.ranks):.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "
         f"most of it MPI_{first.call} ({100 * first.time_ns / mpi if mpi else 0:.1f} %)"
         + (f"; {100 * far[where].bytes / sent:.0f} % of the bytes sent: {where}" if sent else "")
     )

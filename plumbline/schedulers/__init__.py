@@ -71,9 +71,9 @@ def current(environment: Mapping[str, str]) -> Scheduler:
     return next((found for found in TABLE.values() if found.inside(environment)), TABLE["local"])
 
 
-def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
     """The nodes of ``queue``, sorted by name (node2 before node10); raises :class:`PlumbError` where there are none."""
-    found = scheduler.nodes(queue, hosts)
+    found = scheduler.nodes(queue, hosts, [word for option in access for word in names.words_of(option)])
     if not found:
         raise PlumbError(f"{queue or scheduler.name} has no nodes", WHERE_STATES, "name another partition")
     by_name = {node.name: node for node in found}

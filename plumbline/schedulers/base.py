@@ -256,8 +256,8 @@ class Scheduler(ABC):
     # --- a partition
 
     @abstractmethod
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
-        """The nodes of ``queue`` (None: of the cluster), or the ``hosts`` that are named.
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
+        """The nodes of ``queue`` (None: of the cluster), or the ``hosts`` that are named, reached by ``access``.
 
         Raises :class:`PlumbError` where the scheduler does not answer.
         """

@@ -66,7 +66,7 @@ class Flux(Scheduler):
         """flux-run(1)."""
         return ["flux", "run", "--job-name=plumb-preflight", "-N1", "-n1", "-t", "1m", *access, *command]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By ``status``, because ``list`` calls every node that cannot be used ``down``, without a reason."""
         ask = ["flux", "resource", "status", "-n", "-o", "{state}|{nodelist}|{reason}", *self.in_queue(queue)]
         return read_nodes(answer(ask, WHERE_STATES))

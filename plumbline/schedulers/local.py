@@ -39,6 +39,6 @@ class Local(Scheduler):
         """The command itself, here."""
         return list(command)
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """This host."""
         return [Node(names.host(self.host_name({}), "this host"), "up", True)]

@@ -59,7 +59,7 @@ class Lsf(Scheduler):
         ask = ["bsub", "-K", "-J", "plumb-preflight", "-o", "/dev/null", "-n", "1", "-W", "1"]
         return [*ask, *access, *map(shlex.quote, command)]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By bhosts, for the hosts that bqueues names."""
         asked = _hosts_of_queue(queue)
         return read_nodes(answer(["bhosts", "-w", "-o", "host_name status", "-json", *asked], WHERE_STATES))

@@ -35,19 +35,21 @@ def partition(name: str, where: str) -> str:
 
 
 def expand(text: str, where: str) -> list[str]:
-    """Host names of ``a,b`` or ``node[1-4,7]``, each once, sorted (node2 before node10).
+    """Host names of ``a,b`` or ``node[1-4,7]``, in the order given, each once; those of a set in brackets are sorted.
 
     Raises :class:`PlumbError` for anything else, and for more than :data:`MOST` names.
     """
-    if not FOLDED.fullmatch(text):
+    if not FOLDED.fullmatch(text) or ",," in text or text.endswith(","):
         raise PlumbError(f"{text!r} cannot be host names", where, "write A,B or node[1-4]")
     from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
     try:
-        found = NodeSet(text, resolver=RESOLVER_NOGROUP)
-        if len(found) > MOST:
-            raise PlumbError(f"{text!r} are {len(found)} hosts", where, f"at most {MOST} can be named")
-        return [host(str(name), where) for name in found]
+        # one by one, because the nodes of a set come sorted
+        sets = [NodeSet(word, resolver=RESOLVER_NOGROUP) for word in re.findall(r"(?:\[[^\]]*\]|[^,\[])+|\[", text)]
+        count = sum(map(len, sets))
+        if count > MOST:
+            raise PlumbError(f"{text!r} are {count} hosts", where, f"at most {MOST} can be named")
+        return list(dict.fromkeys(host(str(name), where) for found in sets for name in found))
     except NodeSetException as error:
         raise PlumbError(f"{text!r} cannot be host names: {error}", where, "write A,B or node[1-4]") from None
 

@@ -56,7 +56,7 @@ class Pbs(Scheduler):
         options = ["-N", "plumb-preflight", "-j", "oe", "-o", "/dev/null", "-W", "block=true"]
         return ["qsub", *options, *access, "--", *command]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By pbsnodes."""
         return read_nodes(answer(["pbsnodes", "-a", "-F", "json"], WHERE_STATES), queue)
 

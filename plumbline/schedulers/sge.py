@@ -79,7 +79,7 @@ class Sge(Scheduler):
         options = ["-N", "plumb-preflight", "-j", "y", "-o", "/dev/null", "-sync", "y", *CHECKED, "-b", "y"]
         return ["qsub", *options, *access, *command]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By qhost."""
         return read_nodes(answer(["qhost", "-q", "-xml"], WHERE_STATES), queue)
 

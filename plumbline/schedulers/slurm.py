@@ -213,7 +213,7 @@ class Slurm(Scheduler):
         shape = ["--job-name=plumb-preflight", "--chdir=/", "--nodes=1", "--ntasks=1", "--time=1"]
         return ["srun", "--quiet", *shape, *access, *command]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """By sinfo."""
         return read_nodes(answer(["sinfo", "-N", "-h", "-o", "%N|%T|%E", *self.in_queue(queue)], WHERE_STATES))
 

@@ -40,7 +40,7 @@ class Ssh(Local):
 
     def run_on_every_node(self, job: Job, command: Callable[[str | None], list[str]], limit: float) -> Done:
         """Run the command on all ``job.hosts`` at once; ``stderr`` has a line for each host on which it failed."""
-        done = each({host: command(host) for host in job.hosts}, limit)
+        done = each({host: command(host) for host in job.hosts}, limit, job.access)
         failed = [f"{host}: {answer.last()}" for host, answer in done.items() if answer.status != 0]
         return Done(1 if failed else 0, "", "\n".join(failed))
 
@@ -48,11 +48,11 @@ class Ssh(Local):
         """On the first of the hosts."""
         return ["ssh", "-o", "BatchMode=yes", *access, hosts[0], *map(shlex.quote, command)]
 
-    def nodes(self, queue: str | None, hosts: Sequence[str] = ()) -> list[Node]:
+    def nodes(self, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
         """Each host answers ``true`` or not, with what ssh says."""
         if not hosts:
             raise PlumbError("scheduler ssh needs hosts", WHERE_STATES, "give --hosts A,B")
-        done = each({names.host(name, "--hosts"): ["true"] for name in hosts}, REACH)
+        done = each({names.host(name, "--hosts"): ["true"] for name in hosts}, REACH, access)
         return [
             Node(name, "reachable", True) if told.status == 0 else Node(name, "unreachable", False, told.last())
             for name, told in done.items()
@@ -66,7 +66,7 @@ class Ssh(Local):
         return {"sched_options": {"ssh_hosts": ordered}, "access": [f"#host={ordered[0]}", *OPTIONS, *access]}
 
 
-def each(commands: Mapping[str, Sequence[str]], limit: float) -> dict[str, Done]:
+def each(commands: Mapping[str, Sequence[str]], limit: float, access: Sequence[str] = ()) -> dict[str, Done]:
     """Run ``commands[host]`` on every host, at most :data:`FANOUT` at once, each for at most ``limit`` seconds.
 
     Host names have to be checked already: ssh would take one that begins with '-' for an option.
@@ -76,7 +76,7 @@ def each(commands: Mapping[str, Sequence[str]], limit: float) -> dict[str, Done]
     task = task_self()
     task.set_info("fanout", FANOUT)
     task.set_info("connect_timeout", CONNECT)
-    task.set_info("ssh_options", "-oBatchMode=yes")
+    task.set_info("ssh_options", shlex.join(["-oBatchMode=yes", *access]))
     workers = {
         # ssh hands one line to the remote shell: every word is quoted for it
         host: task.shell(" ".join(map(shlex.quote, command)), nodes=host, timeout=limit, stderr=True)

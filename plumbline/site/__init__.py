@@ -10,7 +10,6 @@ from plumbline.site.site import (
     load_all,
     names,
     partition,
-    references,
     references_file,
 )
 
@@ -24,6 +23,5 @@ __all__ = [
     "load_all",
     "names",
     "partition",
-    "references",
     "references_file",
 ]

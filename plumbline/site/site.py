@@ -85,20 +85,11 @@ def partition(document: dict[str, Any], name: str) -> dict[str, Any]:
     )
 
 
-def references(name: str) -> dict[str, list[dict[str, Any]]]:
-    """What ``references/*.yaml`` expects: test -> list of references (empty until something was calibrated)."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for file in sorted((folder(name) / "references").glob("*.yaml")):
-        document = schemas.read_yaml(file, "references", "restore the file")
-        wanted = {"schema": int, "test": str, "references": list}
-        unknown = sorted(set(document) - set(wanted))
-        if unknown:
-            raise PlumbError(f"unknown key '{unknown[0]}'", str(file), suggest(unknown[0], list(wanted)))
-        for key, kind in wanted.items():
-            if not isinstance(document.get(key), kind):
-                raise PlumbError(f"key '{key}' is missing or not a {kind.__name__}", str(file), "fix the file")
-        found[document["test"]] = document["references"]
-    return found
+def check_values(document: dict[str, Any], where: str) -> None:
+    """Raise :class:`PlumbError` for the first value of another type; keys may be missing, and unknown ones stand."""
+    for error in schemas.validator("site").iter_errors(document):
+        if error.validator == "type":
+            raise PlumbError(f"{error.json_path.removeprefix('$.')}: {error.message}", where, "correct or remove it")
 
 
 def check(document: dict[str, Any], where: str) -> None:

@@ -14,7 +14,7 @@ from ruamel.yaml.error import YAMLError
 from plumbline import files, schemas
 from plumbline.errors import PlumbError
 from plumbline.site import facts, tests
-from plumbline.site.site import FILE, check, folder
+from plumbline.site.site import FILE, check, check_values, folder
 
 HEADER = """\
 # A site: its partitions, the stacks they offer, and the hardware facts that physical limits are made of.
@@ -100,7 +100,7 @@ def site_text(file: Path, request: Request) -> str:
         result = text if known else text + FACTS_HINT
     else:
         before = file.read_text(encoding="utf-8")
-        schemas.read_yaml(file, f"site '{request.name}'", "fix the file")
+        check_values(schemas.read_yaml(file, f"site '{request.name}'", "fix the file"), str(file))
         try:
             document = _yaml().load(before)
         except YAMLError as error:

@@ -49,9 +49,9 @@ def load(name: str) -> dict[str, Any]:
         cure = suggest(name, names(), f"plumb stack install {name}")
         raise PlumbError(f"stack '{name}' is not installed", str(file), f"{cure} (installed: {installed})") from None
     except (OSError, ValueError) as error:
-        raise PlumbError(
-            f"cannot read the manifest of stack '{name}': {error}", str(file), f"plumb stack install --force {name}"
-        ) from None
+        # no provider makes a tuned stack again
+        cure = f"plumb stack remove {name}" if "+" in name else f"plumb stack install --force {name}"
+        raise PlumbError(f"cannot read the manifest of stack '{name}': {error}", str(file), cure) from None
     schemas.check("manifest", document, str(file))
     if document["name"] != name:
         raise PlumbError(f"the manifest calls itself '{document['name']}'", str(file), "reinstall the stack")

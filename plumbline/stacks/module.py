@@ -41,10 +41,10 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         cure = suggest(name, sorted(known), otherwise)
         raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
     document = _manifest(name, *known[name])
-    present = manifest.path(name).exists()
-    if present and manifest.load(name)["provider"] != "module":
+    present = _present(name, force)
+    if present and present["provider"] != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
-    if present and not force and manifest.load(name) == document:
+    if present == document and not force:
         print(f"{name}: up to date", flush=True)
         return
     if dry_run:
@@ -55,6 +55,16 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         manifest.check(document)
         manifest.save(document)
     print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
+
+
+def _present(name: str, force: bool) -> dict[str, Any] | None:
+    """The manifest that is there; with ``force`` one that cannot be read counts as none."""
+    try:
+        return manifest.load(name) if manifest.path(name).exists() else None
+    except PlumbError:
+        if force:
+            return None
+        raise
 
 
 def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline import files, paths
+from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration
 from plumbline.stacks import manifest as manifests
 
@@ -71,7 +73,11 @@ def renew(document: Mapping[str, Any]) -> None:
     for folder in sorted(paths.stacks().glob(document["name"] + SUFFIX + "*")):
         if not manifests.path(folder.name).exists():
             continue
-        old = manifests.load(folder.name)
+        try:
+            old = manifests.load(folder.name)
+        except PlumbError as error:  # the stack that it was made from is whole all the same
+            print(f"plumb: left as it is: {error}", file=sys.stderr)
+            continue
         own = [Path(name) for name in old["loads"]["files"] if Path(name).parent == folder]
         manifests.save(make(document, old["settings"], msgspec.convert(old["tuned"], Tuned), own))
 

@@ -75,7 +75,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
     with files.writing(f"stack '{name}'", paths.stacks()):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with locked(name) as waited:
-            reason = stale(name) if waited else reason
+            reason = stale(name) if waited and not force else reason
             if reason is not None:
                 print(f"{name}: installing ({reason})", flush=True)
                 with installation(name).run():

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from plumbline import mpi
+from plumbline.errors import PlumbError
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.stacks import manifest
@@ -35,6 +36,8 @@ def run(args: argparse.Namespace) -> int:
     found = inventory.of(document)
     family = mpi.TABLE[document["mpi"]["family"]]
     if args.json:
+        if args.names or args.all:
+            raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
         print(json.dumps(msgspec.to_builtins(found), indent=2))
         return 0
     if args.names:

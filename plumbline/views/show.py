@@ -126,7 +126,7 @@ def _ranks(record: Record) -> str:
          "  ".join(f"{node}: {size} MB" for node, size in item["memory"].items()) or "–")
         for item in rank_map(record)
     ]  # fmt: skip
-    header = ("rank", "host", "planned CPUs", "seen CPUs", "CPUs of each thread", "large pages by NUMA node")
+    header = ("rank", "host", "planned CPUs", "seen CPUs", "CPUs of each thread", "large mappings by NUMA node")
     return table(header, rows, right=("rank",))
 
 

@@ -99,7 +99,6 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "site": ("site/site.yaml", lambda _: site.load("site"), SITES),
     "ceilings": ("site/ceilings.yaml", lambda _: ceilings.read("site"), [CEILINGS]),
     "references": ("site/references/stream.yaml", match.read, REFERENCES),
-    "references of a site": ("site/references/stream.yaml", lambda _: site.references("site"), REFERENCES),
     "gate.yaml": ("gate.yaml", lambda file: rules.load(file, "site"), [GATE]),
     "manifest": ("made/manifest.json", lambda _: manifest.load("made"), [as_json(MANIFEST)]),
     "topology": ("node.xml", machine.load, TOPOLOGIES),

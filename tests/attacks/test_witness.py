@@ -290,7 +290,7 @@ class TestLaunch:
     def test_a_text_that_is_printed_in_no_time_with_no_page(self, bench):
         (reason,) = self.record(bench, STREAM_OUTPUT.replace("arrays = ", "# ")).reasons
         assert reason.startswith("launch 0: a rank held ")
-        assert reason.endswith(" MB in large pages, the benchmark's arrays are 24 MB a rank")
+        assert reason.endswith(" MB in large mappings, the benchmark's arrays are 24 MB a rank")
 
     def test_a_text_that_is_printed_again_and_again(self, bench):
         found = self.record(bench, STREAM_OUTPUT, launches=3)

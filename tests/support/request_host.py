@@ -9,14 +9,16 @@ import pytest
 
 @pytest.fixture
 def host():
-    """A server with the two interfaces' list, new and edit; ``status`` is what it answers with."""
+    """A server that lists, adds and edits comments; it answers with ``status``, or a redirect to ``redirect``."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self):
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else None
             server.asked.append((self.command, self.path, dict(self.headers), body))
-            self.send_response(server.status)
+            self.send_response(302 if server.redirect else server.status)
+            if server.redirect:
+                self.send_header("Location", server.redirect)
             self.end_headers()
             self.wfile.write(json.dumps(server.comments).encode())
 
@@ -26,7 +28,7 @@ def host():
             pass
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    server.asked, server.comments, server.status = [], [], 200
+    server.asked, server.comments, server.status, server.redirect = [], [], 200, ""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server

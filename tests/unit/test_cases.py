@@ -52,6 +52,7 @@ def test_a_line_of_a_case_that_ended() -> None:
     assert cases.ended(f"[     FAIL ] ( 3/14) {LABEL}") == (Case("FAIL", LABEL), 3, 14)
     skipped = cases.ended(f"[     SKIP ] (1/1) {LABEL} [2 nodes asked, the partition offers 1]")
     assert skipped == (Case("SKIP", LABEL, "2 nodes asked, the partition offers 1"), 1, 1)
+    assert cases.ended(f"[     SKIP ] (1/1) {LABEL} [no list[int]]")[0].reason == "no list[int]"
     assert cases.ended("[ RUN      ] osu_barrier") is None
 
 

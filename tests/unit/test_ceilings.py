@@ -379,6 +379,11 @@ class TestCommand:
         assert self.plumb("--if-needed") == 0
         assert len(part) == 1
 
+    def test_a_stack_without_the_kernels_is_named(self, sites, monkeypatch, tmp_path):
+        monkeypatch.setattr(measuring.manifests, "load", lambda name: {"benchmarks": {"stream": {}}})
+        with pytest.raises(PlumbError, match=r"has none of the kernels that measure \(mpich\)"):
+            measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print)
+
     def test_an_archived_site_is_not_measured(self, sites):
         with pytest.raises(PlumbError, match="archived"):
             self.plumb()

@@ -89,6 +89,19 @@ def test_nobody_there(host, post):
     assert "no answer" in said
 
 
+def test_a_redirect_does_not_get_the_token(host, post):
+    host.redirect = f"http://127.0.0.1:{host.server_port}/elsewhere"
+    code, said = post(github(host))
+    assert code == 3
+    assert "status 302" in said
+    assert [path for _, path, _, _ in host.asked if "elsewhere" in path] == []
+
+
+def test_comments_of_another_form_are_no_older_one(host, post):
+    host.comments = ["text", {"body": f"{comment.MARK}\nwithout an id"}]
+    assert post(github(host)) == (0, "plumb ci: comment posted\n")
+
+
 def test_outside_a_merge_request(host, post):
     environment = gitlab(host)
     del environment["CI_MERGE_REQUEST_IID"]

@@ -133,3 +133,17 @@ def test_folders_that_options_name_are_those_of_one_command(tmp_path, capsys):
     assert cli.main(["--stacks", str(tmp_path), "stack", "check", "none"]) == 2
     assert str(tmp_path) in capsys.readouterr().err
     assert paths.stacks() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["history", "--series", "x.csv", "--better", "lower", "--site", "a"], "--site goes with the records"),
+        (["history", "--series", "x.csv", "--better", "lower", "--json"], "--json goes with the records"),
+        (["outliers", "--nodes", "x.csv", "--better", "lower", "--figure", "a"], "--figure chooses among all records"),
+        (["outliers", "last", "--site", "a"], "--site chooses among all records"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(words, what, capsys):
+    assert cli.main(words) == 3
+    assert what in capsys.readouterr().err

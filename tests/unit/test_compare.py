@@ -145,6 +145,16 @@ def test_invalid_records_and_figures_of_one_side_do_not_count(measured, capsys):
     assert "99999" not in out
 
 
+def test_a_figure_of_zero_is_not_one_of_one_side(measured, capsys):
+    measured(10000, "openmpi")
+    measured(20000, "mpich")
+    for stack, value in (("openmpi", 0), ("mpich", 5)):
+        measured(value, stack, variant=variant(test="other", name="other"))
+    out = compare(capsys, "openmpi", "mpich")
+    assert "1 figure:" in out
+    assert "of one side only" not in out
+
+
 def test_csv_and_markdown_say_the_same(measured, capsys):
     measured(10000, "openmpi")
     measured(20000, "mpich")

@@ -212,6 +212,10 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
         assert confirmer.answer(confirm.Alarm("s", figure, *slower)).state == "refuted"
     assert len(calls) == 1
 
+    optional = confirmer.answer(confirm.Alarm("s", "barrier_cycles", *slower))
+    assert optional.state == "open"
+    assert "a gate does not judge this figure" in optional.text
+
     def broken(both, couple, rule):
         raise PlumbError("no program")
 

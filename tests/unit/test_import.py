@@ -258,6 +258,7 @@ def test_times(results, log, time, known):
         (line("nan"), "rate_value 'nan' is not finite"),
         (line(time="yesterday"), "'yesterday' is no time"),
         (line(time="9" * 30), "is no time"),
+        (line(system="x" * 200_000), "cannot be the name of a site"),
         (line() + "|more", "14 cells under 13 columns"),
         (line(system="../x"), "cannot be the name of a site"),
     ],

@@ -224,6 +224,10 @@ def test_hostile_nodes(tmp_path, name, capsys):
 
 def test_expand_and_queue():
     assert names.expand("n[1-3],x", "w") == ["n1", "n2", "n3", "x"]
+    assert names.expand("x,n10,n[9,1-2]-ib,n10", "w") == ["x", "n10", "n1-ib", "n2-ib", "n9-ib"]
+    for text in ("a,,b", "a,", "n[]", "a]"):
+        with pytest.raises(PlumbError, match="cannot be host names"):
+            names.expand(text, "w")
     with pytest.raises(PlumbError, match="hosts"):
         names.expand("n[1-999999]", "w")
     with pytest.raises(PlumbError, match="cannot be host names"):

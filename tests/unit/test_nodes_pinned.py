@@ -23,7 +23,7 @@ def cluster(monkeypatch):
         "acc": [Node("gpu1", "idle", True), Node("gpu2", "idle", True)],
         None: [Node(name, "up", True) for name in SSH["hosts"]],
     }
-    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts=(): nodes[queue])
+    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: nodes[queue])
 
 
 def a_site(*parts):

@@ -26,7 +26,7 @@ def test_what_is_no_number_is_one_line(text):
 def cluster(monkeypatch):
     asked = []
 
-    def answer(scheduler, queue, hosts):
+    def answer(scheduler, queue, hosts, access):
         asked.append((scheduler.name, queue))
         return [
             Node("node1", "idle", True),
@@ -56,7 +56,7 @@ def test_nodes_out_of_work_are_named_and_tests_of_more_are_skipped(cluster):
 def test_of_hosts_that_are_named_those_that_do_not_answer_lower_it_too(monkeypatch):
     part = {"name": "cpu", "scheduler": "ssh", "hosts": ["n1", "n2"]}
     states = {"n1": Node("n1", "reachable", True), "n2": Node("n2", "unreachable", False, "No route to host")}
-    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts: [states[name] for name in hosts])
+    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: [states[name] for name in hosts])
     counts, (line, _) = usable.survey({"partitions": [part]})
     assert (counts, line) == ({"cpu": 1}, "n2 is unreachable: No route to host")
 
@@ -79,7 +79,7 @@ def test_a_campaign_hands_it_to_reframe_unless_somebody_said_otherwise(cluster, 
 
 def test_a_scheduler_that_was_just_started_is_asked_again(monkeypatch):
     answers = [[Node("node1", "unknown", False)], [Node("node1", "unknown*", False)], [Node("node1", "idle", True)]]
-    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts: answers.pop(0))
+    monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: answers.pop(0))
     monkeypatch.setattr(usable, "PATIENCE", (6, 0.0))
     assert usable.survey(site(1)) == ({}, [])
     assert answers == []

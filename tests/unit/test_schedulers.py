@@ -123,6 +123,21 @@ def test_a_job_of_a_thousand_nodes_is_planned(fake, tmp_path, monkeypatch):
         assert max(map(len, command)) < 128 * 1024, "a word that the kernel refuses"
 
 
+def test_hosts_are_reached_by_the_options_of_their_partition(tmp_path, monkeypatch):
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = schedulers.named("ssh")
+    schedulers.nodes(found, None, ["n1", "n2"], ["-p 2222", "-o ProxyJump=a"])
+    job = Job("plumb-facts", 1, tmp_path / "log", ["-p", "2222"], ["n3"])
+    found.run_on_every_node(job, lambda host: ["true"], 60)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert len(asked) == 3
+    assert all(" -p 2222 " in line for line in asked)
+    assert sum(" -o ProxyJump=a " in line for line in asked) == 2
+
+
 def test_hundreds_of_hosts_are_asked_by_ssh(tmp_path, monkeypatch):
     """Each by its own connection; one that cannot be reached is one node that is out of work."""
     ssh = tmp_path / "ssh"

@@ -13,6 +13,7 @@ from plumbline import site
 from plumbline import site_command as command
 from plumbline.errors import PlumbError
 from plumbline.nodes import collector
+from plumbline.references import match
 from plumbline.site import facts, tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
@@ -58,7 +59,8 @@ def test_written_from_nothing(local):
     assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
     assert (local / part["topology"]).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
-    assert site.references("local") == {family: [] for family in tests.families()}
+    made = {file.stem: match.read(file)["references"] for file in match.files("local")}
+    assert made == {family: [] for family in tests.families()}
     assert {"stream", "imb", "osu"} <= set(tests.families())
 
 
@@ -92,7 +94,7 @@ def test_edits_survive(local, capsys):
     assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
     assert file.read_text() == before
     assert "mpich is installed, but partition default does not offer it" in capsys.readouterr().out
-    assert site.references("local")["stream"] == [{"mine": 1}]
+    assert "{mine: 1}" in (local / "references/stream.yaml").read_text()
 
 
 def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
@@ -220,11 +222,23 @@ def test_names_that_are_no_names(sites, name):
 
 def test_damaged_references_name_the_file(local):
     (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\n")
-    with pytest.raises(PlumbError, match=r"key 'references' is missing .*osu\.yaml"):
-        site.references("local")
-    (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\nreferences: []\nreferencs: []\n")
-    with pytest.raises(PlumbError, match="did you mean 'references'"):
-        site.references("local")
+    with pytest.raises(PlumbError, match=r"'references' is a required property .*osu\.yaml"):
+        plumb_site("check")
+    (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\nreferences: [{mine: 1}]\n")
+    with pytest.raises(PlumbError, match=r"not a valid references: .*osu\.yaml"):
+        plumb_site("check")
+
+
+@pytest.mark.parametrize("key", ["    facts:", "partitions:", "    stacks:", "hostnames:"])
+def test_a_key_without_a_value_is_named(local, key):
+    file = local / "site.yaml"
+    document = yaml.safe_load(file.read_text())
+    name = key.strip().rstrip(":")
+    holder = document["partitions"][0] if key.startswith(" ") else document
+    holder[name] = None
+    file.write_text(yaml.safe_dump(document))
+    with pytest.raises(PlumbError, match=rf"{name}: None is not of type .*site\.yaml"):
+        plumb_site("init", "--stacks", "mpich", "--add-stacks", "mpich")
 
 
 def test_list_and_check(local, capsys):

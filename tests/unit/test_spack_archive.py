@@ -11,14 +11,13 @@ import spack_site
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch, pack, spack, stream
-from plumbline.stacks.spack import bootstrap, buildcache, environment, settings, target
+from plumbline.stacks import archive, fetch, pack, spack
+from plumbline.stacks.spack import bootstrap, buildcache, environment, settings
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    monkeypatch.setattr(target, "check", lambda *_: None)
+    spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
 
     def pip(arguments, lock, owner):

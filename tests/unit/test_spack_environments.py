@@ -8,16 +8,14 @@ import spack_site
 import yaml
 
 from plumbline.errors import PlumbError
-from plumbline.stacks import manifest, spack, stream
-from plumbline.stacks.spack import catalogue, environment, settings, target
+from plumbline.stacks import manifest, spack
+from plumbline.stacks.spack import catalogue, environment, settings
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """See :mod:`spack_site`, with a site of its own that has all that the default one has."""
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    for check in ("check", "check_system", "check_compilers"):
-        monkeypatch.setattr(target, check, lambda *_, **__: None)
+    spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
     sites = root / "spack-env" / "sites"
     shutil.copytree(sites / settings.DEFAULT_SITE, sites / "own")

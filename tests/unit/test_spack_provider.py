@@ -22,10 +22,8 @@ PLUMB = Path(sys.executable).parent / "plumb"
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """See :mod:`spack_site`; the machine's caches fit the arrays of the lock."""
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    for check in ("check", "check_system", "check_compilers"):
-        monkeypatch.setattr(target, check, lambda *_, **__: None)
+    """See :mod:`spack_site`."""
+    spack_site.suit_any_machine(monkeypatch.setattr)
     return spack_site.make(tmp_path, monkeypatch)
 
 
@@ -268,11 +266,12 @@ def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, out
     assert manifest.problems(manifest.load("spack-openmpi")) == []
 
 
-def test_of_two_installs_at_once_one_waits(root, state):
+def test_of_two_installs_at_once_one_waits(root, state, monkeypatch):
     (state / "slow").write_text("2")
     checkout = f"import pathlib; from plumbline import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
-    any_machine = "stream.last_level_cache_bytes = lambda: 1; spack.target.check = lambda *_: None"
-    code = f"{checkout}; from plumbline.stacks import spack, stream; {any_machine}; spack.install('openmpi')"
+    code = f"{checkout}; import spack_site; spack_site.suit_any_machine(setattr)"
+    code += "; from plumbline.stacks import spack; spack.install('openmpi')"
+    monkeypatch.setenv("PYTHONPATH", str(Path(spack_site.__file__).parent))
     first, second = (
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)

@@ -9,16 +9,15 @@ import spack_site
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.stacks import spack, stream
-from plumbline.stacks.spack import bootstrap, settings, signing, target
+from plumbline.stacks import spack
+from plumbline.stacks.spack import bootstrap, settings, signing
 
 pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed: apt-get install gnupg")
 
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    monkeypatch.setattr(target, "check", lambda *_: None)
+    spack_site.suit_any_machine(monkeypatch.setattr)
     return spack_site.make(tmp_path, monkeypatch)
 
 

@@ -18,8 +18,8 @@ import spack_site
 from plumbline import paths
 from plumbline.cli import main
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch, manifest, pack, stream, wheel
-from plumbline.stacks.spack import bootstrap, target
+from plumbline.stacks import archive, fetch, manifest, pack, wheel
+from plumbline.stacks.spack import bootstrap
 
 ROOT = paths.root()
 #: the lock of each made-up package
@@ -328,8 +328,7 @@ def test_bootstrap_runs_it_with_the_standard_library_alone(packed, checkout):
 
 
 def test_it_carries_the_spack_part_too(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    monkeypatch.setattr(target, "check", lambda *_: None)
+    spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
     (root / "requirements.txt").write_text("tool==1.0\n")
 

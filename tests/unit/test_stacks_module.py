@@ -119,6 +119,17 @@ def test_modules_are_loaded_and_recorded(site, modules):
         module.install("site-openmpi")
 
 
+def test_a_damaged_manifest_is_written_again_if_it_is_asked_for(site, modules):
+    del modules["program"]
+    site(modules=["openmpi/4"], **modules)
+    module.install("site-openmpi")
+    manifest.path("site-openmpi").write_text("{")
+    with pytest.raises(PlumbError, match="plumb stack install --force site-openmpi"):
+        module.install("site-openmpi")
+    module.install("site-openmpi", force=True)
+    assert manifest.load("site-openmpi")["modules"] == ["openmpi/4"]
+
+
 def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
     monkeypatch.setenv("UCX_TLS", "rc")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/ompi/lib:/home/me/lib")

@@ -105,6 +105,13 @@ class TestRenew:
         tuned.renew(save(tmp_path))
         assert manifest.problems(manifest.load("one+tuned-2n")) == []
 
+    def test_a_damaged_one_is_named_and_its_stack_goes_on(self, base, tmp_path, capsys):
+        emitted(base)
+        manifest.path("one+tuned").write_text("{")
+        tuned.renew(save(tmp_path))
+        assert "plumb stack remove one+tuned" in capsys.readouterr().err
+        assert manifest.path("one+tuned").read_text() == "{"
+
     def test_without_a_tuned_stack_nothing_is_made(self, base):
         tuned.renew(base)
         assert manifest.names() == ["one"]

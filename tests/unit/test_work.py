@@ -45,7 +45,7 @@ def test_an_honest_stream_has_no_fault():
 
 def test_arrays_that_no_page_was_seen_of():
     (reason,) = work.shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
-    assert reason == "a rank held 0 MB in large pages, the benchmark's arrays are 480 MB a rank"
+    assert reason == "a rank held 0 MB in large mappings, the benchmark's arrays are 480 MB a rank"
 
 
 def test_arrays_given_back_count_and_those_of_another_process_of_the_rank():
@@ -103,7 +103,7 @@ def test_the_longest_row_of_a_table_must_fit_into_the_run():
 def test_the_working_set_of_a_kernel_must_have_been_there():
     row = Measurement("bandwidth", 9000.0, "MB/s", "higher", {"working_set": 512 * MIB}, 5)
     (reason,) = work.claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
-    assert reason.startswith("a rank held 4 MB in large pages, the benchmark's arrays are 268 MB a rank")
+    assert reason.startswith("a rank held 4 MB in large mappings, the benchmark's arrays are 268 MB a rank")
     small = structs.replace(row, params={"working_set": 8 * MIB})
     assert work.claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
 

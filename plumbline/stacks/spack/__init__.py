@@ -264,9 +264,8 @@ def push(name: str, folder: Path, key: str | None) -> int:
     They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
     its present lock.
     """
-    catalogue.named(name, "plumb stack push")
-    label = stack(name)
-    if _stale(name):
+    wanted, label = catalogue.named(name, "plumb stack push"), stack(name)
+    if (_stale_tools if wanted.roots else _stale)(name):
         cure = settings.command(f"plumb stack install spack:{name}")
         raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(folder), cure)
     variables = {"SPACK_GNUPGHOME": str(signing.own_keys())} if key else {}

@@ -226,7 +226,7 @@ function placementOf(entry) {
     { title: 'planned CPUs' },
     { title: 'seen CPUs' },
     { title: 'CPUs of each thread', kind: 'notes' },
-    { title: 'large pages by NUMA node' },
+    { title: 'large mappings by NUMA node' },
   ];
   const rows = entry.ranks.map((rank) => [
     rank.rank,
