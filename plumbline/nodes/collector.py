@@ -24,7 +24,21 @@ from typing import Any, Dict, List, Optional, Tuple
 
 #: seconds that a helper program may take
 PATIENCE = 20
-VIRTUAL = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "bochs", "hyper-v", "virtual")
+#: words by which the firmware of virtual machines calls its vendor or product; Microsoft's is "Virtual Machine"
+VIRTUAL = (
+    "qemu",
+    "kvm",
+    "vmware",
+    "virtualbox",
+    "innotek",
+    "xen",
+    "amazon ec2",
+    "google",
+    "bochs",
+    "hyper-v",
+    "virtual",
+)
+FIRMWARE = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name")
 #: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
 VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
 #: flags that a record names
@@ -94,11 +108,11 @@ class Reader:
         kind = self.text("sys/hypervisor/type")
         if kind:
             return kind
-        vendor = (self.text("sys/class/dmi/id/sys_vendor") or "").lower()
-        for name in ("qemu", "vmware", "xen", "microsoft", "amazon", "google", "innotek"):
-            if name in vendor:
-                return name
-        return "yes" if " hypervisor" in " {}".format(self.cpuinfo("flags") or "") else None
+        flags = self.cpuinfo("flags")
+        if flags is not None and "hypervisor" not in flags.split():
+            return None  # x86: the firmware of whole machines that are rented may have the names of virtual ones
+        firmware = " ".join(self.text(name) or "" for name in FIRMWARE).lower()
+        return next((name for name in VIRTUAL if name in firmware), "yes" if flags else None)
 
     def turbo(self) -> Optional[bool]:
         """Whether the clock may rise above nominal (intel_pstate or the generic boost switch)."""
@@ -228,14 +242,11 @@ def no_memory_tables() -> Optional[str]:
     return "a virtual machine's firmware tables describe nothing" if is_virtual() else None
 
 
-def is_virtual(product: Path = Path("/sys/class/dmi/id")) -> bool:
+def is_virtual(root: Path = Path("/")) -> bool:
     """Whether this is a virtual machine; true also where that is unknown."""
-    try:
-        cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        name = " ".join((product / entry).read_text(encoding="utf-8") for entry in ("sys_vendor", "product_name"))
-    except OSError:
-        return True
-    return " hypervisor" in cpuinfo or any(word in name.lower() for word in VIRTUAL)
+    reader = Reader(root)
+    known = reader.text("proc/cpuinfo") and all(reader.text(name) for name in FIRMWARE)
+    return not known or reader.virtual() is not None
 
 
 def parse_dmidecode(text: str) -> Dict[str, Any]:

@@ -27,7 +27,7 @@ def mpip(profile: Profile) -> str:
     """
     rows = {_site(on, total): total for on, total in sums.per_size(profile)}
     numbers = {site: number for number, site in enumerate(rows, start=1)}
-    sent = {site: total for site, total in rows.items() if total.bytes}
+    sent = {site: total for site, total in rows.items() if _sends(total)}
     mpi = sum(rank.mpi_ns for rank in profile.ranks) or 1
     wall = sum(rank.wall_ns for rank in profile.ranks) or 1
     volume = sum(total.bytes for total in sent.values())
@@ -65,7 +65,7 @@ def mpip(profile: Profile) -> str:
                "Name              Site Rank   Count       Max      Mean       Min       Sum", _each(
             numbers,
             [
-                (name, times, {site: one for site, one in found.items() if one.bytes})
+                (name, times, {site: one for site, one in found.items() if _sends(one)})
                 for name, times, found in [*by_rank, ("*", (wall, mpi), rows)]
             ],
             lambda _, one: (
@@ -75,6 +75,11 @@ def mpip(profile: Profile) -> str:
         _LINE, "@--- End of Report " + "-" * 56, _LINE,
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _sends(total: Total) -> bool:
+    """Whether mpiP counts the bytes of the calls as sent."""
+    return total.bytes > 0 and total.role not in ("receive", "get", "wait")
 
 
 def _head(profile: Profile) -> list[str]:
@@ -131,7 +136,8 @@ def caliper(profile: Profile) -> str:
     node of the tree, in the order of the nodes: Hatchet takes that order from the first rows. Times are in seconds.
     What describes the launch stands beside the rows, as Caliper's globals do; Thicket makes metadata of it.
     """
-    calls = [total.call for total in sums.per_call(profile.ranks)]
+    totals = sums.per_call(profile.ranks)
+    calls = [total.call for total in totals]
     nodes: list[dict[str, Any]] = [{"label": profile.command[0].rpartition("/")[2], "column": "path"}]
     nodes += [{"label": f"MPI_{call}", "column": "path", "parent": 0} for call in calls]
     columns = ["Node order", "mpi.rank", "path", "sum#time.duration", "inclusive#sum#time.duration", "calls", "bytes"]
@@ -139,8 +145,8 @@ def caliper(profile: Profile) -> str:
     for rank in profile.ranks:
         made = {total.call: total for total in sums.per_call([rank])}
         rows.append([0, rank.rank, 0, max(rank.wall_ns - rank.mpi_ns, 0) / 1e9, rank.wall_ns / 1e9, 1, 0])
-        for number, call in enumerate(calls, start=1):
-            one = made.get(call, Total(call))
+        for number, total in enumerate(totals, start=1):
+            one = made.get(total.call, Total(total.call, total.role))
             rows.append([number, rank.rank, number, one.time_ns / 1e9, one.time_ns / 1e9, one.count, one.bytes])
     document = {
         "data": rows,

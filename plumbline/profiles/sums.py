@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from plumbline.profiles.model import Call, Communicator, Profile, RankProfile, Sizes
+from plumbline.profiles.model import Call, Communicator, Profile, RankProfile, Role, Sizes
 
 
 @dataclass
@@ -14,6 +14,7 @@ class Total:
     """Calls that belong together. ``by_rank`` has the time of each rank that made one; times are nanoseconds."""
 
     call: str
+    role: Role
     count: int = 0
     time_ns: int = 0
     least_ns: int | None = None
@@ -53,7 +54,7 @@ def per_call(ranks: Iterable[RankProfile]) -> list[Total]:
     """A total for each call, the one with most time first."""
     found: dict[str, Total] = {}
     for rank, _, call, sizes in _entries(ranks):
-        found.setdefault(call.call, Total(call.call)).add(rank.rank, sizes)
+        found.setdefault(call.call, Total(call.call, call.role)).add(rank.rank, sizes)
     return sorted(found.values(), key=lambda total: (-total.time_ns, total.call))
 
 
@@ -63,7 +64,7 @@ def per_size(profile: Profile) -> list[tuple[str, Total]]:
     names = {rank.rank: names_of(rank) for rank in profile.ranks}
     for rank, one, call, sizes in _entries(profile.ranks):
         key = (names[rank.rank][one.id], call.call, sizes.most_bytes.bit_length())
-        found.setdefault(key, Total(call.call)).add(rank.rank, sizes)
+        found.setdefault(key, Total(call.call, call.role)).add(rank.rank, sizes)
     rows = [(key[0], total) for key, total in found.items()]
     return sorted(rows, key=lambda row: (-row[1].time_ns, row[1].call, row[1].most_bytes, row[0]))
 
@@ -72,7 +73,7 @@ def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
     """The totals by call and power of two of the size, over all communicators."""
     found: dict[tuple[str, int], Total] = {}
     for rank, _, call, sizes in _entries(profile.ranks):
-        found.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call)).add(rank.rank, sizes)
+        found.setdefault((call.call, sizes.most_bytes.bit_length()), Total(call.call, call.role)).add(rank.rank, sizes)
     return found
 
 

@@ -191,6 +191,19 @@ def test_export_for_mpip() -> None:
     assert ["Send", "1", "*", "8", "8", "8", "8", "64"] in lines
 
 
+def test_what_is_received_is_not_sent_for_mpip() -> None:
+    """mpiP's tables of sizes are of what calls send."""
+    received = rank_document(
+        0, 2, [call("Send", "send", sizes(1, 8, 1000)), call("Recv", "receive", sizes(9, 8, 1))], {1: 8}
+    )
+    report = export.mpip(profile(received, TWO[1]))
+    sent = report.partition("Aggregate Sent Message Size")[2].partition("Callsite Time statistics")[0]
+    sizes_ = report.partition("Callsite Message Sent statistics")[2]
+    assert "Send" in sent
+    assert "Recv" in report
+    assert "Recv" not in sent + sizes_
+
+
 def test_export_for_hatchet_and_thicket() -> None:
     """A row for each rank and node, in their order; the root's own time is what was spent outside MPI."""
     document = json.loads(export.caliper(profile(*TWO)))

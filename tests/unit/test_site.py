@@ -313,12 +313,32 @@ def test_unnamed_channels_are_not_guessed():
     assert facts.parse_dmidecode("") == {}
 
 
-def test_virtual_machines_tell_nothing(monkeypatch, tmp_path):
-    assert facts.is_virtual(tmp_path)  # cannot be told
-    (tmp_path / "sys_vendor").write_text("QEMU\n")
-    (tmp_path / "product_name").write_text("Standard PC\n")
-    assert facts.is_virtual(tmp_path)
-    monkeypatch.setattr(facts, "is_virtual", lambda: True)
+@pytest.mark.parametrize(
+    ("vendor", "product", "cpuinfo", "name"),
+    [
+        ("QEMU", "Standard PC", "flags : fpu hypervisor", "qemu"),
+        ("QEMU", "virt", "Features : fp asimd", "qemu"),
+        ("Microsoft Corporation", "Virtual Machine", "flags : fpu hypervisor", "virtual"),
+        ("", "", "flags : fpu hypervisor", "yes"),
+        ("Amazon EC2", "m5.metal", "flags : fpu avx2", None),
+        ("Dell Inc.", "PowerEdge", "flags : fpu avx2", None),
+        ("HPE", "Cray EX", "Features : fp asimd", None),
+    ],
+)
+def test_a_virtual_machine_is_told_by_its_flag_or_its_firmware(tmp_path, vendor, product, cpuinfo, name):
+    assert facts.is_virtual(tmp_path)  # nothing can be read
+    for file, text in {
+        **dict(zip(collector.FIRMWARE, (vendor, product), strict=True)),
+        "proc/cpuinfo": cpuinfo,
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text + "\n")
+    assert collector.Reader(tmp_path).virtual() == name
+    assert facts.is_virtual(tmp_path) == (name is not None)
+
+
+def test_virtual_machines_tell_nothing(monkeypatch):
+    monkeypatch.setattr(collector, "is_virtual", lambda: True)
     assert facts.memory() == {}
 
 

@@ -20,6 +20,7 @@ PROJECT = Path("opt/project")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: run in mount and process namespaces of their own; "$1" is the root folder, the rest a command for chroot
 INSIDE = """
+mount --bind "$1" "$1" # a root that is a mount, as every machine's: else no mount namespace can be made inside
 mount --rbind /dev "$1/dev"; mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"
 mount -t tmpfs tmpfs "$1/tmp"; mount -t tmpfs tmpfs "$1/run"
 chroot "$@"
