@@ -110,7 +110,7 @@ static void remark_on_crowd(struct result *result) {
 
 int main(int argc, char **argv) {
     program_start(&program, argc, argv);
-    omp_set_dynamic(0);
+    require_threads(program_threads());
     struct result *result = result_new();
     result_model(result, "the same loop by one thread / threads");
     long wrong = 0;
