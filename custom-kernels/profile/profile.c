@@ -466,7 +466,7 @@ static void start(void) {
     ask(asked.Comm_size, abi.world, WORD(&ranks), 0, 0, 0);
     ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
     threads_meet = thread_level == abi.multiple;
-    if (!totals_start(ranks) || !communicators_start(ranks)) {
+    if (!totals_start(ranks) || !communicators_start()) {
         complain("no profile: no memory");
         return;
     }
