@@ -61,9 +61,9 @@ static int compare(const void *left, const void *right) {
 static void number_gpus(struct device_list *devices) {
     for (struct device *it = devices->device, *end = it + devices->count; it < end; it++)
         for (struct device *other = devices->device; it->maker && other < end; other++)
-            if (other->maker == it->maker) {
-                it->alike++;
-                it->number += other < it;
+            if (other->maker) {
+                it->gpus[other->maker - gpu_makers]++;
+                it->number += other < it && other->maker == it->maker;
             }
 }
 

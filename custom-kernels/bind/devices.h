@@ -27,8 +27,8 @@ struct device {
     char address[20];              /* PCI address, such as 0000:04:00.0 */
     bool fabric;                   /* a network card for MPI: InfiniBand, RoCE, Omni-Path */
     const struct gpu_maker *maker; /* NULL for other devices than GPUs */
-    unsigned number;               /* index of a GPU among the `alike` GPUs of its maker, by PCI address */
-    unsigned alike;
+    unsigned number;               /* index of a GPU among those of its maker, by PCI address */
+    unsigned gpus[GPU_MAKERS];     /* for a GPU: how many the machine has of each maker */
 };
 
 struct device_list {

@@ -64,14 +64,22 @@ static bool has_all(const char *list, unsigned count) {
     return !*list;
 }
 
+/* How many GPUs list number `list` can name: those of its maker or, where this host has none of them, those
+ * of the maker of the rank's GPU, because AMD's runtime reads CUDA_VISIBLE_DEVICES too. */
+static unsigned most_listed(int list, const struct device *device) {
+    unsigned own = device->gpus[device_list_maker[list]];
+    return own ? own : device->gpus[device->maker - gpu_makers];
+}
+
 /* Fail if the job was given only some GPUs of the host: the plan numbers all of them, but such a job's
  * variables number only its own. */
 static void must_have_all(const struct plan *plan, const struct device *device) {
     for (int i = 0; i < DEVICE_LISTS; i++) {
         const char *given = getenv(device_variables[i]);
-        if (given && !has_all(given, device->alike))
+        unsigned most = most_listed(i, device);
+        if (given && !has_all(given, most))
             fail("placement %s: %s is '%s' already, not all of this host's %u GPUs: ask for whole nodes",
-                 plan->placement->name, device_variables[i], given, device->alike);
+                 plan->placement->name, device_variables[i], given, most);
     }
 }
 

@@ -16,6 +16,7 @@ static const char help[] =
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
     "plumb-bind --devices [--topology FILE.xml|SYNTHETIC]\n"
     "plumb-bind --list\n"
+    "plumb-bind --help\n"
     "\n"
     "Turns a placement into CPUs and memory nodes. Started by an MPI launcher it binds one rank and "
     "executes\n"
@@ -25,17 +26,18 @@ static const char help[] =
     "\n"
     "Memory:     local interleave node:N remote firsttouch (default: local; firsttouch for none)\n"
     "\n"
-    "  --threads T           threads a rank; default: what fills the rank's object, 1 if that is a core\n"
+    "  --threads T           threads per rank; default: what fills the rank's object, 1 if that is a core\n"
     "  --ranks N             ranks on the node, with --print; default: as many as fit\n"
     "  --topology T          an hwloc XML file or synthetic description instead of this host, with --print\n"
     "  --machine NAME        what messages call the machine of --topology\n"
     "  --allowed LIST        use these CPUs only, such as 0-6,8, with --print\n"
-    "  --witness DIR         preload libplumbwitness.so, which writes what really happened to DIR\n"
+    "  --witness DIR         preload libplumbwitness.so, which writes what the process did to DIR\n"
     "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, not through the launcher\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
+    "  --help                write this text\n"
     "Exit status: 2 for anything that cannot be satisfied, 126 or 127 if PROGRAM cannot be executed.\n";
 
 static unsigned count_option(const char *name, const char *value) {
@@ -45,56 +47,72 @@ static unsigned count_option(const char *name, const char *value) {
     return number;
 }
 
-/* Store "--name value" or "--name=value"; returns how many words that took, 0 if `word` is no such option. */
-static int take_value(struct options *options, const char *word, const char *next) {
-    const struct {
-        const char *name, **text;
-        unsigned *count;
-    } known[] = {
-        {"--placement", &options->placement, NULL},
-        {"--memory", &options->memory, NULL},
-        {"--topology", &options->topology, NULL},
-        {"--machine", &options->machine, NULL},
-        {"--allowed", &options->allowed, NULL},
-        {"--witness", &options->witness, NULL},
-        {"--output", &options->output, NULL},
-        {"--threads", NULL, &options->threads},
-        {"--profile", &options->profile, NULL},
-        {"--ranks", NULL, &options->ranks},
-        {"--export-topology", &options->export_file, NULL},
+/* An option, and where its value is stored: a text, a number or a flag. */
+struct known {
+    const char *name, **text;
+    unsigned *count;
+    bool *flag;
+};
+
+enum { KNOWN = 14 };
+
+static void list_known(struct options *options, struct known known[KNOWN]) {
+    const struct known all[KNOWN] = {
+        {"--placement", &options->placement, NULL, NULL},
+        {"--memory", &options->memory, NULL, NULL},
+        {"--topology", &options->topology, NULL, NULL},
+        {"--machine", &options->machine, NULL, NULL},
+        {"--allowed", &options->allowed, NULL, NULL},
+        {"--witness", &options->witness, NULL, NULL},
+        {"--output", &options->output, NULL, NULL},
+        {"--threads", NULL, &options->threads, NULL},
+        {"--profile", &options->profile, NULL, NULL},
+        {"--ranks", NULL, &options->ranks, NULL},
+        {"--export-topology", &options->export_file, NULL, NULL},
+        {"--list", NULL, NULL, &options->list},
+        {"--devices", NULL, NULL, &options->devices},
+        {"--print", NULL, NULL, &options->print},
     };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        size_t length = strlen(known[i].name);
-        if (strncmp(word, known[i].name, length) || (word[length] && word[length] != '='))
-            continue;
-        bool joined = word[length] == '=';
-        const char *value = joined ? word + length + 1 : next;
-        if (!value || !*value || (!joined && !strcmp(value, "--")))
-            fail("%s needs a value", known[i].name);
-        if (known[i].text)
-            *known[i].text = value;
-        else
-            *known[i].count = count_option(known[i].name, value);
-        return joined ? 1 : 2;
-    }
-    return 0;
+    memcpy(known, all, sizeof all);
 }
 
-static bool take_flag(struct options *options, const char *word) {
-    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
-        fputs(help, stdout);
-        fputs("Placements: ", stdout);
-        write_names(" ", stdout);
-        putchar('\n');
-        exit(EXIT_SUCCESS);
+/* The option that `word` is, as "--name" or "--name=value"; NULL: none. */
+static const struct known *find_known(const struct known known[KNOWN], const char *word) {
+    for (int i = 0; i < KNOWN; i++) {
+        size_t length = strlen(known[i].name);
+        if (!strncmp(word, known[i].name, length) &&
+            (!word[length] || (word[length] == '=' && !known[i].flag)))
+            return &known[i];
     }
-    if (!strcmp(word, "--list"))
-        return options->list = true;
-    if (!strcmp(word, "--devices"))
-        return options->devices = true;
-    if (!strcmp(word, "--print"))
-        return options->print = true;
-    return false;
+    return NULL;
+}
+
+/* Store an option; returns how many words that took, 0 if `word` is none. */
+static int take_option(struct options *options, const char *word, const char *next) {
+    struct known known[KNOWN];
+    list_known(options, known);
+    const struct known *option = find_known(known, word);
+    if (!option)
+        return 0;
+    if (option->flag)
+        return *option->flag = 1;
+    const char *equals = word[strlen(option->name)] ? word + strlen(option->name) : NULL;
+    const char *value = equals ? equals + 1 : next;
+    if (!value || !*value || (!equals && !strcmp(value, "--")))
+        fail("%s needs a value", option->name);
+    if (option->text)
+        *option->text = value;
+    else
+        *option->count = count_option(option->name, value);
+    return equals ? 1 : 2;
+}
+
+static _Noreturn void show_help(void) {
+    fputs(help, stdout);
+    fputs("Placements: ", stdout);
+    write_names(" ", stdout);
+    putchar('\n');
+    exit(EXIT_SUCCESS);
 }
 
 static void check_print(const struct options *options) {
@@ -120,27 +138,35 @@ static void check_run(const struct options *options) {
         fail("no program to run: write -- PROGRAM ARG... at the end, or --print");
 }
 
-static void check(const struct options *options) {
-    if (options->list) {
-        if (options->placement || options->print || options->program || options->export_file ||
-            options->devices)
-            fail("--list goes alone");
-        return;
+/* Option `name` starts nothing and plans nothing: no other option means anything beside it, but `companion`
+ * (NULL: none). */
+static void check_alone(struct options *options, const char *name, const char *companion) {
+    struct known known[KNOWN];
+    list_known(options, known);
+    const char *other = options->program ? "the program" : NULL;
+    for (int i = 0; i < KNOWN && !other; i++) {
+        bool given = known[i].text    ? *known[i].text != NULL
+                     : known[i].count ? *known[i].count != 0
+                                      : *known[i].flag;
+        if (given && strcmp(known[i].name, name) && !(companion && !strcmp(known[i].name, companion)))
+            other = known[i].name;
     }
-    if (options->devices) {
-        if (options->placement || options->print || options->program || options->allowed ||
-            options->export_file)
-            fail("--devices goes with --topology only");
-        return;
-    }
-    if (options->export_file) {
-        if (options->placement || options->print || options->program || options->allowed)
-            fail("--export-topology goes with --topology only");
-        return;
-    }
-    if (!options->placement)
+    if (other && companion)
+        fail("%s goes with %s only: leave out %s", name, companion, other);
+    if (other)
+        fail("%s goes alone: leave out %s", name, other);
+}
+
+static void check(struct options *options) {
+    if (options->list)
+        check_alone(options, "--list", NULL);
+    else if (options->devices)
+        check_alone(options, "--devices", "--topology");
+    else if (options->export_file)
+        check_alone(options, "--export-topology", "--topology");
+    else if (!options->placement)
         fail("no --placement given (see plumb-bind --help)");
-    if (options->print)
+    else if (options->print)
         check_print(options);
     else
         check_run(options);
@@ -154,9 +180,9 @@ struct options read_options(int count, char **words) {
                 options.program = words + i + 1;
             break;
         }
-        int taken = take_value(&options, words[i], i + 1 < count ? words[i + 1] : NULL);
-        if (!taken && take_flag(&options, words[i]))
-            taken = 1;
+        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h"))
+            show_help();
+        int taken = take_option(&options, words[i], i + 1 < count ? words[i + 1] : NULL);
         if (!taken && words[i][0] == '-')
             fail("unknown option '%s' (see plumb-bind --help)", words[i]);
         if (!taken)

@@ -147,15 +147,6 @@ static void one_row(struct result *result, struct team *team, enum kind kind, in
     result_check(result, found == 0, what, (double)found, 0.0);
 }
 
-/* The OpenMP library must give as many threads as a team has, or its barriers would never open. */
-static void require_threads(int threads) {
-    int given = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : given)
-    given += 1;
-    require(given == threads, "%d threads asked, the OpenMP library gives %d: see OMP_THREAD_LIMIT", threads,
-            given);
-}
-
 static void one_team(struct result *result, int threads) {
     require_threads(threads);
     int *group = allocate((size_t)threads, sizeof *group);
@@ -177,7 +168,6 @@ int main(int argc, char **argv) {
         team_sizes = sizes_up_to(2, (size_t)program_threads());
     if (team_sizes.values[0] < 2)
         fail_together("one thread: a barrier needs two; set OMP_NUM_THREADS or give --threads 2");
-    omp_set_dynamic(0);
     struct result *result = result_new();
     for (int index = 0; index < team_sizes.count; index++)
         one_team(result, (int)team_sizes.values[index]);

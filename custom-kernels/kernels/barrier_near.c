@@ -1,6 +1,6 @@
 #include "barrier_near.h"
 
-#include "fail_together.h"
+#include "hardware.h"
 #include "procfile.h"
 
 #include <omp.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { MOST_CPUS = 8192, MOST_CACHES = 8 };
+enum { MOST_CACHES = 8 };
 
 static bool read_number(int cpu, int cache, const char *name, int *value) {
     char path[128];
@@ -31,20 +31,15 @@ static int first_sharer(int cpu) {
 }
 
 int near_groups(int threads, int *group) {
-    cpu_set_t *all = CPU_ALLOC(MOST_CPUS), *own = CPU_ALLOC(MOST_CPUS);
-    size_t bytes = CPU_ALLOC_SIZE(MOST_CPUS);
-    if (!all || !own)
-        fail("out of memory");
-    CPU_ZERO_S(bytes, all);
+    struct cpus all;
+    CPU_ZERO_S(sizeof all, all.set);
 #pragma omp parallel num_threads(threads)
     {
+        struct cpus own;
         group[omp_get_thread_num()] = first_sharer(sched_getcpu());
+        cpus_allowed(&own);
 #pragma omp critical
-        if (sched_getaffinity(0, bytes, own) == 0)
-            CPU_OR_S(bytes, all, all, own);
+        CPU_OR_S(sizeof all, all.set, all.set, own.set);
     }
-    int count = CPU_COUNT_S(bytes, all);
-    CPU_FREE(all);
-    CPU_FREE(own);
-    return count;
+    return cpus_count(&all);
 }

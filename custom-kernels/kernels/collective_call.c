@@ -58,11 +58,14 @@ static int blocks(enum share share) {
     return share == NOTHING || !here ? 0 : many(share) ? program_ranks() : 1;
 }
 
-/* Elements of a buffer: enough for input and for output, because with MPI_IN_PLACE one buffer holds both. */
+/* Blocks of a buffer: enough for input and for output, because with MPI_IN_PLACE one buffer holds both. */
+static size_t most_blocks(const struct facts *of) {
+    return many(of->gives) || many(of->gets) ? (size_t)program_ranks() : of->gives != NOTHING;
+}
+
+/* Elements of a buffer. */
 static size_t room(enum operation operation, size_t elements) {
-    const struct facts *of = &facts[operation];
-    size_t count = many(of->gives) || many(of->gets) ? (size_t)program_ranks() : of->gives != NOTHING;
-    return count * (elements + of->gaps);
+    return most_blocks(&facts[operation]) * (elements + facts[operation].gaps);
 }
 
 size_t operation_memory(enum operation operation, size_t bytes) {
@@ -70,22 +73,22 @@ size_t operation_memory(enum operation operation, size_t bytes) {
 }
 
 struct call call_new(enum operation operation, bool in_place, size_t bytes) {
-    size_t elements = bytes / sizeof(float), ranks = (size_t)program_ranks();
+    size_t elements = bytes / sizeof(float), count = most_blocks(&facts[operation]);
     struct call call = {operation, in_place, elements,      elements + facts[operation].gaps, NULL, NULL,
                         NULL,      NULL,     MPI_COMM_WORLD};
-    if (ranks * call.stride > INT_MAX)
+    if (count * call.stride > INT_MAX)
         fail_together(
             "--bytes: blocks of %zu B for %zu ranks are more than MPI counts: choose a smaller size", bytes,
-            ranks);
+            count);
     size_t buffer = operation_memory(operation, bytes) / 2;
     memory_need(2 * buffer);
     call.send = memory_take(buffer + 1); /* a barrier has none */
     call.receive = memory_take(buffer + 1);
-    call.counts = allocate(ranks, sizeof *call.counts);
-    call.displacements = allocate(ranks, sizeof *call.displacements);
-    for (size_t rank = 0; rank < ranks; rank++) {
-        call.counts[rank] = (int)elements;
-        call.displacements[rank] = (int)(rank * call.stride);
+    call.counts = allocate(count, sizeof *call.counts);
+    call.displacements = allocate(count, sizeof *call.displacements);
+    for (size_t block = 0; block < count; block++) {
+        call.counts[block] = (int)elements;
+        call.displacements[block] = (int)(block * call.stride);
     }
     return call;
 }

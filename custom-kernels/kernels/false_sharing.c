@@ -135,6 +135,7 @@ int main(int argc, char **argv) {
         if (paddings.values[index] % 8 != 0)
             fail_together("--padding %zu is not a multiple of 8, the size of a counter",
                           paddings.values[index]);
+    require_threads(program_threads());
     int *group = allocate((size_t)program_threads(), sizeof *group);
     struct team *team = team_new(program_threads(), group, SPINS);
     struct result *result = result_new();

@@ -70,6 +70,7 @@ int main(int argc, char **argv) {
     if (program_threads() != 2)
         fail_together("a line is handed over between two threads: set OMP_NUM_THREADS to 2, not %d",
                       program_threads());
+    require_threads(2);
     struct word *word = memory_take(sizeof *word);
     double *each = allocate((size_t)repetitions, sizeof *each);
     atomic_store(&word->turn, 0);

@@ -40,14 +40,18 @@ static void multiply(struct grid_plan *plan) {
     }
 }
 
+static _Noreturn void too_small(const struct grid_plan *plan) {
+    fail_together("a grid of %s points is smaller than its halo: %ld layers on %d ranks; choose more points, "
+                  "fewer ranks or fewer layers",
+                  case_size_text(plan), plan->depth, program_ranks());
+}
+
 static void require_room(const struct grid_plan *plan) {
     for (int d = 0; d < DIMENSIONS; d++) {
         bool own_halo = plan->periodic && !plan->wrap[d];
         long least = plan->parts[d] > 1 || own_halo ? plan->depth : 1;
         if (plan->points[d] / plan->parts[d] < least)
-            fail_together("a grid of %s points is smaller than its halo: %ld layers on %d ranks; choose more "
-                          "points, fewer ranks or fewer layers",
-                          case_size_text(plan), plan->depth, program_ranks());
+            too_small(plan);
     }
 }
 
@@ -62,9 +66,7 @@ struct grid_plan case_plan(long depth, const bool wrap[DIMENSIONS]) {
     if (points * sizeof(double) > 1e15)
         fail_together("a grid of %s points does not fit any memory", case_size_text(&plan));
     if (!problem.per_rank.count && !split_ranks(plan.points, program_ranks(), depth, plan.parts))
-        fail_together("a grid of %s points is smaller than its halo: %ld layers on %d ranks; choose more "
-                      "points, fewer ranks or fewer layers",
-                      case_size_text(&plan), depth, program_ranks());
+        too_small(&plan);
     require_room(&plan);
     return plan;
 }

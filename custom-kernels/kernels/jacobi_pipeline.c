@@ -155,9 +155,6 @@ void pipeline_pass(struct pipeline *pipeline, int from, int levels) {
         tile_done(pipeline, stage, 0);
 #pragma omp parallel num_threads(pipeline->threads)
     {
-        if (omp_get_num_threads() != pipeline->threads)
-            fail("%d threads asked, OpenMP gives %d: the pipeline needs all of its stages", pipeline->threads,
-                 omp_get_num_threads());
         if (pipeline->columns)
             run_columns(pipeline, &pass, from, omp_get_thread_num());
         else if (pipeline->looseness.barrier)

@@ -275,6 +275,7 @@ static void check_options(void) {
     require(program_threads() <= depth,
             "%d threads are more than the %ld sweeps of a pass: give fewer threads or a larger --depth",
             program_threads(), depth);
+    require_threads(program_threads());
     if (tile.count != 0 && tile.count != 2)
         fail_together("--tile: %d sizes given, it takes two: rows and planes", tile.count);
     if (scheme_choice == COLUMNS && sync_choice == BARRIER)

@@ -1,13 +1,15 @@
 /* What OpenMP's loop schedules cost, and what they gain where iterations are not alike. */
 #include "fail_together.h"
+#include "hardware.h"
 #include "program.h"
 #include "result.h"
 #include "samples.h"
 #include "timer.h"
 
+#include <errno.h>
 #include <omp.h>
-#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { EVEN, RAMP, LOADS };
 
@@ -98,19 +100,19 @@ static void measure(struct result *result, int load, int schedule, int chunk, lo
 /* A remark if the ranks of this node have more threads than there are CPUs that any of them may run on. */
 static void remark_on_crowd(struct result *result) {
     int threads = program_threads();
-    cpu_set_t cpus;
-    if (sched_getaffinity(0, sizeof cpus, &cpus) != 0)
-        fail_together("the CPUs of this process cannot be read");
+    struct cpus cpus;
+    bool known = cpus_allowed(&cpus);
+    require(known, "the CPUs of this process cannot be read: %s", strerror(errno));
     MPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_SUM, program_node());
     MPI_Allreduce(MPI_IN_PLACE, &cpus, sizeof cpus, MPI_BYTE, MPI_BOR, program_node());
-    if (threads > CPU_COUNT(&cpus))
+    if (threads > cpus_count(&cpus))
         result_remark(result, "oversubscribed: %d threads on %d CPUs wait for each other's time slices",
-                      threads, CPU_COUNT(&cpus));
+                      threads, cpus_count(&cpus));
 }
 
 int main(int argc, char **argv) {
     program_start(&program, argc, argv);
-    omp_set_dynamic(0);
+    require_threads(program_threads());
     struct result *result = result_new();
     result_model(result, "the same loop by one thread / threads");
     long wrong = 0;
@@ -121,6 +123,7 @@ int main(int argc, char **argv) {
                 measure(result, load, schedule, (int)chunks.values[index], &wrong);
     }
     remark_on_crowd(result);
-    result_check(result, ranks_sum((double)wrong) == 0.0, "the sum over all iterations", (double)wrong, 0);
+    double wrongs = ranks_sum((double)wrong);
+    result_check(result, wrongs == 0.0, "the sum over all iterations", wrongs, 0);
     return result_finish(result);
 }

@@ -247,13 +247,20 @@ static void check(struct result *result, const struct test *tests, int count, co
             check_sum(result, &tests[test], at_sum, length);
 }
 
+/* Collective: whether the part of an array that lies on some node may stay in the caches of that node. */
+static bool nearly_cached(size_t length) {
+    double here = (double)length * sizeof(double);
+    MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_DOUBLE, MPI_SUM, program_node());
+    return ranks_max(here < 4.0 * (double)all_last_caches_bytes()) > 0.0;
+}
+
 static void notes(struct result *result, size_t length, int used, double everywhere) {
     result_model(
         result, "the fastest kernel of the run, in bytes counted; write allocate moves more than is counted");
     result_note(result, "%d arrays of %.4g MB in all, %s%s; %.0f of %.0f MB on huge pages on rank 0", used,
                 everywhere * 8e-6, SIMD_NAME, SIMD_STREAMS ? "" : ", no streaming stores in this build",
                 (double)huge_pages_used() * 1e-6, (double)length * (double)used * 8e-6);
-    if (everywhere * 8.0 < 4.0 * (double)all_last_caches_bytes())
+    if (nearly_cached(length))
         result_note(result, "each array is smaller than 4 x the last-level caches of a node: this is not the "
                             "bandwidth of memory alone");
 }

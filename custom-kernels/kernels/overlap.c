@@ -129,6 +129,8 @@ static void refuse_bad_input(void) {
     bool helped = mode == METHOD_THREAD || mode == METHOD_TASK;
     require(!helped || program_threads() >= 2, "--mode %s: 2 threads needed, %d given: set OMP_NUM_THREADS",
             modes[mode], program_threads());
+    if (helped || mode == EVERY)
+        require_threads(program_threads());
     memory_need(sizes_largest(&bytes));
 }
 

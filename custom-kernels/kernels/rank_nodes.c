@@ -14,6 +14,18 @@ static void detect(struct nodes *nodes) {
         nodes->of[rank] = nodes->of[rank] == rank ? nodes->count++ : nodes->of[nodes->of[rank]];
 }
 
+/* Counts the ranks of each node, then puts each rank at the next place of its node. */
+static void sort(struct nodes *nodes) {
+    int *place = allocate((size_t)nodes->count + 1, sizeof *place);
+    for (int rank = 0; rank < nodes->ranks; rank++)
+        place[nodes->of[rank] + 1]++;
+    for (int node = 0; node < nodes->count; node++)
+        place[node + 1] += place[node];
+    for (int rank = 0; rank < nodes->ranks; rank++)
+        nodes->sorted[place[nodes->of[rank]]++] = rank;
+    free(place);
+}
+
 struct nodes nodes_find(int ranks, long ranks_per_node) {
     struct nodes nodes = {.ranks = ranks};
     nodes.of = allocate((size_t)ranks, sizeof *nodes.of);
@@ -25,11 +37,7 @@ struct nodes nodes_find(int ranks, long ranks_per_node) {
             nodes.of[rank] = (int)(rank / ranks_per_node);
             nodes.count = nodes.of[rank] + 1;
         }
-    int placed = 0;
-    for (int node = 0; node < nodes.count; node++)
-        for (int rank = 0; rank < ranks; rank++)
-            if (nodes.of[rank] == node)
-                nodes.sorted[placed++] = rank;
+    sort(&nodes);
     return nodes;
 }
 

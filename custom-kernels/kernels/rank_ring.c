@@ -105,7 +105,7 @@ static double expected_of(const struct ring *ring) {
 
 static void one_step(struct ring *ring, int step, struct times *times) {
     int to = (ring->rank + step * ring->rows) % ring->ranks;
-    int from = (ring->rank - step * ring->rows + step * ring->ranks) % ring->ranks;
+    int from = (ring->rank - step * ring->rows + ring->ranks) % ring->ranks; /* step < columns */
     MPI_Status status;
     uint64_t begin = ticks();
     MPI_Sendrecv(ring->data, (int)ring->elements, MPI_DOUBLE, to, step, ring->received, (int)ring->elements,

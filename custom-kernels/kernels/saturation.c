@@ -249,7 +249,7 @@ int main(int argc, char **argv) {
     struct seat seat = find_seat(&nodes);
     int teams = unit == BY_THREADS ? (int)ranks_max(program_threads()) : 1, slots = teams > 2 ? teams : 2;
     require(teams == program_threads() || unit == BY_RANKS, "the ranks have different numbers of threads");
-    omp_set_dynamic(0);
+    require_threads(teams);
     size_t room = (WINDOW + 1) * sizes_largest(&bytes);
     memory_need((size_t)slots * room);
     unsigned char *memory = memory_take((size_t)slots * room);

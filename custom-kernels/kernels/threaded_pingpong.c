@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
     if (first)
         threads = (struct sizes){1, {threads.values[threads.count - 1]}};
     refuse_bad_input();
-    omp_set_dynamic(0);
+    require_threads((int)sizes_largest(&threads));
     memory_need(2 * sizes_largest(&bytes));
     struct exchange exchange = {.outgoing = memory_take(sizes_largest(&bytes)),
                                 .incoming = memory_take(sizes_largest(&bytes))};

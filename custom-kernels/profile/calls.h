@@ -19,14 +19,18 @@ enum ends { RETURNS, REQUESTS, PERSISTS };
  * LISTS: the sum of counts[i] x types[i]. */
 enum shape { NONE, ONE, SOME, OWN, LIST, LISTS };
 
+/* The positions of all counts of a call, as bits; LISTED: some of its counts are in lists. */
+#define AT(position) (1u << (position))
+#define LISTED 0u
+
 /* X(name, in Fortran, arguments, role, ends, shape, count, type, peer, comm or window, and where the buffer
- * is MPI_IN_PLACE, or of the other direction: count, type) */
+ * is MPI_IN_PLACE, or of the other direction: count, type; COUNTED_CALLS also: all counts) */
 
 /* A send, its non-blocking and its persistent form. */
 #define SEND_FORMS(X, Name, name)                                                                            \
-    X(Name, name, 6, SENDS, RETURNS, SOME, 1, 2, 3, 5, NO, NO)                                               \
-    X(I##name, i##name, 7, SENDS, REQUESTS, SOME, 1, 2, 3, 5, NO, NO)                                        \
-    X(Name##_init, name##_init, 7, SENDS, PERSISTS, SOME, 1, 2, 3, 5, NO, NO)
+    X(Name, name, 6, SENDS, RETURNS, SOME, 1, 2, 3, 5, NO, NO, AT(1))                                        \
+    X(I##name, i##name, 7, SENDS, REQUESTS, SOME, 1, 2, 3, 5, NO, NO, AT(1))                                 \
+    X(Name##_init, name##_init, 7, SENDS, PERSISTS, SOME, 1, 2, 3, 5, NO, NO, AT(1))
 
 /* Of `n` arguments: blocking, non-blocking (a request more) and persistent (information and a request more).
  */
@@ -45,37 +49,37 @@ enum shape { NONE, ONE, SOME, OWN, LIST, LISTS };
     SEND_FORMS(X, Bsend, bsend) \
     SEND_FORMS(X, Ssend, ssend) \
     SEND_FORMS(X, Rsend, rsend) \
-    X(Recv, recv, 7, RECEIVES, RETURNS, SOME, 1, 2, 3, 5, NO, NO) \
-    X(Irecv, irecv, 7, RECEIVES, REQUESTS, SOME, 1, 2, 3, 5, NO, NO) \
-    X(Recv_init, recv_init, 7, RECEIVES, PERSISTS, SOME, 1, 2, 3, 5, NO, NO) \
-    X(Mrecv, mrecv, 5, RECEIVES, RETURNS, SOME, 1, 2, NO, NO, NO, NO) \
-    X(Sendrecv, sendrecv, 12, EXCHANGES, RETURNS, SOME, 1, 2, 3, 10, 6, 7) \
-    X(Sendrecv_replace, sendrecv_replace, 9, EXCHANGES, RETURNS, SOME, 1, 2, 3, 7, NO, NO) \
-    COLLECTIVE_FORMS(X, Bcast, bcast, 5, 6, 7, COLLECTIVE, SOME, 1, 2, NO, 4, 1, 2) \
-    COLLECTIVE_FORMS(X, Reduce, reduce, 7, 8, 9, COLLECTIVE, SOME, 2, 3, NO, 6, 2, 3) \
-    COLLECTIVE_FORMS(X, Allreduce, allreduce, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3) \
-    COLLECTIVE_FORMS(X, Scan, scan, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3) \
-    COLLECTIVE_FORMS(X, Exscan, exscan, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3) \
-    COLLECTIVE_FORMS(X, Reduce_scatter, reduce_scatter, 6, 7, 8, COLLECTIVE, LIST, 2, 3, NO, 5, 2, 3) \
-    COLLECTIVE_FORMS(X, Reduce_scatter_block, reduce_scatter_block, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3) \
-    COLLECTIVE_FORMS(X, Gather, gather, 8, 9, 10, COLLECTIVE, SOME, 1, 2, NO, 7, 4, 5) \
-    COLLECTIVE_FORMS(X, Gatherv, gatherv, 9, 10, 11, COLLECTIVE, OWN, 1, 2, NO, 8, 4, 6) \
-    COLLECTIVE_FORMS(X, Scatter, scatter, 8, 9, 10, COLLECTIVE, SOME, 4, 5, NO, 7, 1, 2) \
-    COLLECTIVE_FORMS(X, Scatterv, scatterv, 9, 10, 11, COLLECTIVE, OWN, 5, 6, NO, 8, 1, 3) \
-    COLLECTIVE_FORMS(X, Allgather, allgather, 7, 8, 9, COLLECTIVE, SOME, 1, 2, NO, 6, 4, 5) \
-    COLLECTIVE_FORMS(X, Allgatherv, allgatherv, 8, 9, 10, COLLECTIVE, OWN, 1, 2, NO, 7, 4, 6) \
-    COLLECTIVE_FORMS(X, Alltoall, alltoall, 7, 8, 9, COLLECTIVE, SOME, 1, 2, NO, 6, 4, 5) \
-    COLLECTIVE_FORMS(X, Alltoallv, alltoallv, 9, 10, 11, COLLECTIVE, LIST, 1, 3, NO, 8, 5, 7) \
-    COLLECTIVE_FORMS(X, Alltoallw, alltoallw, 9, 10, 11, COLLECTIVE, LISTS, 1, 3, NO, 8, 5, 7) \
-    COLLECTIVE_FORMS(X, Neighbor_allgather, neighbor_allgather, 7, 8, 9, NEIGHBOUR, SOME, 1, 2, NO, 6, NO, NO) \
-    COLLECTIVE_FORMS(X, Neighbor_allgatherv, neighbor_allgatherv, 8, 9, 10, NEIGHBOUR, SOME, 1, 2, NO, 7, NO, NO) \
-    COLLECTIVE_FORMS(X, Neighbor_alltoall, neighbor_alltoall, 7, 8, 9, NEIGHBOUR, SOME, 1, 2, NO, 6, NO, NO) \
-    COLLECTIVE_FORMS(X, Neighbor_alltoallv, neighbor_alltoallv, 9, 10, 11, NEIGHBOUR, LIST, 1, 3, NO, 8, NO, NO) \
-    COLLECTIVE_FORMS(X, Neighbor_alltoallw, neighbor_alltoallw, 9, 10, 11, NEIGHBOUR, LISTS, 1, 3, NO, 8, NO, NO) \
-    ONE_SIDED_FORMS(X, Put, put, 8, 9, PUTS, SOME, 1, 2, 3, 7, NO, NO) \
-    ONE_SIDED_FORMS(X, Get, get, 8, 9, GETS, SOME, 1, 2, 3, 7, NO, NO) \
-    ONE_SIDED_FORMS(X, Accumulate, accumulate, 9, 10, PUTS, SOME, 1, 2, 3, 8, NO, NO) \
-    ONE_SIDED_FORMS(X, Get_accumulate, get_accumulate, 12, 13, GETS, SOME, 4, 5, 6, 11, NO, NO)
+    X(Recv, recv, 7, RECEIVES, RETURNS, SOME, 1, 2, 3, 5, NO, NO, AT(1)) \
+    X(Irecv, irecv, 7, RECEIVES, REQUESTS, SOME, 1, 2, 3, 5, NO, NO, AT(1)) \
+    X(Recv_init, recv_init, 7, RECEIVES, PERSISTS, SOME, 1, 2, 3, 5, NO, NO, AT(1)) \
+    X(Mrecv, mrecv, 5, RECEIVES, RETURNS, SOME, 1, 2, NO, NO, NO, NO, AT(1)) \
+    X(Sendrecv, sendrecv, 12, EXCHANGES, RETURNS, SOME, 1, 2, 3, 10, 6, 7, AT(1) | AT(6)) \
+    X(Sendrecv_replace, sendrecv_replace, 9, EXCHANGES, RETURNS, SOME, 1, 2, 3, 7, NO, NO, AT(1)) \
+    COLLECTIVE_FORMS(X, Bcast, bcast, 5, 6, 7, COLLECTIVE, SOME, 1, 2, NO, 4, 1, 2, AT(1)) \
+    COLLECTIVE_FORMS(X, Reduce, reduce, 7, 8, 9, COLLECTIVE, SOME, 2, 3, NO, 6, 2, 3, AT(2)) \
+    COLLECTIVE_FORMS(X, Allreduce, allreduce, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3, AT(2)) \
+    COLLECTIVE_FORMS(X, Scan, scan, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3, AT(2)) \
+    COLLECTIVE_FORMS(X, Exscan, exscan, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3, AT(2)) \
+    COLLECTIVE_FORMS(X, Reduce_scatter, reduce_scatter, 6, 7, 8, COLLECTIVE, LIST, 2, 3, NO, 5, 2, 3, LISTED) \
+    COLLECTIVE_FORMS(X, Reduce_scatter_block, reduce_scatter_block, 6, 7, 8, COLLECTIVE, SOME, 2, 3, NO, 5, 2, 3, AT(2)) \
+    COLLECTIVE_FORMS(X, Gather, gather, 8, 9, 10, COLLECTIVE, SOME, 1, 2, NO, 7, 4, 5, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Gatherv, gatherv, 9, 10, 11, COLLECTIVE, OWN, 1, 2, NO, 8, 4, 6, LISTED) \
+    COLLECTIVE_FORMS(X, Scatter, scatter, 8, 9, 10, COLLECTIVE, SOME, 4, 5, NO, 7, 1, 2, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Scatterv, scatterv, 9, 10, 11, COLLECTIVE, OWN, 5, 6, NO, 8, 1, 3, LISTED) \
+    COLLECTIVE_FORMS(X, Allgather, allgather, 7, 8, 9, COLLECTIVE, SOME, 1, 2, NO, 6, 4, 5, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Allgatherv, allgatherv, 8, 9, 10, COLLECTIVE, OWN, 1, 2, NO, 7, 4, 6, LISTED) \
+    COLLECTIVE_FORMS(X, Alltoall, alltoall, 7, 8, 9, COLLECTIVE, SOME, 1, 2, NO, 6, 4, 5, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Alltoallv, alltoallv, 9, 10, 11, COLLECTIVE, LIST, 1, 3, NO, 8, 5, 7, LISTED) \
+    COLLECTIVE_FORMS(X, Alltoallw, alltoallw, 9, 10, 11, COLLECTIVE, LISTS, 1, 3, NO, 8, 5, 7, LISTED) \
+    COLLECTIVE_FORMS(X, Neighbor_allgather, neighbor_allgather, 7, 8, 9, NEIGHBOUR, SOME, 1, 2, NO, 6, NO, NO, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Neighbor_allgatherv, neighbor_allgatherv, 8, 9, 10, NEIGHBOUR, SOME, 1, 2, NO, 7, NO, NO, LISTED) \
+    COLLECTIVE_FORMS(X, Neighbor_alltoall, neighbor_alltoall, 7, 8, 9, NEIGHBOUR, SOME, 1, 2, NO, 6, NO, NO, AT(1) | AT(4)) \
+    COLLECTIVE_FORMS(X, Neighbor_alltoallv, neighbor_alltoallv, 9, 10, 11, NEIGHBOUR, LIST, 1, 3, NO, 8, NO, NO, LISTED) \
+    COLLECTIVE_FORMS(X, Neighbor_alltoallw, neighbor_alltoallw, 9, 10, 11, NEIGHBOUR, LISTS, 1, 3, NO, 8, NO, NO, LISTED) \
+    ONE_SIDED_FORMS(X, Put, put, 8, 9, PUTS, SOME, 1, 2, 3, 7, NO, NO, AT(1) | AT(5)) \
+    ONE_SIDED_FORMS(X, Get, get, 8, 9, GETS, SOME, 1, 2, 3, 7, NO, NO, AT(1) | AT(5)) \
+    ONE_SIDED_FORMS(X, Accumulate, accumulate, 9, 10, PUTS, SOME, 1, 2, 3, 8, NO, NO, AT(1) | AT(5)) \
+    ONE_SIDED_FORMS(X, Get_accumulate, get_accumulate, 12, 13, GETS, SOME, 4, 5, 6, 11, NO, NO, AT(1) | AT(4) | AT(8))
 
 #define PLAIN_CALLS(X) \
     COLLECTIVE_FORMS(X, Barrier, barrier, 1, 2, 3, COLLECTIVE, NONE, NO, NO, NO, 0, NO, NO) \
@@ -143,6 +147,7 @@ struct call {
     const char *name; /* without MPI_ */
     const char *fortran;
     signed char arguments, role, ends, shape, count, type, peer, comm, count2, type2;
+    unsigned short counts;
 };
 
 extern const struct call calls[CALLS];

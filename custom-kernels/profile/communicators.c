@@ -15,7 +15,7 @@ static int *members; /* of all communicators, one after the other, with room to 
 static size_t used;
 static uint64_t world_group;
 
-bool communicators_start(int ranks) {
+bool communicators_start(void) {
     void *room = mmap(NULL, 2 * MEMBERS * sizeof(int), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (room == MAP_FAILED)
@@ -23,7 +23,6 @@ bool communicators_start(int ranks) {
     members = room;
     communicators[NOWHERE] = (struct communicator){.known = true};
     communicators[OTHERS] = (struct communicator){.rank = -1};
-    (void)ranks;
     return ask(asked.Comm_group, abi.world, WORD(&world_group), 0, 0, 0) == 0;
 }
 

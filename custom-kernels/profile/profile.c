@@ -23,9 +23,9 @@
 
 enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEEP_FIRST_NS = 100000000 };
 
-#define ROW(Name, name, arguments, role, ends, shape, count, type, peer, comm, count2, type2)                \
-    [CALL_##Name] = {#Name, #name, arguments, role, ends, shape, count, type, peer, comm, count2, type2},
-const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(ROW)};
+#define ROW(Name, name, ...) [CALL_##Name] = {#Name, #name, __VA_ARGS__},
+#define PLAIN_ROW(...) ROW(__VA_ARGS__, LISTED) /* they have no form for large counts */
+const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(PLAIN_ROW)};
 
 static bool counting, by_clock, threads_meet, splits_waiting;
 static pid_t owner;
@@ -242,10 +242,11 @@ HOT int counted(any_function function, enum call_id id, struct arguments *argume
  * it here, and calls it with libraries that have none. A single count that fits an int is passed in the same
  * way in both forms; lists of counts are not. */
 static any_function plain_form(enum call_id id, const uint64_t *words) {
-    const struct call *call = &calls[id];
-    bool single = call->shape != LIST && call->shape != LISTS;
-    bool fits = call->count == NO || words[call->count] <= INT_MAX;
-    return single && fits ? library_function(id, C_FORM) : NULL;
+    unsigned counts = calls[id].counts;
+    bool fits = counts != LISTED;
+    for (int position = 0; counts >> position; position++)
+        fits = fits && (!(counts & AT(position)) || words[position] <= INT_MAX);
+    return fits ? library_function(id, C_FORM) : NULL;
 }
 
 HOT int made(enum call_id id, enum form form, uint64_t *words) {
@@ -465,7 +466,7 @@ static void start(void) {
     ask(asked.Comm_size, abi.world, WORD(&ranks), 0, 0, 0);
     ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
     threads_meet = thread_level == abi.multiple;
-    if (!totals_start(ranks) || !communicators_start(ranks)) {
+    if (!totals_start(ranks) || !communicators_start()) {
         complain("no profile: no memory");
         return;
     }

@@ -103,7 +103,7 @@ struct communicator {
 extern struct communicator communicators[COMMUNICATORS];
 extern long long communicators_lost, members_lost;
 
-bool communicators_start(int ranks);
+bool communicators_start(void);
 extern signed char communicators_recent[RECENT];
 
 /* The place where a communicator with this hash was found last. */

@@ -23,14 +23,15 @@ static bool read_real(const char *text, double *value) {
     return end != text && *end == '\0' && errno == 0 && *text != ' ';
 }
 
-/* Digits and at most one of K, M, G, up to `end`. */
+/* Digits and at most one of K, M, G, up to `end`; false also for what size_t cannot hold. */
 static bool read_size(const char *text, const char *end, size_t *value) {
     size_t sum = 0;
     const char *at = text;
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
-        if (sum > (SIZE_MAX >> 40))
+        size_t digit = (size_t)(*at - '0');
+        if (sum > (SIZE_MAX - digit) / 10)
             return false;
-        sum = sum * 10 + (size_t)(*at - '0');
+        sum = sum * 10 + digit;
     }
     if (at == text)
         return false;
@@ -38,7 +39,10 @@ static bool read_size(const char *text, const char *end, size_t *value) {
         const char *unit = strchr("KMG", *at);
         if (!unit || at + 1 != end)
             return false;
-        sum <<= 10 * (unit - "KMG" + 1);
+        int bits = 10 * (int)(unit - "KMG" + 1);
+        if (sum > SIZE_MAX >> bits)
+            return false;
+        sum <<= bits;
     }
     *value = sum;
     return true;

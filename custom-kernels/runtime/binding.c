@@ -11,18 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LIST = 128 };
-
 /* One list of CPUs per thread, separated by spaces. */
 static char *own_cpus(int *threads) {
     int count = program_threads();
-    char(*lists)[MOST_LIST] = allocate((size_t)count, sizeof *lists);
+    char **lists = allocate((size_t)count, sizeof *lists);
 #pragma omp parallel num_threads(count)
-    affinity_text(lists[omp_get_thread_num()], sizeof *lists);
-    char *joined = allocate((size_t)count, MOST_LIST + 1);
-    for (int thread = 0; thread < count; thread++) {
-        strcat(joined, thread ? " " : "");
-        strcat(joined, lists[thread]);
+    lists[omp_get_thread_num()] = affinity_text();
+    size_t room = 1;
+    for (int thread = 0; thread < count; thread++)
+        room += lists[thread] ? strlen(lists[thread]) + 1 : 0; /* NULL: OpenMP gave fewer threads */
+    char *joined = allocate(room, 1), *end = joined;
+    for (int thread = 0; thread < count && lists[thread]; thread++) {
+        end = stpcpy(stpcpy(end, thread ? " " : ""), lists[thread]);
+        free(lists[thread]);
     }
     free(lists);
     *threads = count;

@@ -1,14 +1,13 @@
 #include "hardware.h"
 
+#include "fail.h"
 #include "procfile.h"
 
 #include <glob.h>
-#include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { GUESS = 32 << 20, MOST_CPUS = 8192, WORD = 256 };
+enum { GUESS = 32 << 20, WORD = 256 };
 
 static bool read_word(const char *folder, const char *name, char *word) {
     char path[1024];
@@ -77,24 +76,38 @@ size_t all_last_caches_bytes(void) {
     return sum ? sum : last_cache_bytes();
 }
 
-int affinity_text(char *text, size_t room) {
-    cpu_set_t *set = CPU_ALLOC(MOST_CPUS);
-    size_t bytes = CPU_ALLOC_SIZE(MOST_CPUS), used = 0;
-    int count = 0;
-    text[0] = '\0';
-    if (set && sched_getaffinity(0, bytes, set) == 0) {
-        count = CPU_COUNT_S(bytes, set);
-        for (int cpu = 0; cpu < MOST_CPUS && used + 24 < room; cpu++) {
-            if (!CPU_ISSET_S((size_t)cpu, bytes, set))
-                continue;
-            int last = cpu;
-            while (last + 1 < MOST_CPUS && CPU_ISSET_S((size_t)last + 1, bytes, set))
-                last++;
-            used += (size_t)snprintf(text + used, room - used, last > cpu ? "%s%d-%d" : "%s%d",
-                                     used ? "," : "", cpu, last);
-            cpu = last;
-        }
+bool cpus_allowed(struct cpus *cpus) {
+    CPU_ZERO_S(sizeof *cpus, cpus->set);
+    return sched_getaffinity(0, sizeof *cpus, cpus->set) == 0;
+}
+
+int cpus_count(const struct cpus *cpus) {
+    return CPU_COUNT_S(sizeof *cpus, cpus->set);
+}
+
+static bool has(const struct cpus *cpus, int cpu) {
+    return cpu < MOST_CPUS && CPU_ISSET_S((size_t)cpu, sizeof *cpus, cpus->set);
+}
+
+char *affinity_text(void) {
+    struct cpus cpus;
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        fail("out of memory");
+    cpus_allowed(&cpus);
+    const char *comma = "";
+    for (int cpu = 0; cpu < MOST_CPUS; cpu++) {
+        if (!has(&cpus, cpu))
+            continue;
+        int first = cpu;
+        while (has(&cpus, cpu + 1))
+            cpu++;
+        fprintf(out, cpu > first ? "%s%d-%d" : "%s%d", comma, first, cpu);
+        comma = ",";
     }
-    CPU_FREE(set);
-    return count;
+    if (fclose(out) != 0)
+        fail("out of memory");
+    return text;
 }

@@ -2,6 +2,8 @@
 #ifndef PLUMB_KERNEL_HARDWARE_H
 #define PLUMB_KERNEL_HARDWARE_H
 
+#include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes of the data cache of CPU 0 at `level` (1 to 4); 0 if there is none or the host does not report it. */
@@ -12,8 +14,19 @@ size_t cache_bytes(int level);
 size_t last_cache_bytes(void);
 size_t all_last_caches_bytes(void);
 
-/* CPUs that the calling thread may run on, as text such as "0-3,8", which is cut if `room` bytes are too few.
- * Returns how many they are. */
-int affinity_text(char *text, size_t room);
+/* A set of CPUs for the macros CPU_..._S: a cpu_set_t holds 1024, and the kernel refuses it where there may
+ * be more. */
+enum { MOST_CPUS = 8192 };
+struct cpus {
+    cpu_set_t set[MOST_CPUS / CPU_SETSIZE];
+};
+
+/* The CPUs that the calling thread may run on; false, and none, if the kernel does not say. */
+bool cpus_allowed(struct cpus *cpus);
+
+int cpus_count(const struct cpus *cpus);
+
+/* The same CPUs as text such as "0-3,8". Free it. */
+char *affinity_text(void);
 
 #endif

@@ -39,6 +39,15 @@ int program_threads(void) {
     return omp_get_max_threads();
 }
 
+void require_threads(int threads) {
+    int given = 0;
+    omp_set_dynamic(0);
+#pragma omp parallel num_threads(threads) reduction(+ : given)
+    given += 1;
+    require(given == threads, "%d threads asked, the OpenMP library gives %d: see OMP_THREAD_LIMIT", threads,
+            given);
+}
+
 MPI_Comm program_node(void) {
     return self.node;
 }

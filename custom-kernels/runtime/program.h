@@ -30,4 +30,9 @@ double ranks_sum(double value);  /* collective: over all ranks */
 bool program_json(void);         /* --json was given */
 const char *program_level(void); /* the thread level in words */
 
+/* Collective: for threads that wait for each other, which would wait for ever for one that is missing. Every
+ * team has the threads asked for from now on (omp_set_dynamic(0)); ends every rank with status 2 and one line
+ * where the OpenMP library does not give `threads` all the same. */
+void require_threads(int threads);
+
 #endif

@@ -106,8 +106,7 @@ static bool count_numa_maps(void) {
         return false;
     for (char *line = lines_next(&reader); line != NULL; line = lines_next(&reader))
         parse_line(line);
-    lines_close(&reader);
-    return true;
+    return lines_close(&reader);
 }
 
 /* Is "START-END PERM OFFSET DEVICE INODE   PATH" readable anonymous memory? */
@@ -153,10 +152,12 @@ static int count_by_asking(void) {
     if (!lines_open(&reader, WITNESS_MAPS))
         return errno;
     int fault = 0;
+    memset(totals, 0, sizeof totals); /* numa_maps may have failed half-way */
     for (char *line = lines_next(&reader); line != NULL && fault == 0; line = lines_next(&reader))
         if (!count_mapping(line))
             fault = errno;
-    lines_close(&reader);
+    if (!lines_close(&reader) && fault == 0)
+        fault = errno;
     return fault;
 }
 

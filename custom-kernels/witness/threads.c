@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -134,34 +133,10 @@ static void add_thread(const char *tid, void *context) {
         table->count++;
 }
 
-struct directory_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[];
-};
-
-static void visit_entries(char *buffer, long size, thread_visitor visit, void *context) {
-    for (long at = 0; at < size;) {
-        struct directory_entry *entry = (struct directory_entry *)(void *)(buffer + at);
-        if (entry->name[0] != '.')
-            visit(entry->name, context);
-        at += entry->length;
-    }
-}
-
-static void visit_directory(int directory, thread_visitor visit, void *context) {
-    _Alignas(uint64_t) char buffer[4096];
-    long size;
-    while ((size = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) > 0)
-        visit_entries(buffer, size, visit, context);
-}
-
-void threads_visit(thread_visitor visit, void *context) {
+void threads_visit(entry_visitor visit, void *context) {
     int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory >= 0) {
-        visit_directory(directory, visit, context);
+        entries_visit(directory, visit, context);
         close(directory);
     }
 }
@@ -185,7 +160,7 @@ static bool capture(struct table *table) {
     table->capacity = threads + SPARE_THREADS;
     table->rooms = witness_room(table->capacity * stride());
     if (table->rooms != NULL && directory >= 0)
-        visit_directory(directory, add_thread, table);
+        entries_visit(directory, add_thread, table);
     if (directory >= 0)
         close(directory);
     if (table->rooms != NULL && table->count == 0)

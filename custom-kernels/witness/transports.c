@@ -2,8 +2,8 @@
  * never does: memory shared with others, TCP connections, device files; and how often it copied from or to
  * the memory of another process. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -110,21 +110,31 @@ static void note_device(const char *path) {
         strcpy(seen.device[seen.devices++], path);
 }
 
+static void note_file(const char *name, void *folder) {
+    char target[256];
+    ssize_t length = readlinkat(*(const int *)folder, name, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    if (begins(target, "socket:"))
+        note_connection((int)strtol(name, NULL, 10));
+    else if (begins(target, "/dev/"))
+        note_device(target);
+}
+
 static void note_files(void) {
-    DIR *folder = opendir("/proc/self/fd");
-    if (folder == NULL)
+    int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
         return;
-    const struct dirent *entry;
-    while ((entry = readdir(folder)) != NULL) {
-        char target[256];
-        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1);
-        target[length > 0 ? length : 0] = '\0';
-        if (begins(target, "socket:"))
-            note_connection((int)strtol(entry->d_name, NULL, 10));
-        else if (begins(target, "/dev/"))
-            note_device(target);
-    }
-    closedir(folder);
+    entries_visit(folder, note_file, &folder);
+    close(folder);
+}
+
+/* Not the lists: clearing them would give the child memory of its own for them. */
+void transports_forget(void) {
+    seen.noted = false;
+    seen.shm = seen.sysv = seen.file = 0;
+    seen.files[0] = '\0';
+    seen.connections = seen.devices = 0;
+    atomic_store(&copies, 0);
 }
 
 void transports_note(void) {

@@ -104,6 +104,7 @@ static void after_fork(void) {
     window_begin();
     threads_forget();
     freed_forget();
+    transports_forget();
 }
 
 static __attribute__((constructor)) void start(void) {

@@ -14,6 +14,7 @@
 
 #include "json.h"
 #include "next_function.h"
+#include "procfile.h"
 
 /* Blocks and mappings with less present memory than this are not counted: stacks, small heaps, library data.
  */
@@ -105,9 +106,8 @@ void threads_end(void);
  * machine. */
 void threads_count_from_here(void);
 void threads_write(struct json *out);
-typedef void (*thread_visitor)(const char *tid, void *context);
-/* Calls `visit` for every thread of this process. */
-void threads_visit(thread_visitor visit, void *context);
+/* Calls `visit` with the number of every thread of this process. */
+void threads_visit(entry_visitor visit, void *context);
 
 /* device_choice.c */
 
@@ -136,6 +136,8 @@ void window_write(struct json *out);
 void transports_note(void);
 /* The process copied from or to the memory of another one. */
 void transports_copied(void);
+/* In a forked child: forgets what was recorded and counted, which is the parent's. */
+void transports_forget(void);
 void transports_write(struct json *out);
 
 /* waiting.c */

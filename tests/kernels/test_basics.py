@@ -25,6 +25,8 @@ def test_help_names_every_option_and_the_method(one_stack: KernelStack) -> None:
         (["--intervals", "-5"], "pi: --intervals: '-5' is not a size"),
         (["--intervals", "12X"], "pi: --intervals: '12X' is not a size"),
         (["--intervals", "99999999999999999999999"], "is not a size"),
+        (["--intervals", "18446744073709551617"], "is not a size"),  # 2^64 + 1: not 1
+        (["--intervals", "17179869185G"], "is not a size"),  # (2^34 + 1) GiB: not 1 GiB
         (["--repetitions", "2.5"], "pi: --repetitions: '2.5' is not a whole number from 1 to 1000000"),
         (["--repetitions"], "pi: --repetitions: '' is not a whole number"),
         (["--speed"], "pi: unknown option '--speed': see --help"),
@@ -37,6 +39,39 @@ def test_bad_options_end_all_ranks_with_one_line(kernel_stack: KernelStack, argu
     assert len(said) == 1
     assert line in said[0]
     assert "passed" not in done.stdout
+
+
+def test_a_size_needs_no_unit(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(1, "pi", "--intervals", "200000001", "--repetitions", "1", "--json"))
+    assert document["arguments"]["intervals"] == "200000001"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "command"),
+    [
+        (1, "false_sharing"),
+        (1, "handover"),
+        (1, "jacobi_temporal --size 16 --depth 2"),
+        (1, "loop_schedule"),
+        (2, "overlap --mode task --bytes 8"),
+        (2, "saturation --by threads --bytes 8"),
+        (2, "threaded_pingpong --bytes 1K"),
+    ],
+)
+def test_threads_that_the_openmp_library_does_not_give_are_one_line(
+    one_stack: KernelStack, ranks: int, command: str
+) -> None:
+    program, *options = command.split()
+    done = one_stack.mpirun(ranks, program, *options, env={"OMP_NUM_THREADS": "2", "OMP_THREAD_LIMIT": "1"})
+    assert done.returncode == 2, done
+    assert done.stderr.count(f"{program}: 2 threads asked, the OpenMP library gives 1: see OMP_THREAD_LIMIT") == 1
+
+
+def test_threads_that_wait_for_each_other_are_there_although_openmp_may_give_fewer(
+    one_stack: KernelStack, json_of: JsonOf
+) -> None:
+    environment = {"OMP_NUM_THREADS": "2", "OMP_DYNAMIC": "true"}
+    assert json_of(one_stack.mpirun(2, "handover", "--repetitions", "2", "--json", env=environment))["passed"]
 
 
 def test_zero_threads_are_refused(one_stack: KernelStack) -> None:

@@ -165,6 +165,20 @@ def test_bad_input_is_one_line(one_stack: KernelStack, ranks: int, arguments: li
     assert line in said[0]
 
 
+def test_only_an_operation_with_a_block_for_each_rank_has_to_count_them_all(
+    one_stack: KernelStack, tmp_path: Path
+) -> None:
+    """Where MPI counted to 1000 instead of 2^31 - 1: 600 elements in one block, and in two."""
+    lower = {"file": "collective_call.c", "old": "call.stride > INT_MAX", "new": "call.stride > 1000"}
+    program = str(broken_kernel.build(tmp_path, one_stack, "collective", **lower))
+    options = ["--bytes", "2400", *TINY]
+    done = one_stack.mpirun(2, program, "--operation", "bcast", *options)
+    assert done.returncode == 0, done.stderr
+    done = one_stack.mpirun(2, program, "--operation", "allgather", *options)
+    assert done.returncode == 2
+    assert "--bytes: blocks of 2400 B for 2 ranks are more than MPI counts: choose a smaller size" in done.stderr
+
+
 #: the setting of allgather's algorithm, a value that three ranks cannot have, and what makes that an error
 RACED = {
     "openmpi": ("coll_tuned_allgather_algorithm", 6, {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import broken_kernel
 import pytest
-from kernel_stack import JsonOf, KernelStack
+from kernel_stack import JsonOf, KernelStack, made_up
 
 FEW = ("--iterations", "100", "--work", "3", "--repetitions", "2", "--chunks", "1,7", "--json")
 
@@ -30,6 +31,16 @@ def test_more_threads_than_cpus_are_remarked(one_stack: KernelStack, json_of: Js
     assert document["remarks"] == [line] * more
 
 
+def test_a_host_with_more_cpus_than_a_small_set_holds(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    """No thread is one too many, and the CPUs of each thread are all reported."""
+    fake = made_up(tmp_path / "libaffinity.so", "fake_affinity.c")
+    command = ["/usr/bin/env", f"LD_PRELOAD={fake}", str(one_stack.programs / "loop_schedule"), *FEW]
+    document = json_of(one_stack.mpirun(1, *command, env={"OMP_NUM_THREADS": "2"}))
+    assert document["remarks"] == []
+    cpus = ",".join(str(cpu) for cpu in range(0, 2000, 2))
+    assert document["binding"][0]["cpus"] == f"{cpus} {cpus}"
+
+
 def test_a_sum_of_another_loop_fails_the_check(one_stack: KernelStack, tmp_path: Path) -> None:
     program = broken_kernel.build(
         tmp_path, one_stack, "loop_schedule", file="loop_schedule.c",
@@ -38,6 +49,9 @@ def test_a_sum_of_another_loop_fails_the_check(one_stack: KernelStack, tmp_path:
     done = one_stack.mpirun(1, str(program), *FEW, env={"OMP_NUM_THREADS": "2"})
     assert done.returncode == 1, done.stderr
     assert "the answer is wrong: the sum over all iterations" in done.stderr
+    both = one_stack.mpirun(2, str(program), *FEW, env={"OMP_NUM_THREADS": "2"})
+    errors = [json.loads(one.stdout)["checks"][0]["error"] for one in (done, both)]
+    assert errors[1] == 2 * errors[0] > 0  # those of all ranks
 
 
 def test_bad_input_is_one_line(one_stack: KernelStack) -> None:

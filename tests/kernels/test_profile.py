@@ -104,6 +104,35 @@ int main(void) {
     return fault;
 }
 """
+LARGE_COUNTS = r"""
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+static const struct { const char *name; int large; } calls[] = { /* argument `large`: more than an int holds */
+    {"Gatherv", 0}, {"Scatterv", 0}, {"Allgatherv", 0}, {"Alltoallv", 0}, {"Alltoallw", 0}, {"Reduce_scatter", 0},
+    {"Neighbor_allgatherv", 0}, {"Neighbor_alltoallv", 0}, {"Neighbor_alltoallw", 0}, {"Igatherv", 0},
+    {"Send", 1}, {"Sendrecv", 6}, {"Gather", 4}, {"Scatter", 1}, {"Neighbor_alltoall", 4}, {"Put", 5},
+    {"Get_accumulate", 1}, {"Get_accumulate", 4}, {"Get_accumulate", 8},
+};
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    if (dlsym(RTLD_DEFAULT, "PMPI_Send_c") != NULL)
+        return MPI_Finalize();
+    for (int i = 0; i < (int)(sizeof calls / sizeof *calls); i++) {
+        char name[64];
+        long a[12] = {0};
+        a[calls[i].large] = 1L << 32;
+        snprintf(name, sizeof name, "MPI_%s_c", calls[i].name);
+        int (*call)(long, long, long, long, long, long, long, long, long, long, long, long) =
+            dlsym(RTLD_DEFAULT, name);
+        int fault = call(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+        printf("%s %d\n", name, fault);
+    }
+    MPI_Finalize();
+    return 0;
+}
+"""
 
 
 def _build(stack: KernelStack, source: Path, folder: Path, *words: str) -> Path:
@@ -301,6 +330,18 @@ def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
         (peer,) = rank.peers
         assert (peer.sent_messages, peer.sent_bytes) == (2, 64)
         assert (peer.received_messages, peer.received_bytes) == (2, 64)
+
+
+def test_large_counts_are_refused_where_the_library_has_none(kernel_stack: KernelStack, tmp_path: Path) -> None:
+    """Neither lists of 64-bit counts nor any count that an int does not hold get to the plain functions."""
+    program = _build(kernel_stack, _source(tmp_path, LARGE_COUNTS), tmp_path, "-ldl")
+    done, _ = _profiled(kernel_stack, tmp_path, program, ranks=1)
+    assert done.returncode == 0, done.stderr
+    if not done.stdout:
+        pytest.skip(f"{kernel_stack.name} has functions for large counts")
+    faults = [line.split()[1] for line in done.stdout.splitlines()]
+    assert len(faults) == 19
+    assert set(faults) == {"1"}, done.stdout
 
 
 def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> None:

@@ -65,6 +65,15 @@ def test_bytes_between_nodes_are_those_of_a_brute_force_count(
     assert of(document, "between_nodes", "node-aware") <= total
 
 
+def test_as_many_nodes_as_an_option_takes(one_stack: KernelStack, json_of: JsonOf) -> None:
+    """One step for each node and rank, 10^12, would take an hour."""
+    options = ["--plan", "1000000", "--ranks-per-node", "1", "--cells", "10", "--json"]
+    document = json_of(one_stack.mpirun(1, "rank_map", *options))
+    assert dims(document) == (100, 100, 100)
+    # Every face goes to another node: 99 planes in each of 3 dimensions are crossed, 10^4 faces each, both ways.
+    assert of(document, "between_nodes", "row-major") == 3 * 99 * 10_000 * 2 * 800
+
+
 def test_nested_blocks_are_the_best_that_8_ranks_a_node_can_do(one_stack: KernelStack, json_of: JsonOf) -> None:
     options = ["--plan", "512", "--ranks-per-node", "8", "--cells", "10", "--json"]
     document = json_of(one_stack.mpirun(1, "rank_map", *options))

@@ -270,7 +270,13 @@ def test_bad_words_on_the_command_line(words: list[str], line: str) -> None:
             ["--placement", "core", "--topology", RANGER, "--", "true"],
             "--topology goes with --print only: a real start uses this host and its launcher",
         ),
-        (["--export-topology", "x.xml", "--print"], "--export-topology goes with --topology only"),
+        (["--export-topology", "x.xml", "--print"], "--export-topology goes with --topology only: leave out --print"),
+        (
+            ["--export-topology", "x.xml", "--allowed", "0"],
+            "--export-topology goes with --topology only: leave out --allowed",
+        ),
+        (["--devices", "--", "true"], "--devices goes with --topology only: leave out the program"),
+        (["--list", "--devices"], "--list goes alone: leave out --devices"),
         (
             ["--export-topology", "/nowhere/x.xml"],
             "topology cannot be written to /nowhere/x.xml: No such file or directory",
@@ -284,6 +290,18 @@ def test_bad_words_on_the_command_line(words: list[str], line: str) -> None:
 )
 def test_what_does_not_go_together(words: list[str], line: str) -> None:
     assert refusal(*words) == line
+
+
+@pytest.mark.parametrize(
+    "option", ["memory", "threads", "ranks", "witness", "profile", "output", "machine", "topology"]
+)
+def test_options_that_would_be_ignored_are_refused(option: str) -> None:
+    words = [f"--{option}", "1"]
+    assert refusal("--list", *words) == f"--list goes alone: leave out --{option}"
+    if option != "topology":
+        refused = f" goes with --topology only: leave out --{option}"
+        assert refusal("--devices", *words) == f"--devices{refused}"
+        assert refusal("--export-topology", "/nowhere/x", *words) == f"--export-topology{refused}"
 
 
 def test_missing_topology_file() -> None:

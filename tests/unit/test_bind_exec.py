@@ -132,6 +132,15 @@ def test_variables_of_another_maker_do_not_hide_a_gpu(tmp_path: Path) -> None:
     assert found["ROCR_VISIBLE_DEVICES"] == "0"
 
 
+def test_the_lists_of_two_makers_name_the_gpus_of_each(tmp_path: Path) -> None:
+    env = {**with_gpus(tmp_path, "10de", "10de", "1002"), **rank_of(0, 1), "CUDA_VISIBLE_DEVICES": "0,1"}
+    found = start("--placement", "gpu", env={**env, "ROCR_VISIBLE_DEVICES": "0"})["env"]
+    assert {name: value for name, value in found.items() if "VISIBLE" in name} == {"CUDA_VISIBLE_DEVICES": "0"}
+    assert refusal("--placement", "gpu", env={**env, "HIP_VISIBLE_DEVICES": "0,1"}).startswith(
+        "plumb-bind: placement gpu: HIP_VISIBLE_DEVICES is '0,1' already, not all of this host's 1 GPUs"
+    )
+
+
 @pytest.mark.parametrize("given", ["1", "0", "1,0", "0,1,2", "0,1,", "", "GPU-8932f937"])
 def test_a_part_of_the_gpus_is_refused(tmp_path: Path, given: str) -> None:
     env = {**with_gpus(tmp_path, "10de", "10de"), **rank_of(0, 1), "CUDA_VISIBLE_DEVICES": given}

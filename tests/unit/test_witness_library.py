@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from witness_helper import compile_c, cpus, library, node_plan, only, rank_plan, run
+from witness_helper import MPI, compile_c, cpus, library, node_plan, only, rank_plan, run
 
 from plumbline import paths, witness
 
@@ -62,6 +62,27 @@ int main(void) {
     }
     printf("%d threads %d\n", threads, array[5]);
     return 0;
+}
+"""
+
+FORKS_AFTER_MPI = r"""
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int MPI_Init(int *, char ***), MPI_Finalize(void);
+int main(void) {
+    char one = 1, other;
+    struct iovec to = {&other, 1}, from = {&one, 1};
+    int file = memfd_create("shared", 0);
+    if (MPI_Init(NULL, NULL) != 0 || ftruncate(file, 1 << 20) != 0) return 1;
+    void *block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) return 2;
+    MPI_Finalize();
+    munmap(block, 1 << 20);
+    if (fork() == 0) exit(0);
+    return wait(NULL) < 0;
 }
 """
 
@@ -360,6 +381,21 @@ def test_children_and_helper_programs_are_the_rank_s_others(tmp_path, programs, 
     assert witness.compare(node_plan(plan), [seen], 1) == []
 
 
+def test_a_forked_child_has_transports_of_its_own(tmp_path, plan):
+    compile_c(tmp_path, MPI, "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, FORKS_AFTER_MPI, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}")
+    assert run(tmp_path / "w", plan, [program]) == (0, "")
+    seen = [json.loads(file.read_text()) for file in (tmp_path / "w").iterdir()]
+    found = {item["forked"]: (item["transports"]["copies"], item["transports"]["shm_bytes"]) for item in seen}
+    assert found == {False: (1, 1 << 20), True: (0, 0)}
+
+
+def test_no_folder_is_read_by_functions_that_allocate():
+    """They would run in a destructor, when the program's allocator may be gone."""
+    names = subprocess.run(["nm", "-D", "--undefined-only", library()], capture_output=True, text=True, check=True)
+    assert not {"opendir", "readdir", "fopen", "scandir"} & set(re.findall(r" U (\w+)", names.stdout))
+
+
 def test_the_files_that_are_loaded_are_named(tmp_path, programs, plan):
     run(tmp_path / "w", plan, [programs["ends"], "return"])
     files = {Path(item["path"]).name: item for item in only(tmp_path / "w")["objects"]}
@@ -604,6 +640,15 @@ def test_with_neither_the_memory_is_unproven(tmp_path, programs, plan):
     reasons = witness.compare(node_plan(plan), [seen], 1)
     assert reasons[0].startswith("memory of rank 0 on")
     assert "numa_maps: No such file or directory" in reasons[0]
+
+
+def test_memory_that_cannot_be_read_to_its_end_is_unproven(tmp_path, programs, plan):
+    """A folder can be opened, but not read."""
+    other = variant(tmp_path, f'-DWITNESS_NUMA_MAPS="{tmp_path}"', f'-DWITNESS_MAPS="{tmp_path}"')
+    assert run(tmp_path / "w", plan, [programs["memory"], "keep"], preload=other) == (0, "")
+    memory = only(tmp_path / "w")["memory"]
+    fault = "numa_maps: Is a directory, move_pages: Is a directory"
+    assert memory["unavailable"] == f"NUMA nodes of the memory are unknown: {fault}"
 
 
 def test_undefined_behaviour_is_none(tmp_path, programs):
