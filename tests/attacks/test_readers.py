@@ -127,7 +127,6 @@ DOCUMENTS: dict[str, tuple[Callable[[Any], bytes], list[Any]]] = {
     "site": (as_yaml, [yaml.safe_load(text) for text in SITES]),
     "ceilings": (as_yaml, [yaml.safe_load(CEILINGS)]),
     "references": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
-    "references of a site": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
     "gate.yaml": (as_yaml, [yaml.safe_load(GATE)]),
     "manifest": (as_json, [MANIFEST]),
     "facts of a node": (as_json, [node_facts.NODE]),

@@ -380,6 +380,8 @@ class TestCommand:
         assert len(part) == 1
 
     def test_a_stack_without_the_kernels_is_named(self, sites, monkeypatch, tmp_path):
+        monkeypatch.setattr(measuring, "experiments", lambda host: [])
+        monkeypatch.setattr(measuring.machine, "load", lambda: None)
         monkeypatch.setattr(measuring.manifests, "load", lambda name: {"benchmarks": {"stream": {}}})
         with pytest.raises(PlumbError, match=r"has none of the kernels that measure \(mpich\)"):
             measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print)
