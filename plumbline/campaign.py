@@ -58,7 +58,7 @@ def _campaign(args: argparse.Namespace) -> int:
     here = site.claiming(site.load_all())
     environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
+    command = [paths.program("reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
     command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -113,7 +112,7 @@ def is_current(name: str, part: dict[str, Any]) -> bool:
 
 
 def _in_job(name: str, part: dict[str, Any], stack: str | None, folder: Path, say: Callable[[str], None]) -> int:
-    program = str(Path(sys.executable).parent / "plumb")
+    program = paths.program("plumb")
     command = [program, *paths.options(), "site", "measure", "--name", name, "--partition", part["name"]]
     command += ["--stack", stack] if stack else []
     with interruptible():

@@ -124,7 +124,7 @@ def _plan(placement: str, threads: int | None, ranks: int | None, topology: str)
 
 def describe(tests: Path) -> list[dict[str, Any]]:
     """The variants that ReFrame loads from ``tests`` with the present settings, as ``--describe`` says them."""
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(tests), "--describe"]
+    command = [paths.program("reframe"), "-c", str(tests), "--describe"]
     # with a job's own variables ReFrame would write its log over the one of the run that started this
     environment = {**os.environ, "RFM_SAVE_LOG_FILES": "no", "RFM_PREFIX": str(paths.build() / "reframe-integrity")}
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)

@@ -7,6 +7,7 @@ options (:func:`options`), because many schedulers start a job without the varia
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -73,6 +74,11 @@ def sites() -> Path:
 def results() -> Path:
     """Folder of the records: ``PLUMB_RESULTS`` or ``results/`` in the checkout."""
     return _folder("results", root() / "results")
+
+
+def program(name: str) -> str:
+    """The program ``name`` of the Python environment that runs."""
+    return str(Path(sys.executable).parent / name)
 
 
 def binder() -> Path:

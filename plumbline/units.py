@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Literal
 
 Better = Literal["higher", "lower"]
@@ -22,6 +23,11 @@ UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 
 #: those of times and rates, which no two launches measure alike
 TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
+
+
+def moment(text: str) -> datetime.datetime:
+    """A time in the form of ISO 8601, whose ``Z`` Python 3.10 does not know; raises ValueError for another text."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def human(value: float, unit: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from reframe.core.builtins import parameter, run_after, variable
 
 from plumbline.rfm import PlumbTest, node_counts
 
-from .placements import GROUPS, PAIRS, QUICK_PAIRS
+from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
 
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
@@ -218,7 +218,7 @@ class imb_device(ImbTest):
 
     benchmark = "imb-mpi1-gpu"
     operation = parameter(["PingPong", "Sendrecv"])
-    placement = parameter([*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"])
+    placement = parameter(GPU_PAIRS)
     buffers = parameter(["device", "host"])
     ranks_per_node = 2
     threads = 1

@@ -9,7 +9,7 @@ from reframe.core.builtins import parameter, run_after
 
 from plumbline.rfm import PlumbTest, node_counts
 
-from .placements import GROUPS, PAIRS, QUICK_PAIRS
+from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
 
 
 class OsuTest(PlumbTest):
@@ -51,7 +51,7 @@ class osu_device(OsuTest):
     """
 
     operation = parameter(["latency", "bw", "bibw"])
-    placement = parameter([*(f"pair:gpu:{way}" for way in ("self", "pix", "pxb", "phb", "node", "sys")), "gpu:far"])
+    placement = parameter(GPU_PAIRS)
     buffers = parameter(["D D", "D H", "H D", "H H"])
     on_devices = True
     ranks_per_node = 2

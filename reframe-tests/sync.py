@@ -9,8 +9,10 @@ from reframe.core.builtins import parameter, run_after
 from plumbline.rfm import KernelTest, machines
 from plumbline.topology import counts
 
+from .placements import PAIRS
+
 #: two threads of one rank, at every distance that a node has
-THREAD_PAIRS = ["pair:smt", "pair:l2", "pair:l3", "pair:numa", "pair:socket", "pair:xsocket"]
+THREAD_PAIRS = PAIRS[:-1]
 KINDS = ("spin", "openmp", "pthread", "dissemination", "hierarchical")
 
 

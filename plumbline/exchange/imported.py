@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from plumbline import units
 from plumbline.errors import PlumbError
 from plumbline.records.model import (
     Benchmark,
@@ -189,11 +190,7 @@ def _time(cells: dict[str, str], where: str) -> str:
     text = _cell(cells, "time")
     try:
         seconds = re.fullmatch(r"\d+(\.\d+)?", text)
-        moment = (
-            datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc)
-            if seconds
-            else datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-        )
+        moment = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc) if seconds else units.moment(text)
         zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
         whole = zoned.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

@@ -5,7 +5,6 @@ https://prometheus.io/docs/specs/om/open_metrics_spec/
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -58,4 +57,4 @@ def _labels(one: Exported) -> str:
 
 
 def _seconds(time: str) -> float:
-    return datetime.datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+    return units.moment(time).timestamp()

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from plumbline import __version__, files
+from plumbline import __version__, files, units
 from plumbline.exchange.rows import Exported
 
 SCHEMA, DATA = "1.0", "4.2"
@@ -82,7 +82,7 @@ def _report(name: str, own: list[Exported]) -> dict[str, Any]:
 
 def _case(session: str, number: int, group: list[Exported]) -> dict[str, Any]:
     first = group[0]
-    at = datetime.datetime.fromisoformat(first.time.replace("Z", "+00:00")).timestamp()
+    at = units.moment(first.time).timestamp()
     return {
         "name": first.variant,
         "system": first.site,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+from plumbline import units
 from plumbline.records import notes, sources
 
 #: notes that are shown: so many at most, and not older than so many days
@@ -19,7 +20,7 @@ def happened(site: str, until: str) -> list[str]:
     if site not in sources.sites():
         return []
     found, damages = notes.read(site)
-    end = datetime.datetime.fromisoformat(until.replace("Z", "+00:00"))
+    end = units.moment(until)
     since = (end - datetime.timedelta(days=DAYS)).isoformat()
     kept = [note for note in found if since <= note.time <= until]
     return [

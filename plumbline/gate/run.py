@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,7 @@ def in_job(folder: Path, options: list[str], say: Say) -> int:
     """
     begun = session.peek(folder)
     nodes = max(couple[0]["nodes"] for couple in begun.couples)
-    program = str(Path(sys.executable).parent / "plumb")
+    program = paths.program("plumb")
     command = [program, *paths.options(), "gate", "--resume", str(folder), *options]
     measured_on = begun.circumstances["nodes"]
     hosts = names.expand(measured_on, str(folder)) if measured_on else ()

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    command = [str(Path(sys.executable).parent / "reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
+    command = [paths.program("reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, stacks))})$"]
     command += ["-n", tests] if tests else ["-t", "quick"]
     command += ["--system", site] if site else []

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi, proc
-from plumbline.witness.text import numbered
+from plumbline.topology.text import numbered
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h
 ASK = signal.SIGRTMIN + 12

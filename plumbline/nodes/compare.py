@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
-from plumbline.witness.text import cpu_ranges
+from plumbline.topology.text import cpu_ranges
 
 #: sizes of memory that differ by less than this fraction are the same: firmware reserves a little more or less
 MEMORY = 0.01

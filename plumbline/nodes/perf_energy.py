@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from plumbline.witness.text import cpu_ranges
+from plumbline.topology.text import cpu_ranges
 
 #: number of the system call, by machine; it has no function in the C library
 CALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319}

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from plumbline.profiles import crossed, maps, read, sums
 from plumbline.profiles.model import Profile, RankMap, RankProfile
 from plumbline.profiles.sums import Total, mpi_share
+from plumbline.topology.text import cpu_list
 from plumbline.views.table import table
-from plumbline.witness.text import cpu_list
 
 #: ranks up to which each has a line, and a row of the matrix
 RANKS_SHOWN = 32

@@ -10,7 +10,7 @@ from typing import Any
 from plumbline.profiles import crossed, maps, read, sums
 from plumbline.profiles.model import Profile, RankMap, Traffic
 from plumbline.records.model import Row
-from plumbline.witness.text import cpu_list
+from plumbline.topology.text import cpu_list
 
 #: most profiles that a page shows, the newest of each variant and stack
 MAX_PROFILES = 12

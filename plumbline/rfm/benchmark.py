@@ -10,7 +10,7 @@ from typing import Any
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.core.exceptions import PerformanceError
 
-from plumbline import paths, schedulers, site
+from plumbline import paths, schedulers, site, units
 from plumbline.errors import PlumbError
 from plumbline.nodes import usable
 from plumbline.records.model import Variant, WantedFigure, document
@@ -163,7 +163,9 @@ class PlumbTest(RecordShown, AsleepTest):
         self.nodes = max(self.nodes, resolved["nodes"])
         self.ask_for_nodes()
         ranks = self.nodes * len(resolved["ranks"])
-        self.skip_if(ranks < self.min_ranks, f"{self.placement}: {ranks} rank, {self.min_ranks} needed")
+        self.skip_if(
+            ranks < self.min_ranks, f"{self.placement}: {units.counted(ranks, 'rank')}, {self.min_ranks} needed"
+        )
         self.num_tasks = self.nodes
         self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
         self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from plumbline.topology import binder, links
 from plumbline.topology.links import Link
+from plumbline.topology.text import cpu_list
 
 #: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
 #: for NV1, NV2 and so on
@@ -125,17 +125,9 @@ def meanings(found: Devices) -> list[tuple[str, str]]:
 
 def facts(device: Device, link: Link | str | None) -> tuple[str, ...]:
     """Label, address, vendor and device, names, what it is near to, and its link: as texts."""
-    near = (
-        f"socket {_span(device.sockets)}, NUMA node {_span(device.nodes)}" if device.cpus else "near to no usable CPU"
-    )
+    near = "near to no usable CPU"
+    if device.cpus:
+        near = f"socket {cpu_list(device.sockets)}, NUMA node {cpu_list(device.nodes)}"
     rate = "" if device.link_gbytes_s is None else f"{device.link_gbytes_s:g} GB/s"
     known = str(link) if link else rate
     return device.label, device.address, device.ids, " ".join(device.names), near, known
-
-
-def _span(numbers: Iterable[int]) -> str:
-    """Numbers as a list of ranges: ``0-3,8``."""
-    found = sorted(numbers)
-    breaks = [0, *(place for place, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
-    runs = [found[start:end] for start, end in pairwise(breaks)]
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs if run)

@@ -12,7 +12,7 @@ from typing import Any
 from plumbline.topology import devices, links
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
-from plumbline.units import human_bytes
+from plumbline.units import counted, human_bytes
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"
@@ -52,14 +52,10 @@ def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: 
     return "\n".join(lines) + "\n"
 
 
-def _plural(count: int, thing: str) -> str:
-    return f"{count} {thing}" + ("" if count == 1 else "s")
-
-
 def _title(machine: Machine) -> list[str]:
     facts = [
-        _plural(len(machine.packages), "socket"),
-        _plural(len(machine.numa_nodes), "NUMA node"),
+        counted(len(machine.packages), "socket"),
+        counted(len(machine.numa_nodes), "NUMA node"),
         _cpu_count(machine, machine.cpus),
         f"last-level caches {human_bytes(machine.last_level_cache_bytes)}",
     ]
@@ -69,7 +65,7 @@ def _title(machine: Machine) -> list[str]:
 def _cpu_count(machine: Machine, cpus: Cpus) -> str:
     cores = sum(1 for core in machine.cores if set(core.cpus) & set(cpus))
     threads = f", {len(cpus)} hardware threads" if len(cpus) != cores else ""
-    return _plural(cores, "core") + threads
+    return counted(cores, "core") + threads
 
 
 def _node(node: NumaNode) -> str:
@@ -138,7 +134,7 @@ def _labels(plan: dict[str, Any]) -> Labels:
 
 def _legend(plan: dict[str, Any]) -> list[str]:
     ranks = plan["ranks"]
-    size = f"{_plural(len(ranks), 'rank')} of {_plural(plan['threads'], 'thread')}"
+    size = f"{counted(len(ranks), 'rank')} of {counted(plan['threads'], 'thread')}"
     mark = "R.T = rank.thread" if ranks[0]["places"] else f"{ANYWHERE} = any rank"
     lines = _wrap(f"placement {plan['placement']}: {size}; {mark}, {IDLE} = idle beside a used CPU")
     ranks_by_memory: dict[str, list[int]] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import secrets
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +131,7 @@ def _partition(asked: Asked) -> dict[str, Any]:
 def _in_job(folder: Path, args: argparse.Namespace, say: Say) -> int:
     """Go on with the tuning of ``folder`` in a job of its partition; returns the job's exit status."""
     asked = Bench.peek(folder)
-    command = [str(Path(sys.executable).parent / "plumb"), *paths.options(), "tune", "--resume", str(folder)]
+    command = [paths.program("plumb"), *paths.options(), "tune", "--resume", str(folder)]
     command += ["--screen"] if args.screen else []
     command += ["--json", str(args.json.absolute())] if args.json else []
     nodes = asked.circumstances["nodes"]

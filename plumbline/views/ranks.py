@@ -6,7 +6,7 @@ from typing import Any
 
 from plumbline.errors import PlumbError
 from plumbline.records.model import RankSeen, Record
-from plumbline.witness.text import cpu_list
+from plumbline.topology.text import cpu_list
 
 
 def rank_map(record: Record) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import processes
-from plumbline.witness.text import cpu_list, numbered
 
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness.compare import compare, differing, local_rank_of
-from plumbline.witness.text import cpu_list, numbered
 
 #: hosts that one reason shows
 SHOWN = 4

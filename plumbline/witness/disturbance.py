@@ -15,9 +15,9 @@ from typing import Any
 
 from plumbline import proc
 from plumbline.topology.machine import Machine
+from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import processes
 from plumbline.witness.processes import Witness
-from plumbline.witness.text import cpu_list, numbered
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
 #: campaign wants to see differences of 1 %.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline.witness.text import cpu_list
+from plumbline.topology.text import cpu_list
 
 Witness = dict[str, Any]
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from plumbline import witness
-from plumbline.witness.text import cpu_list, cpu_ranges, numbered
+from plumbline.topology.text import cpu_list, cpu_ranges, numbered
 
 GOOD = {
     "schema": 1,
