@@ -349,6 +349,7 @@ def test_large_counts_are_refused_where_the_library_has_none(kernel_stack: Kerne
     faults = [line.split()[1] for line in done.stdout.splitlines()]
     assert len(faults) == 19
     assert set(faults) == {"1"}, done.stdout
+    assert "plumbprofile: MPI_Gatherv_c, which the program calls, was not found in the MPI library\n" in done.stderr
 
 
 def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> None:
