@@ -29,7 +29,7 @@ void apply_affinity(const struct plan *plan, unsigned rank, const struct machine
     if (hwloc_linux_get_tid_cpubind(machine->topology, 0, got) != 0)
         cpus_refused(plan, own->cpus, strerror(errno));
     if (!hwloc_bitmap_isequal(got, own->cpus))
-        cpus_refused(plan, own->cpus, "the kernel took away some of them");
+        cpus_refused(plan, own->cpus, "the kernel removed some of them");
     hwloc_bitmap_free(got);
 }
 

@@ -40,7 +40,7 @@ unsigned ranks_within(const struct request *request, size_t room, const char *th
 
 void must_know_ranks(const struct request *request, const char *depends) {
     if (request->ranks && !request->ranks_known)
-        cannot(request, "the launcher tells the local rank but not the number of ranks, which %s", depends);
+        cannot(request, "the launcher reports the local rank but not the number of ranks, which %s", depends);
 }
 
 unsigned threads_within(const struct request *request, size_t available, const char *things) {

@@ -103,7 +103,7 @@ static void refuse_global_rank_only(void) {
         return;
     for (size_t i = 0; i < sizeof global / sizeof *global; i++)
         if (getenv(global[i]))
-            fail("environment: a launcher set %s=%s, but no variable tells the local rank on this node",
+            fail("environment: a launcher set %s=%s, but no variable reports the local rank on this node",
                  global[i], getenv(global[i]));
 }
 

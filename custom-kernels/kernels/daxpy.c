@@ -34,10 +34,10 @@ static const struct program program = {
     .summary = "y = y + a x in memory that was first touched by each thread, or by the master thread",
     .method = "A page lies on the NUMA node of the thread that touches it first, unless a memory policy\n"
               "says otherwise (plumb-bind --memory). Touched by the master, all pages lie on its node, and\n"
-              "the threads on other nodes read from afar, all from one memory controller.\n"
+              "the threads on other nodes read remote memory, all from one memory controller.\n"
               "bandwidth: 24 bytes per element (two loads, one store) of all ranks / the best repetition; a\n"
               "repetition begins behind a barrier of all ranks and lasts until the slowest is done. Both\n"
-              "kinds of touch are timed by turns.\n"
+              "kinds of touch are timed in turn.\n"
               "working_set: the bytes of both arrays on all ranks.\n"
               "rate: 2 flops per element by the same time. first_touch_ratio: bandwidth / that of master.\n"
               "Model: 12 bytes of memory traffic per flop: the rate is at most bandwidth / 12, and the\n"

@@ -160,7 +160,7 @@ static void slow(struct result *result, double rate, double limit, const struct 
 static void notes(struct result *result) {
     result_model(result, "the peak that fused multiply-adds between registers reach on the same threads");
     result_remark(result, "BLAS: %s; kernels for %s; peak measured with %s%s",
-                  blas_version() ? blas_version() : "does not tell its name",
+                  blas_version() ? blas_version() : "does not report its name",
                   blas_kernels() ? blas_kernels() : "a processor that it does not name", SIMD_NAME,
                   SIMD_FMA ? "" : ", not the processor's peak: no efficiency; build with -march=native");
 }

@@ -44,7 +44,7 @@ static const struct program program = {
               "spinning barrier starts the threads together.\n"
               "ratio: the time divided by that at the largest padding of the run.\n"
               "Model: none beforehand; with every counter on a line of its own the ratio is 1.\n"
-              "Check: every counter is in the end what its thread added up.",
+              "Check: every counter equals the number of increments of its thread.",
     .arguments = arguments,
 };
 

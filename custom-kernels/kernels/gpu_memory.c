@@ -45,7 +45,7 @@ static const struct program program = {
         "kernel that does nothing and the wait for it (way start); of the slowest rank.\n"
         "bandwidth of triad, a = b + s c in double precision: 24 bytes per element. level memory: arrays of\n"
         "--bytes; level l2: arrays that fill half of the L2 cache, 50 starts in a row.\n"
-        "Model: clock x width of the memory's bus as the driver tells them; twice, for both edges.\n"
+        "Model: clock x width of the memory's bus as the driver reports them; twice, for both edges.\n"
         "Check: what was copied in and out again, and the triad, are exact in every element.\n"
         "nvbandwidth (NVIDIA) measures copies too, by the GPU's clock, without the time to start them.",
     .arguments = arguments,

@@ -33,7 +33,7 @@ static const struct program program = {
         "and forth between their cores; nothing else is on it.\n"
         "time: half a round trip, in the fastest batch of 1000; of several ranks, the slowest. mean: of\n"
         "all batches but the first.\n"
-        "Model: none; it is itself the floor under the latency of messages in shared memory, which\n"
+        "Model: none; it is itself the lower bound of the latency of messages in shared memory, which\n"
         "hand over at least one line.\n"
         "Check: the word ends at the number of all turns together.",
     .arguments = arguments,
@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
     row_integer(row, "turns", 2 * BATCH);
     row_figure(row, "time", "ns", LOWER_IS_BETTER, ranks_max(found.least), repetitions - 1);
     row_figure(row, "mean", "ns", LOWER_IS_BETTER, ranks_max(found.mean), repetitions - 1);
-    result_model(result, "none: this is the floor under messages in shared memory");
+    result_model(result, "none: this is the lower bound of the latency of messages in shared memory");
     double error = ranks_max((double)atomic_load(&word->turn) - 2.0 * BATCH * (double)repetitions);
     result_check(result, error == 0.0, "turns taken", error, 0.0);
     free(each);

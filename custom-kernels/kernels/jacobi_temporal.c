@@ -60,7 +60,7 @@ static const struct program program = {
         "stays at least d_l (lower) and at most d_u (upper) tiles behind the one before it (C11\n"
         "atomics, acquire and release). distances caches: d_l such that what a thread wrote has left its\n"
         "private cache for the shared one before the next thread wants it (reading another core's\n"
-        "private cache is slow), d_u such that it has not left that one yet. Columns need no d_u.\n"
+        "private cache is slow), d_u such that it is still in the shared cache. Columns need no d_u.\n"
         "Halos have as many layers as a pass has sweeps; the layers are swept redundantly, one less\n"
         "each time. They are exchanged along x, then y, then z, so that no diagonal messages are needed\n"
         "(Ding and He, SC 2001). In z and y a periodic dimension of one part is treated in the same\n"

@@ -57,7 +57,7 @@ static const struct program program = {
         "worst_*: the slowest pair of the class. A hint names pairs slower than their class's median by a\n"
         "tenth and five robust standard deviations; 'plumb outliers' decides from several records.\n"
         "Checks: the last message of every ping-pong, byte by byte, on both sides; no pair is missing.\n"
-        "Model: none; the other pairs of its class are what a pair is held against.",
+        "Model: none; the other pairs of its class are what a pair is compared with.",
     .arguments = arguments,
 };
 
@@ -124,7 +124,7 @@ static int measure_all(void) {
     struct meeting *all = measure(&wrong);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     struct result *result = result_new();
-    result_model(result, "none: the other pairs of its class are what a pair is held against");
+    result_model(result, "none: the other pairs of its class are what a pair is compared with");
     if (all) {
         struct matrix matrix = {(int)ranks, modes[mode], all, places};
         show_pairs(result, &matrix, &exchange, rows);

@@ -27,7 +27,7 @@ static const double enough_bytes = 64 << 20, all_of_it = 0.95;
 enum { MOST_WINDOWS = 256, LEAST_REPETITIONS = 2 };
 
 static const struct argument arguments[] = {
-    {"--by", ARGUMENT_CHOICE, &unit, 0, 0, unit_names, "what there is more and more of"},
+    {"--by", ARGUMENT_CHOICE, &unit, 0, 0, unit_names, "what is increased: ranks or threads"},
     {"--bytes", ARGUMENT_SIZES, &bytes, 1, 1 << 26, NULL, "of a message"},
     {"--both-ways", ARGUMENT_FLAG, &both_ways, 0, 0, NULL, "both nodes send"},
     {"--windows", ARGUMENT_INTEGER, &given_windows, 0, 1e6, NULL,
@@ -63,7 +63,7 @@ static const struct program program = {
         "(between\n"
         "            + within - both) / min(between, within), times of the slowest rank; several nodes only\n"
         "Checks: every byte of the last window of every timing.\n"
-        "Model: none; the best of all numbers of active ones is what the others are held against.\n"
+        "Model: none; the best of all numbers of active ones is what the others are compared with.\n"
         "After RRZE: a single rank or thread may not saturate a network interface, and traffic within and\n"
         "between nodes need not overlap.",
     .arguments = arguments,
@@ -275,7 +275,7 @@ int main(int argc, char **argv) {
     for (int index = 0; index < slots; index++)
         wrong += flows[index].wrong;
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-    result_model(result, "none: the best of all numbers of active ones is what the others are held against");
+    result_model(result, "none: the best of all numbers of active ones is what the others are compared with");
     result_note(result, "%d node%s, %d pair%s of ranks on each pair of them%s", nodes.count,
                 nodes.count == 1 ? "" : "s", seat.seats, seat.seats == 1 ? "" : "s",
                 nodes.count == 1 ? " (its two halves)" : "");

@@ -31,7 +31,7 @@ static const struct argument arguments[] = {
     {"--bytes", ARGUMENT_SIZES, &bytes, 8, INT_MAX, NULL, "of all messages together, one way"},
     {"--messages", ARGUMENT_INTEGER, &messages, 2, 32767, NULL,
      "small messages; the large one is as long as all"},
-    {"--threads", ARGUMENT_SIZES, &threads, 1, 4096, NULL, "threads a rank"},
+    {"--threads", ARGUMENT_SIZES, &threads, 1, 4096, NULL, "threads per rank"},
     {"--first", ARGUMENT_FLAG, &first, 0, 0, NULL,
      "begin with the mode, on the last of --threads: its cold_time is the run's first exchange"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 2, 1e6, NULL,
@@ -62,7 +62,7 @@ static const struct program program = {
         "latency, cold_latency: round trip of each small message (rows with 'message' in --json).\n"
         "broadcast: 4 bytes, the slower rank.\n"
         "Checks: every word of every message of every exchange; every value that was broadcast.\n"
-        "Model: none; one large message from the serial region is what the others are held against.",
+        "Model: none; one large message from the serial region is what the others are compared with.",
     .arguments = arguments,
     .thread_level = thread_level,
 };
@@ -259,7 +259,7 @@ int main(int argc, char **argv) {
                                 .incoming = memory_take(sizes_largest(&bytes))};
     struct result *result = result_new();
     result_model(result,
-                 "none: one large message from the serial region is what the others are held against");
+                 "none: one large message from the serial region is what the others are compared with");
     for (int index = 0; index < bytes.count; index++)
         measure_size(result, &exchange, bytes.values[index]);
     long wrong[] = {exchange.wrong, 0};

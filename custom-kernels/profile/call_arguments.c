@@ -47,14 +47,25 @@ void forget_type(uint64_t type) {
     size_place(type)->known = false;
 }
 
+/* The address of Fortran's MPI_IN_PLACE, a variable: of that name in Open MPI; in MPICH and Intel MPI, whose
+ * compilers may give it any name, in a pointer that the first call from Fortran sets. */
+static const void *fortran_in_place(void) {
+    static const void *variable;
+    static void *const *pointer;
+    static bool searched;
+    if (!searched) {
+        variable = library_variable("mpi_fortran_in_place_");
+        pointer = library_variable("MPIR_F_MPI_IN_PLACE");
+        searched = true;
+    }
+    return pointer != NULL ? *pointer : variable;
+}
+
 bool is_in_place(const struct arguments *arguments, int position) {
     uint64_t buffer = arguments->at[position];
-    static const void *fortran;
     if (arguments->form != FORTRAN_FORM)
         return buffer == 1 || buffer == UINT64_MAX;
-    if (fortran == NULL)
-        fortran = library_variable("mpi_fortran_in_place_");
-    return fortran != NULL && buffer == WORD(fortran);
+    return buffer != 0 && buffer == WORD(fortran_in_place());
 }
 
 long long sum_of(const struct arguments *arguments, int count, int type, int ranks, bool types) {

@@ -249,16 +249,29 @@ static any_function plain_form(enum call_id id, const uint64_t *words) {
     return fits ? library_function(id, C_FORM) : NULL;
 }
 
+static void complain_missing(const char *name) {
+    char line[128];
+    snprintf(line, sizeof line, "%s, which the program calls, was not found in the MPI library", name);
+    complain(line);
+}
+
+static int missing(enum call_id id, enum form form) {
+    char name[64];
+    if (form == FORTRAN_FORM)
+        snprintf(name, sizeof name, "mpi_%s_", calls[id].fortran);
+    else
+        snprintf(name, sizeof name, "MPI_%s%s", calls[id].name, form == LARGE_FORM ? "_c" : "");
+    complain_missing(name);
+    return 1;
+}
+
 HOT int made(enum call_id id, enum form form, uint64_t *words) {
     any_function function = library_function(id, form);
     if (function == NULL && form == LARGE_FORM)
         function = plain_form(id, words);
     struct arguments arguments = {form, words};
-    if (function == NULL) {
-        complain("a function of MPI that the program calls was not found:");
-        complain(form == FORTRAN_FORM ? calls[id].fortran : calls[id].name);
-        return 1;
-    }
+    if (function == NULL)
+        return missing(id, form);
     if (counting && !inside)
         return counted(function, id, &arguments);
     return invoke(function, calls[id].arguments + (form == FORTRAN_FORM), words);
@@ -487,7 +500,7 @@ static void start(void) {
 static any_function behind(const char *name) {
     any_function function = next_function(name);
     if (function == NULL)
-        complain("a function of MPI that the program calls was not found:"), complain(name);
+        complain_missing(name + 1); /* without the P */
     return function;
 }
 

@@ -87,7 +87,7 @@ static void say_why(int refused, char *text, size_t room) {
     else if (refused == EBUSY)
         snprintf(text, room, "other programs use the hardware counters");
     else if ((refused == EACCES || refused == EPERM) && paranoid > 2)
-        snprintf(text, room, "kernel.perf_event_paranoid is %d; 2 would do", paranoid);
+        snprintf(text, room, "kernel.perf_event_paranoid is %d; 2 is enough", paranoid);
     else
         snprintf(text, room, "perf_event_open: %s", strerror(refused));
 }

@@ -85,10 +85,13 @@ void mpi_isend_(void *, int *, int *, int *, int *, int *, int *, int *);
 void mpi_recv_(void *, int *, int *, int *, int *, int *, int *, int *);
 void mpi_wait_(int *, int *, int *);
 void mpi_allreduce_(void *, void *, int *, int *, int *, int *, int *);
+void mpi_allgather_(void *, int *, int *, void *, int *, int *, int *, int *);
 void mpi_finalize_(int *);
+extern int mpipriv1_[]; /* of MPICH's mpif.h: MPI_BOTTOM, MPI_IN_PLACE, ... */
 int main(void) {
     int world, real8, sum, rank, peer, fault, tag = 0, count = 4, request, status[8];
-    double out[4] = {0}, in[4];
+    int ignored = 999;
+    double out[4] = {0}, in[4], all[8] = {0};
     mpi_init_(&fault);
     world = MPI_Comm_c2f(MPI_COMM_WORLD);
     real8 = MPI_Type_c2f(MPI_DOUBLE);
@@ -100,8 +103,11 @@ int main(void) {
     mpi_recv_(in, &count, &real8, &peer, &tag, &world, MPI_F_STATUS_IGNORE, &fault);
     mpi_wait_(&request, status, &fault);
     mpi_allreduce_(out, in, &count, &real8, &sum, &world, &fault);
+    for (int i = 0; i < 4; i++)
+        all[4 * rank + i] = rank + 1;
+    mpi_allgather_(&mpipriv1_[1], &ignored, &real8, all, &count, &real8, &world, &fault);
     mpi_finalize_(&fault);
-    return fault;
+    return all[0] == 1 && all[7] == 2 ? fault : 9;
 }
 """
 LARGE_COUNTS = r"""
@@ -317,7 +323,7 @@ def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
 
 
 def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
-    """Arguments by reference, handles as integers."""
+    """Arguments by reference, handles as integers, MPI_IN_PLACE a variable."""
     library = Path(kernel_stack.document["prefix"]) / "lib" / "libmpifort.so"
     if not library.exists():
         pytest.skip(f"{kernel_stack.name} has no Fortran library")
@@ -326,6 +332,7 @@ def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for rank in found:
         made = {"Sendrecv": (1, 32), "Isend": (1, 32), "Recv": (1, 32), "Wait": (1, 0), "Allreduce": (1, 32)}
+        made["Allgather"] = (1, 32)
         assert _totals(rank) == {**made, "Comm_rank": (1, 0)}
         (peer,) = rank.peers
         assert (peer.sent_messages, peer.sent_bytes) == (2, 64)
@@ -342,6 +349,7 @@ def test_large_counts_are_refused_where_the_library_has_none(kernel_stack: Kerne
     faults = [line.split()[1] for line in done.stdout.splitlines()]
     assert len(faults) == 19
     assert set(faults) == {"1"}, done.stdout
+    assert "plumbprofile: MPI_Gatherv_c, which the program calls, was not found in the MPI library\n" in done.stderr
 
 
 def test_waiting_is_split_when_asked(one_stack: KernelStack, tmp_path: Path) -> None:

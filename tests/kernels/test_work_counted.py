@@ -99,7 +99,7 @@ def test_a_refusal_names_the_setting_where_it_is_the_cause(
 ) -> None:
     level = int(Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii"))
     document = json_of(one_stack.mpirun(1, *DGEMM, env={**soft, "FAKE_COUNTERS": str(errno.EACCES)}))
-    setting = f"kernel.perf_event_paranoid is {level}; 2 would do"
+    setting = f"kernel.perf_event_paranoid is {level}; 2 is enough"
     assert work(document)["missing"] == (setting if level > 2 else f"perf_event_open: {os.strerror(errno.EACCES)}")
 
 

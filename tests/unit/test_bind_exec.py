@@ -217,7 +217,7 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
 
 def test_the_number_of_ranks_must_be_known(tmp_path: Path) -> None:
     env = {**with_gpus(tmp_path, "10de"), "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-    wanted = "the launcher tells the local rank but not the number of ranks, which decides the cores of each rank"
+    wanted = "the launcher reports the local rank but not the number of ranks, which decides the cores of each rank"
     assert refusal("--placement", "gpu", env=env) == f"plumb-bind: placement gpu: {wanted} on this host"
 
 
@@ -342,8 +342,8 @@ def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[
     assert start("--placement", "numa", "--threads", "1", env=env)["env"]["OMP_NUM_THREADS"] == "1"
     line = refusal("--placement", "numa", env=env)
     assert line == (
-        "plumb-bind: placement numa: the launcher tells the local rank but not the number of ranks, which the default "
-        "number of threads depends on: give --threads on this host"
+        "plumb-bind: placement numa: the launcher reports the local rank but not the number of ranks, which the "
+        "default number of threads depends on: give --threads on this host"
     )
     assert "the number of ranks, which the share of a rank depends on" in refusal("--placement", "spread", env=env)
 
@@ -353,11 +353,11 @@ def test_unknown_local_size_matters_only_where_the_placement_needs_it(env: dict[
     [
         (
             {"PMIX_RANK": "3", "PMIX_NAMESPACE": "x"},
-            "environment: a launcher set PMIX_RANK=3, but no variable tells the local rank on this node",
+            "environment: a launcher set PMIX_RANK=3, but no variable reports the local rank on this node",
         ),
         (
             {"PMI_RANK": "0", "PMI_SIZE": "2"},
-            "environment: a launcher set PMI_RANK=0, but no variable tells the local rank on this node",
+            "environment: a launcher set PMI_RANK=0, but no variable reports the local rank on this node",
         ),
         ({"MPI_LOCALRANKID": "x", "MPI_LOCALNRANKS": "2"}, "environment: MPI_LOCALRANKID='x' is not a number"),
         ({"MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "two"}, "environment: MPI_LOCALNRANKS='two' is not a number"),
