@@ -6,7 +6,6 @@ parameters (what a figure is of), and the analysis with the values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,6 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from plumbline import files
 from plumbline.exchange.rows import Exported
+from plumbline.gate.documents import NOT_XML
 
 PARAMETERS = (
     "time", "site", "partition", "nodes", "campaign", "stack", "mpi", "test", "variant", "placement", "figure", "unit",
@@ -23,8 +23,6 @@ PARAMETERS = (
 VALUES = {"value": "float", "smallest": "float", "largest": "float", "launches": "int", "disturbed": "int"}
 #: the one benchmark in the folder, and its parts
 NUMBER, STEP, ANALYSER = "000000", "measured", "figures"
-#: what XML 1.0 has no place for
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write(found: Sequence[Exported], target: Path) -> None:
@@ -72,7 +70,7 @@ def _packages(kept: Sequence[Exported]) -> Element:
         for name in PARAMETERS:
             # a selection is taken as it stands: no list is made of it at commas, and no $NAME is replaced
             parameter = SubElement(parameters, "parameter", name=name)
-            SubElement(parameter, "selection").text = _FORBIDDEN.sub("\ufffd", getattr(one, name) or "")
+            SubElement(parameter, "selection").text = NOT_XML.sub("\ufffd", getattr(one, name) or "")
     return root
 
 

@@ -17,7 +17,8 @@ from plumbline.verdicts import State, counts, severity, worst
 
 #: rows of the Markdown table; hosts cut long comments
 ROWS = 200
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: what XML 1.0 has no place for
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def states(verdicts: Sequence[Verdict]) -> list[State]:
@@ -115,4 +116,4 @@ def _cell(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    return _NOT_XML.sub("?", text)
+    return NOT_XML.sub("?", text)

@@ -9,7 +9,7 @@ from typing import Any
 from plumbline import limits
 from plumbline.errors import PlumbError
 from plumbline.limits import ceilings
-from plumbline.limits.ceilings import Measured
+from plumbline.limits.ceilings import LARGER, Measured
 from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import constant
@@ -161,9 +161,9 @@ def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:
     elements = benchmark.facts.get("array_elements")
     if elements is None:
         raise PlumbError("STREAM's array size is not recorded", "stack manifest", "install the stack again")
-    if elements * 8 < 4 * host.last_level_cache_bytes:
+    if elements * 8 < LARGER * host.last_level_cache_bytes:
         raise PlumbError(
-            f"STREAM's arrays of {elements * 8} B are smaller than 4 x {host.last_level_cache_bytes} B of cache",
+            f"STREAM's arrays of {elements * 8} B are smaller than {LARGER} x {host.last_level_cache_bytes} B of cache",
             "this node",
             "build STREAM on this node, or with a larger array",
         )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plumbline.limits import WORKING_SET
+from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.model import Benchmark, Measurement
 from plumbline.units import US
 from plumbline.witness.processes import cpu_s, everyone
@@ -15,8 +17,6 @@ Witness = dict[str, Any]
 
 #: suites whose programs are MPI programs
 MPI_SUITES = ("imb", "osu", "kernels")
-#: bytes that each kernel of STREAM moves per element
-STREAM_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 #: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
 ARRAYS_LEAST = 16 << 20
 #: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates
@@ -81,7 +81,7 @@ def _stream_bytes(benchmark: Benchmark) -> int:
 
 def _working_set(measurement: Measurement) -> int:
     """Bytes of the arrays of one of our kernels on all ranks; 0 if it does not report them."""
-    return int(measurement.params.get("working_set", 0))
+    return int(measurement.params.get(WORKING_SET, 0))
 
 
 def _arrays(seen: list[Witness], needed: float) -> list[str]:
@@ -109,7 +109,7 @@ def _stream_time(measurements: list[Measurement]) -> float:
     """Seconds of all executions of the kernels at the best rate that was printed."""
     return sum(
         (item.iterations or 0)
-        * STREAM_BYTES[item.metric]
+        * KERNEL_BYTES[item.metric]
         * int(item.params["array_elements"])
         * int(item.params.get("ranks", 1))
         / (item.value * 1e6)

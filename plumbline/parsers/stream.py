@@ -29,9 +29,11 @@ from typing import Any
 from plumbline.parsers.measurement import MB_S, Measurement, ParseError
 from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
 
-METRICS = ("copy", "scale", "add", "triad")
+#: bytes that each kernel moves per element
+KERNEL_BYTES = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
+METRICS = tuple(KERNEL_BYTES)
 #: operations and bytes per element, in the four of them together
-FLOP, BYTES = 0 + 1 + 1 + 2, 16 + 16 + 24 + 24
+FLOP, BYTES = 0 + 1 + 1 + 2, sum(KERNEL_BYTES.values())
 
 _BANNER = re.compile(r"\ASTREAM version \$Revision: [0-9.]+ \$\Z")
 _ELEMENTS = re.compile(r"\AArray size = ([0-9]+) \(elements\), Offset = [0-9]+ \(elements\)\Z")
