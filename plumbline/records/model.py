@@ -1,9 +1,9 @@
-"""What a record is: the one definition, as types that decode JSON and check it at once.
+"""What a record is: the one definition, as types that decode JSON and check it.
 
-A record that decodes is a whole and sound one; nothing else has to be checked. Members that a type does not name are an
-error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere they are
-ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from these
-types (:mod:`plumbline.records.schema`), for readers that are not Python.
+A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
+are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
+they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
+these types (:mod:`plumbline.records.schema`), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from plumbline.errors import PlumbError
 from plumbline.records import seal
 from plumbline.units import Better
 
-#: what of ``host`` changes from one minute to the next and says nothing about the machine
+#: members of ``host`` that change from minute to minute and say nothing about the machine
 FLEETING = ("load",)
 
-#: a figure beyond a ceiling by so much, or by the spread of its launches if that is more, makes the ceiling suspect
+#: a ceiling is suspect if a figure exceeds it by more than this, or than the spread of its launches if that is larger
 CEILING_MARGIN_PERCENT = 5
 
 #: a whole number stays one: how many digits a program printed says how finely it measured
@@ -42,8 +42,8 @@ Provenance: TypeAlias = Literal["measured", "imported"]
 class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A figure that a test asks for: the measurement of ``metric`` whose parameters include ``where``.
 
-    Without ``where`` it is the best one of the curve. An ``optional`` figure is reported by some machines only.
-    ``tolerance`` and ``must_detect`` are margins of the gate, slowdowns as fractions.
+    Without ``where`` it is the best value of the curve. An ``optional`` figure is reported on some machines only.
+    ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
     """
 
     name: str
@@ -85,9 +85,9 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Measurement(Struct, frozen=True, gc=False):
-    """One figure of merit of one launch. ``params`` differ between the values of a launch.
+    """One figure of merit of one launch. ``params`` tell the values of a launch apart.
 
-    ``model`` is what the benchmark's own model of it gave in that launch, in the same unit.
+    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit.
     """
 
     metric: str
@@ -109,7 +109,7 @@ class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
     beside: list[str] | UnsetType = UNSET
 
     def text(self) -> str:
-        """The causes, and who ran meanwhile, on one line; empty for an undisturbed launch."""
+        """The causes, and which processes ran meanwhile, on one line; empty for an undisturbed launch."""
         meanwhile = f" (meanwhile {', '.join(self.beside)})" if self.beside else ""
         return "; ".join(self.causes) + meanwhile
 
@@ -123,7 +123,7 @@ class ThreadSeen(Struct, frozen=True, gc=False):
 
 
 class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
-    """Processes of a rank beside the one that did the work: their program, their number, their CPU time together."""
+    """Processes of a rank other than the one that did the work: program, number, CPU time of all in seconds."""
 
     program: str
     processes: int
@@ -133,9 +133,9 @@ class OthersSeen(Struct, frozen=True, gc=False, kw_only=True):
 class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What the witness saw of one rank; ``memory`` and ``usage`` are as ``plumbline/schemas/witness.json`` says.
 
-    All but ``others`` is of the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are None in
-    early records. ``device_variables`` are those by which GPUs are chosen; ``gpu_address`` is the one that the
-    thread of MPI_Finalize computed on, on PCI, says the CUDA driver; None where it had none.
+    All members but ``others`` describe the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are
+    None in early records. ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the
+    PCI address of the GPU that the thread calling MPI_Finalize used, by the CUDA driver; None if it used none.
     """
 
     program: str | None = None
@@ -159,7 +159,7 @@ class SettingsSeen(Struct, frozen=True, gc=False):
 
 
 class Counted(Struct, frozen=True, gc=False, kw_only=True):
-    """What the processors counted in what the program timed; ``line_bytes`` is of a cache line, 0: not known."""
+    """What the hardware counters counted in the timed part; ``line_bytes``: size of a cache line, 0 if not known."""
 
     instructions: Number
     cycles: Number
@@ -168,9 +168,9 @@ class Counted(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What the program did in everything that it timed: by its model (0: it counts none), and as ``counted``.
+    """Floating-point operations and bytes of all that the program timed: by its model (0: it has none), as ``counted``.
 
-    ``missing`` is why nothing was counted.
+    ``missing`` says why nothing was counted.
     """
 
     flop: Number
@@ -180,7 +180,7 @@ class Work(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Idle(Struct, frozen=True, gc=False, kw_only=True):
-    """What the node ``host`` used while nothing was measured there, in W, by the counters of the launches' energy."""
+    """Power in W that node ``host`` used while nothing was measured, by the counters of the launches' energy."""
 
     power_w: Number
     host: str
@@ -192,13 +192,12 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
-    had to be started again, when nothing had been measured yet. ``shm_free_bytes`` were free in
-    /dev/shm of the driver's node before it. ``transports`` are those that the ranks had open
-    (:func:`plumbline.witness.transports.between`). ``remarks`` are what the program says of this launch beside its
-    figures. ``energy_j``: joules of the node's processors meanwhile, by counter (:mod:`plumbline.nodes.energy`);
-    on several nodes by the scheduler's accounting alone; None where nothing could be read: ``host`` says why.
-    ``gpu_energy_j``: the same of the node's GPUs, by PCI address. ``work`` is None where the program has no model of
-    it.
+    was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
+    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.transports.between`).
+    ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
+    processors during the launch in J, by counter (:mod:`plumbline.nodes.energy`); on several nodes by the scheduler's
+    accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
+    during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
     """
 
     index: Position
@@ -248,7 +247,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
 
 
 class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The physical bound of a figure, the method that gives it, and how many percent of it the figure reached."""
+    """The physical bound of a figure, the method that gives it, and the percentage of it that the figure reached."""
 
     value: Number
     unit: str
@@ -257,11 +256,10 @@ class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
 
 
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
-    """What the machine reached where it was ``measured`` (a time), by ``method``; it is no limit.
+    """What the machine reached when it was measured, at the time ``measured``, by ``method``; it is not a limit.
 
-    Without a time it is the benchmark's own model of the figure, with what was measured in the same launches.
-
-    ``spread_percent`` is that of the launches that gave it, ``percent`` how many percent of it the figure reached.
+    Without a time it is what the benchmark's own model gives for the launches of the figure. ``spread_percent`` is the
+    spread of the launches that gave it, ``percent`` the percentage of it that the figure reached.
     """
 
     value: Number
@@ -273,7 +271,7 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What it is called behind "percent of"."""
+        """Its name in "percent of NAME"."""
         return self.method if self.measured is None else f"ceiling {self.method}"
 
     @property
@@ -283,12 +281,12 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def suspect(self) -> bool:
-        """Whether the figure lies beyond it so clearly that the ceiling cannot be right; never beyond a model."""
+        """Whether the figure exceeds it so clearly that the ceiling must be wrong; always false for a model."""
         return self.measured is not None and self.percent > 100 + max(self.spread_percent, CEILING_MARGIN_PERCENT)
 
 
 class Reference(Struct, frozen=True, gc=False, kw_only=True):
-    """The reference of a figure; ``lower`` and ``upper`` are its range as fractions, None where it has no bound."""
+    """The reference of a figure; ``lower`` and ``upper`` are bounds as fractions of ``value``, None for no bound."""
 
     value: Number
     unit: str
@@ -301,9 +299,8 @@ class Reference(Struct, frozen=True, gc=False, kw_only=True):
 class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
 
-    ``limit`` is None where the site's facts give none, ``ceiling`` where there is a limit, or nothing was measured and
-    the benchmark has no model,
-    ``reference`` where the site has none.
+    ``limit`` is None where the site's facts give none; ``ceiling`` is None where there is a limit, or neither a
+    measurement nor a model; ``reference`` is None where the site has none.
     """
 
     name: str
@@ -340,9 +337,9 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
 
 
 class Suite(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """Which state of the suite made a record; ``commit`` and ``dirty`` are None outside a git checkout.
+    """The state of the suite that made a record.
 
-    They are None too where git did not answer, and then ``unknown`` says why.
+    ``commit`` and ``dirty`` are None outside a git checkout, and where git failed; then ``unknown`` says why.
     """
 
     version: str
@@ -395,10 +392,10 @@ class Placement(Struct, frozen=True, gc=False, kw_only=True):
 class _Common(Struct, gc=False, kw_only=True):
     """What a record and its row have in common: what was measured where, and what came of it.
 
-    ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is one for all records of one ``plumb campaign``
-    or ReFrame run. ``provenance``: figures that are ``imported`` come from another program, and nothing about them was
-    witnessed; such a record is never verified. ``reasons`` say why a record is not verified or not valid. ``host`` has
-    the facts of the node that ran the driver.
+    ``time`` is the start of the session (UTC, ISO 8601). ``campaign`` is the same for all records of one ``plumb
+    campaign`` or ReFrame run. ``provenance``: figures that are ``imported`` come from another program, and nothing
+    about them was witnessed; such a record is never verified. ``reasons`` say why a record is not verified or not
+    valid. ``host`` has the facts of the node that ran the driver.
     """
 
     schema: Literal[1] = 1
@@ -428,7 +425,7 @@ class _Common(Struct, gc=False, kw_only=True):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether its figures may be held against others: valid ones, and those of other programs as they are."""
+        """Whether its figures may be compared with others: it is valid, or imported without faults."""
         return self.is_valid or (self.is_imported and not self.faults)
 
     @property
@@ -443,18 +440,18 @@ class _Common(Struct, gc=False, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether its launches were profiled: their times hold what that cost, and are no measurement."""
+        """Whether its launches were profiled: their times include what that cost, and are no measurements."""
         return self.variant.profiled
 
     @property
     def faults(self) -> list[str]:
-        """Why the figures may not be used, as far as there are words for it: what is incomplete, then ``reasons``."""
+        """Why the figures may not be used: what is incomplete, then ``reasons``."""
         state = [] if self.state == "complete" else [f"it is {self.state}, not complete"]
         return state + ["it was profiled: no measurement"] * self.is_profiled + self.reasons
 
     @property
     def final_verdict(self) -> Verdict:
-        """``verdict``, which is kept after every launch, once the record is complete; ``invalid`` before."""
+        """``verdict`` once the record is complete; ``invalid`` before, and for a profiled record."""
         return self.verdict if self.state == "complete" and not self.is_profiled else "invalid"
 
     def figure(self, name: str) -> Figure | None:
@@ -516,7 +513,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of the MPI library that its launches asked for: the values that were seen, or that none was."""
+        """The settings of the MPI library that its launches asked for: the value that was seen, or that none was."""
         found = next((launch.settings for launch in self.launches if launch.settings), None)
         if found is None:
             return {}
@@ -543,7 +540,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
         return sorted({word for launch in self.counting() for word in launch.transports})
 
     def contradiction(self) -> str | None:
-        """Where the figures contradict themselves or how many launches count; None where they do not.
+        """How the figures contradict themselves or the number of launches that count; None if they do not.
 
         Only of a record that is valid: an interruption may come between a launch and the figures.
         """
