@@ -36,7 +36,7 @@ class Sizes(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Call(Struct, frozen=True, gc=False, kw_only=True):
-    """A call of MPI, without the ``MPI_``. ``request``: it is done when its request is."""
+    """A call of MPI, without the prefix ``MPI_``. ``request``: the call is complete only when its request is."""
 
     call: str
     role: Role
@@ -71,7 +71,7 @@ class Peer(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Lost(Struct, frozen=True, gc=False, kw_only=True):
-    """What the fixed tables had no room for: how often."""
+    """How many times each table of fixed size had no room."""
 
     communicators: int
     members: int
@@ -134,7 +134,7 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Place(Struct, frozen=True, gc=False, kw_only=True):
-    """Where a rank was: its CPUs, and the one core, L3, NUMA node and package that hold all of them; -1: several."""
+    """CPUs of a rank, and the core, L3, NUMA node and package that contain all of them; -1 if no single one does."""
 
     rank: int
     host: str
@@ -154,7 +154,7 @@ class Traffic(Struct, gc=False, kw_only=True):
 
 
 class RankMap(Struct, frozen=True, gc=False, kw_only=True):
-    """Which rank sits where: ``ranks`` has the rank in each place, in the order of places; and what it would send."""
+    """A placement of ranks: ``ranks[i]`` is the rank in place i; ``traffic`` is what the ranks would send by class."""
 
     name: str
     ranks: list[int]
@@ -177,9 +177,9 @@ class Profile(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Printed(Profile, frozen=True, gc=False, kw_only=True):
-    """What ``--json`` prints: the stored profile, what its messages crossed, and rank maps that would send less far.
+    """What ``--json`` prints: the stored profile, what its messages crossed, and rank maps with less distant traffic.
 
-    The stored file has neither: they follow from peers and places.
+    The stored file has neither, because both follow from peers and places.
     """
 
     traffic: list[Traffic] = []
