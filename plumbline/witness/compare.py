@@ -57,19 +57,21 @@ def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: s
     for witness in witnesses:
         seen.setdefault(local_rank_of(witness), []).append(witness)
     reasons: list[str] = []
+    missing = [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]
+    if missing:
+        what = (
+            "it was killed or crashed before its" if len(missing) == 1 else "they were killed or crashed before their"
+        )
+        reasons.append(f"{numbered('local rank', missing)} on {host} left no witness: {what} exit")
     for local_rank in range(ranks):
         found = seen.pop(local_rank, [])
         if local_rank not in planned:
             reasons.append(
                 f"local rank {local_rank} on {host} is not in the plan, which has {len(planned)} ranks a host"
             )
-        elif not found:
-            reasons.append(
-                f"local rank {local_rank} on {host} left no witness: it was killed or crashed before its exit"
-            )
         elif len(found) > 1:
             reasons.append(f"local rank {local_rank} on {host} left {len(found)} witnesses instead of one")
-        else:
+        elif found:
             reasons += _compare_rank(planned[local_rank], found[0])
     reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
     return reasons
