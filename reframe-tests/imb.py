@@ -15,7 +15,10 @@ from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
 #: the count is what follows: messages per size, and for large ones no more than a volume in MB
 ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
 #: operations whose bandwidth adds up what goes both ways
-BOTH_WAYS = ("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get", "Birandom", "Corandom")
+BOTH_WAYS = (
+    *("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get", "Birandom", "Corandom", "SendRecv_Replace"),
+    "Stencil2D",
+)
 
 
 class ImbTest(PlumbTest):
@@ -82,6 +85,18 @@ class imb_collective(ImbTest):
     )
     placement = parameter(GROUPS)
     quick_operations = ("Bcast", "Allreduce", "Alltoall")
+    threads = 1
+    largest = 1 << 20
+    figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]
+
+
+@rfm.simple_test
+class imb_reduce_local(ImbTest):
+    """The library's own sum of two vectors, on all ranks at once and without messages."""
+
+    operation = "Reduce_local"
+    placement = parameter(GROUPS)
+    quick_placements = ()
     threads = 1
     largest = 1 << 20
     figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]
@@ -173,6 +188,23 @@ class imb_rma_group(ImbTest):
 
 
 @rfm.simple_test
+class imb_passive(ImbTest):
+    """Whether a put ends without help: its time while the target waits in a barrier, and while it computes."""
+
+    benchmark = "imb-rma"
+    operation = "Truly_passive_put"
+    placement = parameter(PAIRS)
+    quick_placements = ()
+    figures = [
+        ("time_8B", "time_pure", {"bytes": 8}),
+        ("time_8B_computing", "time_overall", {"bytes": 8}),
+        ("time_256KiB_computing", "time_overall", {"bytes": 1 << 18}),
+    ]
+    largest = 1 << 18
+    count = "100,4"
+
+
+@rfm.simple_test
 class imb_atomic(ImbTest):
     """Atomic operations of one rank on the memory of another, by their distance."""
 
@@ -190,15 +222,29 @@ class imb_atomic(ImbTest):
 
 @rfm.simple_test
 class imb_p2p(ImbTest):
-    """Messages between ranks in pairs that change at random: bandwidth, and rate of 8-byte messages."""
+    """Messages between pairs that change at random, or in place: bandwidth, and rate of 8-byte messages."""
 
     benchmark = "imb-p2p"
-    operation = parameter(["Unirandom", "Birandom", "Corandom"])
+    operation = parameter(["Unirandom", "Birandom", "Corandom", "SendRecv_Replace"])
     placement = parameter(GROUPS)
     threads = 1
     quick_placements = ()
     figures = [("bandwidth", "bandwidth", {}), ("rate_8B", "message_rate", {"bytes": 8})]
     largest = 1 << 20
+
+
+@rfm.simple_test
+class imb_stencil(imb_p2p):
+    """Exchange of each rank with its four neighbours in a plane (Stencil3D takes too odd numbers of ranks)."""
+
+    operation = parameter(["Stencil2D"], inherit_params=False)
+
+    @run_after("setup")
+    def require_plane(self):
+        """IMB makes a plane of at least 2 x 2 of all ranks, which needs a divisor."""
+        ranks = self.nodes * len(self.plan["ranks"])
+        prime = all(ranks % divisor for divisor in range(2, ranks))
+        self.skip_if(prime, f"{self.placement}: {ranks} ranks make no plane of at least 2 x 2")
 
 
 @rfm.simple_test
