@@ -23,6 +23,7 @@ def test_streaming_stores_are_in_the_program(file, least, compiler, options):
     command = [
         compiler,
         "-std=c17",
+        "-D_GNU_SOURCE",
         "-O3",
         "-Werror",
         "-fopenmp",

@@ -33,6 +33,7 @@ def new(root: Path) -> None:
     run(["rm", "-rf", "--one-file-system", root])
     root.parent.mkdir(parents=True, exist_ok=True)
     run(["cp", "-a", lower, root])
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n", encoding="ascii")  # every installed machine has one
     run(["git", "clone", "--quiet", ROOT, root / PROJECT])
 
 
