@@ -18,12 +18,14 @@ from testbed.layout import ROOT, build
 
 PROJECT = Path("opt/project")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: run in mount and process namespaces of their own; "$1" is the root folder, the rest a command for chroot
+#: run in mount and process namespaces of their own; "$1" is the root folder, the rest a command. A chroot would do for
+#: most commands, but not for those that make or enter mount namespaces: their root is the first one of the namespace
 INSIDE = """
-mount --bind "$1" "$1" # a root that is a mount, as every machine's: else no mount namespace can be made inside
+mount --bind "$1" "$1"
 mount --rbind /dev "$1/dev"; mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"
 mount -t tmpfs tmpfs "$1/tmp"; mount -t tmpfs tmpfs "$1/run"
-chroot "$@"
+cd "$1"; shift; mkdir run/outside; pivot_root . run/outside; umount --lazy run/outside; rmdir run/outside
+exec "$@"
 """
 
 
