@@ -70,7 +70,7 @@ class Submission:
 
     def job(self) -> schedulers.Job:
         """The job as the scheduler takes it."""
-        access = [word for option in self.partition.get("access", []) for word in names.words_of(option)]
+        access = names.words_of_all(self.partition.get("access", []))
         hosts = self.hosts or self.partition.get("hosts", [])[: self.nodes]
         return schedulers.Job("plumb", self.nodes, self.log, access, hosts)
 

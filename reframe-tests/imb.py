@@ -80,23 +80,15 @@ class imb_collective(ImbTest):
         [
             *("Bcast", "Allreduce", "Reduce", "Allgather", "Alltoall"),
             *("Allgatherv", "Alltoallv", "Gather", "Gatherv", "Scatter", "Scatterv"),
-            *("Reduce_scatter", "Reduce_scatter_block"),
+            *(
+                "Reduce_scatter",
+                "Reduce_scatter_block",
+                "Reduce_local",
+            ),  # the last is the library's sum, without messages
         ]
     )
     placement = parameter(GROUPS)
     quick_operations = ("Bcast", "Allreduce", "Alltoall")
-    threads = 1
-    largest = 1 << 20
-    figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]
-
-
-@rfm.simple_test
-class imb_reduce_local(ImbTest):
-    """The library's own sum of two vectors, on all ranks at once and without messages."""
-
-    operation = "Reduce_local"
-    placement = parameter(GROUPS)
-    quick_placements = ()
     threads = 1
     largest = 1 << 20
     figures = [("time_8B", "time_avg", {"bytes": 8}), ("time_1MiB", "time_avg", {"bytes": 1 << 20})]

@@ -73,7 +73,7 @@ def current(environment: Mapping[str, str]) -> Scheduler:
 
 def nodes(scheduler: Scheduler, queue: str | None, hosts: Sequence[str] = (), access: Sequence[str] = ()) -> list[Node]:
     """The nodes of ``queue``, sorted by name (node2 before node10); raises :class:`PlumbError` where there are none."""
-    found = scheduler.nodes(queue, hosts, [word for option in access for word in names.words_of(option)])
+    found = scheduler.nodes(queue, hosts, names.words_of_all(access))
     if not found:
         raise PlumbError(f"{queue or scheduler.name} has no nodes", WHERE_STATES, "name another partition")
     by_name = {node.name: node for node in found}

@@ -278,7 +278,7 @@ class Scheduler(ABC):
 
         With options that name no queue, jobs go to the scheduler's default: None.
         """
-        line = " ".join(word for option in options for word in names.words_of(option))
+        line = " ".join(names.words_of_all(options))
         found = re.findall(rf"(?:^| )(?:{'|'.join(self.queue_options)})[= ]?(\S+)", line)
         queue = found[-1] if found else None if line else given
         return None if queue is None else names.partition(queue, "--partition")

@@ -72,6 +72,11 @@ def words_of(option: str) -> list[str]:
     return words
 
 
+def words_of_all(options: Iterable[str]) -> list[str]:
+    """Some options of a partition as words of a command; raises what :func:`words_of` does."""
+    return [word for option in options for word in words_of(option)]
+
+
 def access(options: Iterable[str]) -> list[str]:
     """Scheduler options as words of a command: ``-p main`` and ``--partition main`` are allowed, a bare word is not.
 

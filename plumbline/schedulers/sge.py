@@ -91,7 +91,7 @@ class Sge(Scheduler):
 
     def reframe_options(self, access: Sequence[str], nodes: int) -> list[str]:
         """The partition's options, which ReFrame's backend drops, with the slots of ``-pe`` for ``nodes`` nodes."""
-        return [shlex.join(_slots([word for option in access for word in names.words_of(option)], nodes))]
+        return [shlex.join(_slots(names.words_of_all(access), nodes))]
 
     def reframe_partition(self, access: Sequence[str], hosts: Sequence[str], node: str | None) -> dict[str, Any]:
         """A job that can never start is refused; one that is ended gets a warning first."""
