@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ class Stat(NamedTuple):
     """A process. ``state`` is the kernel's letter, ``cpu_ticks`` its user and system time in clock ticks.
 
     ``began`` is in clock ticks since boot: no other process of that host has the same ``pid`` and ``began``.
+    ``threads`` is their number.
     """
 
     pid: int
@@ -22,6 +24,12 @@ class Stat(NamedTuple):
     parent: int
     cpu_ticks: int
     began: int
+    threads: int = 1
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether it is a thread of the kernel: they all begin below process 2."""
+        return 2 in (self.pid, self.parent)
 
 
 def stat(folder: Path) -> Stat:
@@ -32,7 +40,8 @@ def stat(folder: Path) -> Stat:
     if len(values) < 20:
         raise ProcessLookupError(f"{folder} is of no process")
     name = head.partition("(")[2]
-    return Stat(int(folder.name), name, values[0], int(values[1]), int(values[11]) + int(values[12]), int(values[19]))
+    ticks = int(values[11]) + int(values[12])
+    return Stat(int(folder.name), name, values[0], int(values[1]), ticks, int(values[19]), int(values[17]))
 
 
 def every(proc: Path = PROC) -> Iterator[Stat]:
@@ -40,3 +49,13 @@ def every(proc: Path = PROC) -> Iterator[Stat]:
     for folder in proc.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             yield stat(folder)
+
+
+def ran_s(proc: Path, one: Stat) -> float:
+    """CPU time in seconds of all threads of ``one``, to the nanosecond where the kernel counts so, else in ticks."""
+    base = proc / str(one.pid)
+    try:
+        files = [base] if one.threads == 1 else [*(base / "task").iterdir()]
+        return sum(int((file / "schedstat").read_text(encoding="ascii").split()[0]) for file in files) / 1e9
+    except (OSError, ValueError, IndexError):  # it ended, or the kernel keeps no such count
+        return one.cpu_ticks / os.sysconf("SC_CLK_TCK")

@@ -127,5 +127,5 @@ def _progress(record: Record, launch: Launch, done: int, total: int, took: float
     state = "verified" if launch.verified else f"NOT VERIFIED: {launch.reasons[0]}"
     state += "".join(f" (started again: {error})" for error in launch.start_errors)
     if launch.disturbed:
-        state += f" (disturbed: {launch.disturbance.text()})"
+        state += f" (disturbed: {launch.disturbance.short()})"
     return f"launch {done}/{total}  {record.variant.name} on {record.variant.stack}  {took:.1f} s  {state}"

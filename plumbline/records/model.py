@@ -105,13 +105,16 @@ class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
     disturbed: bool = False
     causes: list[str] = []
     figures: dict[str, Any] = {}
-    #: processes that used most CPU time on the driver's node meanwhile, with that time
+    #: processes and [kernel threads] that used most CPU time on the driver's node meanwhile, with that time
     beside: list[str] | UnsetType = UNSET
 
-    def text(self) -> str:
-        """The causes, and which processes ran meanwhile, on one line; empty for an undisturbed launch."""
-        meanwhile = f" (meanwhile {', '.join(self.beside)})" if self.beside else ""
-        return "; ".join(self.causes) + meanwhile
+    def short(self) -> str:
+        """The first cause in few words, and what ran most meanwhile; empty for an undisturbed launch."""
+        if not self.causes:
+            return ""
+        words = self.causes[0].removeprefix("a thread of ").removesuffix(" of the time").partition(" busy on ")[0]
+        more = f" (and {len(self.causes) - 1} more)" if len(self.causes) > 1 else ""
+        return words + more + (f"; {self.beside[0]}" if self.beside else "")
 
 
 class ThreadSeen(Struct, frozen=True, gc=False):

@@ -105,7 +105,7 @@ def _launches(record: Record) -> str:
     for place, launch in enumerate(record.launches):
         marks = ["superseded: measured again"] if launch.superseded else []
         marks += [f"started again: {error}" for error in launch.start_errors]
-        marks += [f"disturbed: {launch.disturbance.text()}"] if launch.disturbance.causes else []
+        marks += [f"disturbed: {launch.disturbance.short()}"] if launch.disturbance.causes else []
         note = "; ".join([*launch.reasons, *marks])
         joules = [f"{sum(found.values()):.0f}" if (found := amounts[place]) else "–" for amounts in counted.values()]
         rows.append(

@@ -7,16 +7,17 @@ throttling and clock are those of the driver's host alone, read right before and
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import proc
 from plumbline.topology.machine import Machine
 from plumbline.topology.text import cpu_list, numbered
-from plumbline.witness import processes
+from plumbline.witness import beside, processes
+from plumbline.witness.beside import Meanwhile
 from plumbline.witness.processes import Witness
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
@@ -47,8 +48,6 @@ MAJOR_FAULTS = 100
 #: seconds that each CPU's time in /proc/stat, which is counted in ticks by looking who runs then, may be off
 TICK_S = 0.01
 TICKS_OFF = 4
-#: processes that are named beside a disturbed launch, at most
-NAMED = 3
 #: words of a cause -> what it is, without numbers and names
 KINDS = {
     "(steal)": "the hypervisor took CPU time",
@@ -71,8 +70,8 @@ class Snapshot:
     clock_mhz: float | None = None
     throttles: int | None = None
     time_s: float = 0.0
-    #: by process id and start time: name and CPU time in ticks
-    processes: Mapping[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
+    host: str = ""
+    tasks: beside.Tasks = field(default_factory=dict)
 
 
 def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
@@ -84,7 +83,8 @@ def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
         clock_mhz=_clock(base, planned),
         throttles=_throttles(base, planned),
         time_s=time.monotonic(),
-        processes={(one.pid, one.began): (one.name, one.cpu_ticks) for one in proc.every(base / "proc")},
+        host=socket.gethostname(),
+        tasks=beside.tasks(base),
     )
 
 
@@ -92,30 +92,28 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
     """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
-    where they are worst; ``major_faults`` are those of all ranks. ``beside``: the processes that used most CPU time on
-    the driver's node meanwhile, if the launch was disturbed.
+    where they are worst; ``major_faults`` are those of all ranks. ``beside``: what ran most on the driver's node
+    meanwhile, if the launch was disturbed. What that node's housekeeping took is no disturbance
+    (:mod:`plumbline.witness.beside`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
+    meanwhile = beside.between(before.tasks, after.tasks)
+    if after.tasks:
+        figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
+    seen = {after.host: meanwhile}
     for host in dict.fromkeys(witness["host"] for witness in witnesses):
-        causes += _assess_host([witness for witness in witnesses if witness["host"] == host], machine, figures)
+        ranks = [witness for witness in witnesses if witness["host"] == host]
+        causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()))
     causes += _assess_driver(before, after, figures)
-    causes += _assess_ranks(witnesses, figures)
-    beside = _beside_launch(before, after) if causes else []
-    return {"disturbed": bool(causes), "causes": causes, "figures": figures, "beside": beside}
+    causes += _assess_ranks(witnesses, figures, seen)
+    named = list(meanwhile.named)
+    if (steal := figures.get("steal_fraction", 0.0)) > STEAL_FRACTION:  # the guest cannot name who else had its CPU
+        named.append(f"the hypervisor {_percent(steal)} (steal)")
+    return {"disturbed": bool(causes), "causes": causes, "figures": figures, "beside": named if causes else []}
 
 
-def _beside_launch(before: Snapshot, after: Snapshot) -> list[str]:
-    """The processes that used most CPU time among those that began before the launch and ran on after it."""
-    used = [
-        (ticks - before.processes[key][1], name)
-        for key, (name, ticks) in after.processes.items()
-        if key in before.processes
-    ]
-    return [f"{name} {ticks * TICK_S:.2f} s" for ticks, name in sorted(used, reverse=True)[:NAMED] if ticks > 0]
-
-
-def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, float]) -> list[str]:
+def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile) -> list[str]:
     """What others did on one host, by what its first rank saw of all CPUs."""
     told = next((rank["window"] for rank in ranks if "host" in rank["window"]), None)
     planned = {cpu for rank in ranks for cpu in (rank["plan"] or {}).get("cpus", [])}
@@ -141,7 +139,9 @@ def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, floa
     own = sum(process["window"]["cpu_s"] for rank in ranks for process in processes.everyone(rank))
     other = (sum(busy[cpu] for cpu in planned) - own) / len(planned) / wall
     text = f"other processes used {_percent(other)} of {numbered('CPU', planned)}"
-    worst("other_cpu_fraction", other, max(OTHER_CPU_FRACTION, resolution), text)
+    share = len(planned) * wall
+    limit = max(OTHER_CPU_FRACTION, resolution)
+    worst("other_cpu_fraction", other, limit + meanwhile.allowed_s(limit * share) / share, text)
     for sharing, cpus in _beside(machine, planned, busy.keys()).items():
         used = sum(busy[cpu] for cpu in cpus) / wall
         limit = max(BESIDE[sharing], resolution * len(cpus) ** 0.5)
@@ -187,12 +187,14 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
     return causes
 
 
-def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> list[str]:
+def _assess_ranks(
+    witnesses: Sequence[Witness], figures: dict[str, float], meanwhile: Mapping[str, Meanwhile]
+) -> list[str]:
     if not witnesses:
         return []
     causes = []
     figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
-    late = [one for one in witnesses if _delay(one) > DELAY_FRACTION and one["window"]["delay_s"] > DELAY_S]
+    late = [one for one in witnesses if _is_late(one["window"], meanwhile.get(one["host"], Meanwhile()))]
     for one in sorted(late, key=_delay, reverse=True):
         if not _waited_for_its_own(one, [other for other in witnesses if other["host"] == one["host"]]):
             causes.append(f"a thread of {_name(one)} waited for its CPU {_percent(_delay(one))} of the time")
@@ -204,6 +206,12 @@ def _assess_ranks(witnesses: Sequence[Witness], figures: dict[str, float]) -> li
     if faults > MAJOR_FAULTS:
         causes.append(f"{swapped} waited {faults:.0f} times for pages from disk (major faults)")
     return causes
+
+
+def _is_late(window: Mapping[str, Any], meanwhile: Meanwhile) -> bool:
+    """Whether a thread waited for longer than an idle node's housekeeping explains."""
+    limit = max(DELAY_FRACTION * window["wall_s"], DELAY_S)
+    return bool(window["wall_s"] > 0 and window["delay_s"] > limit + meanwhile.allowed_s(limit))
 
 
 def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> bool:

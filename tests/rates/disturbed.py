@@ -22,6 +22,7 @@ from pathlib import Path
 
 from plumbline.records import store
 from plumbline.records.model import Record
+from plumbline.witness import disturbance
 
 TESTS = ("-n", "osu_pair.*operation=(latency|bw).*placement=pair:(l3|numa|socket)", "-S", "launches=10")
 TURN_S = 0.01
@@ -66,38 +67,28 @@ def measured(options: list[str]) -> list[Record]:
 
 
 def main() -> None:
-    """Print a line for each share and stack, and the causes."""
+    """Print a line for each share and stack, the causes, and what ran most meanwhile."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shares", default="0,5,20", help="percent of a CPU that the competitor takes")
     parser.add_argument("--cpu", type=int, default=0)
     parser.add_argument("reframe", nargs="*", default=TESTS)
     given = parser.parse_args()
-    print("competitor  stack     launches  flagged         causes")
+    print("competitor  stack     launches  flagged         causes, and what ran most meanwhile")
     for percent in map(int, given.shares.split(",")):
         with competitor(given.cpu, percent):
             records = measured(list(given.reframe))
         for stack in sorted({record.stack.name for record in records}):
             launches = [launch for record in records if record.stack.name == stack for launch in record.launches]
             flagged = [launch for launch in launches if launch.disturbed]
-            causes = Counter(kind(cause) for launch in flagged for cause in launch.disturbance.causes)
-            told = ", ".join(f"{count} x {cause}" for cause, count in causes.most_common())
+            causes = Counter(disturbance.kind(cause) for launch in flagged for cause in launch.disturbance.causes)
+            ran = Counter(
+                launch.disturbance.beside[0].rsplit(" ", 2)[0] for launch in flagged if launch.disturbance.beside
+            )
+            told = ", ".join(f"{count} x {cause}" for cause, count in [*causes.most_common(), *ran.most_common()])
             share = 100 * len(flagged) / len(launches)
             print(
                 f"{percent:>7} %   {stack:<10}{len(launches):>8}{len(flagged):>9}{share:>5.0f} %   {told}", flush=True
             )
-
-
-def kind(cause: str) -> str:
-    """A cause without its figures."""
-    words = {
-        "hypervisor": "steal",
-        "other processes used": "other processes on planned CPUs",
-        "kept": "CPUs beside",
-        "waited for its CPU": "a rank waited for its CPU",
-        "memory": "memory pressure",
-        "disk": "major faults",
-    }
-    return next((short for word, short in words.items() if word in cause), cause)
 
 
 if __name__ == "__main__":

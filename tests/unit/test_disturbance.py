@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import msgspec
 import pytest
 
+from plumbline.records.model import Disturbance
 from plumbline.topology import machine
 from plumbline.witness import disturbance
 
@@ -147,22 +149,72 @@ def test_memory_pressure():
     assert found["causes"] == ["tasks waited for memory 5.0 % of the time (memory pressure) on n1"]
 
 
+def with_tasks(root, **tasks):
+    """A look at a host that has been up for 1000 s: ``name=(ms of CPU time, age in s, parent)``."""
+    tree(root)
+    (root / "proc/uptime").write_text("1000.00 900.00\n")
+    for pid, (name, (ms, age, parent)) in enumerate(tasks.items(), 100):
+        (root / f"proc/{pid}").mkdir(parents=True)
+        rest = ["S", str(parent), *["0"] * 9, str(ms // 10), "0", *["0"] * 4, "1", "0", str(100 * (1000 - age))]
+        (root / f"proc/{pid}/stat").write_text(f"{pid} (a) {name}) {' '.join(rest)}\n")
+        (root / f"proc/{pid}/schedstat").write_text(f"{ms * 1000000} 0 1\n")
+    return dataclasses.replace(disturbance.snapshot([0], root), host="n1")
+
+
 def test_who_ran_meanwhile_is_named(tmp_path):
-    """The most CPU time first; a process that began or ended in between is one of the launch, or nobody knows."""
-
-    def with_processes(name, **ticks):
-        root = tree(tmp_path / name)
-        for pid, (user, system) in enumerate(ticks.values(), 100):
-            (root / f"proc/{pid}").mkdir()
-            rest = ["S", *["0"] * 10, str(user), str(system), *["0"] * 6, str(pid), "0"]
-            comm = list(ticks)[pid - 100]
-            (root / f"proc/{pid}/stat").write_text(f"{pid} (a) {comm}) {' '.join(rest)}\n")
-        return disturbance.snapshot([0], root)
-
-    before = with_processes("before", daemon=(5, 5), idle=(7, 0), monitor=(0, 1))
-    after = with_processes("after", daemon=(6, 9), idle=(7, 0), monitor=(0, 3), rank=(400, 0))
+    """The most CPU time first, kernel threads in brackets; what began and goes on is not of a launch that has ended."""
+    before = with_tasks(tmp_path / "before", daemon=(100, 900, 1), idle=(70, 900, 1), kdamond=(10, 900, 2))
+    daemons = {"daemon": (150, 900, 1), "idle": (70, 900, 1), "kdamond": (38, 900, 2)}
+    after = with_tasks(tmp_path / "after", **daemons, newcomer=(40, 1, 1))
     assert judge(before=before, after=after)["beside"] == []
-    assert judge(rank(major=2000), before=before, after=after)["beside"] == ["a) daemon 0.05 s", "a) monitor 0.02 s"]
+    named = ["a) daemon 50 ms", "a) newcomer 40 ms", "[a) kdamond] 28 ms"]
+    found = judge(rank(major=2000), before=before, after=after)
+    assert found["beside"] == named
+    assert (found["figures"]["housekeeping_s"], found["figures"]["others_s"]) == (0.078, 0.04)
+    stolen = judge(rank(seen=host(steal={0: 0.5})), before=before, after=after)
+    assert stolen["beside"] == [*named, "the hypervisor 5.0 % (steal)"]
+
+
+@pytest.mark.parametrize(
+    ("ran", "age", "waited", "flagged"),
+    [
+        (18, 900, 0.028, False),  # a kernel thread goes through the node's memory every few seconds
+        (0, 900, 0.028, True),  # nobody is known who ran
+        (18, 900, 0.040, True),  # it explains 18 of 40 ms, and 22 are more than 2 %
+        (60, 900, 0.060, True),  # more than one turn
+        (18, 1, 0.028, True),  # a competitor that takes 2 % of a CPU ever since it began
+    ],
+)
+def test_one_turn_of_the_nodes_housekeeping_is_not_a_disturbance(tmp_path, ran, age, waited, flagged):
+    before = with_tasks(tmp_path / "before", kdamond=(20, age, 2))
+    after = with_tasks(tmp_path / "after", kdamond=(20 + ran, age, 2))
+    found = judge(rank(wall=1.0, cpu=0.95, delay=waited, seen=host({0: 1.0})), before=before, after=after)
+    assert found["disturbed"] == flagged, found
+    elsewhere = judge(rank(wall=1.0, cpu=0.95, delay=waited, name="n2"), before=before, after=after)
+    assert elsewhere["disturbed"], "of another node nothing is known"
+
+
+@pytest.mark.parametrize(("competitor", "flagged"), [(0, False), (15, False), (25, True)])
+def test_housekeeping_excuses_no_competitor(tmp_path, competitor, flagged):
+    """A process that takes 2 % of the CPU is flagged, whatever the kernel's threads did meanwhile."""
+    before = with_tasks(tmp_path / "before", kdamond=(20, 900, 2), other=(5000, 100, 1))
+    after = with_tasks(tmp_path / "after", kdamond=(45, 900, 2), other=(5000 + competitor, 100, 1))
+    assert judge(rank(wall=1.0, cpu=0.95, delay=0.035), before=before, after=after)["disturbed"] == flagged
+    used = rank(wall=4.0, cpu=3.895, seen=host({0: 4.0}))
+    assert judge(used, before=before, after=after)["disturbed"] is False
+    many = with_tasks(tmp_path / "many", kdamond=(45, 900, 2), other=(5090, 100, 1))
+    assert judge(used, before=before, after=many)["causes"] == ["other processes used 2.6 % of CPU 0 on n1"]
+
+
+def test_the_short_cause_names_who(tmp_path):
+    before = with_tasks(tmp_path / "before", unzip=(0, 900, 1))
+    after = with_tasks(tmp_path / "after", unzip=(657, 900, 1))
+    ranks = rank(wall=1.0, cpu=0.68, delay=0.32, major=2000, seen=host({0: 1.0, 2: 0.5}))
+    long = "other processes used 32.0 % of CPU 0 on n1 (and 3 more); a) unzip 657 ms"
+    assert msgspec.convert(judge(ranks, before=before, after=after), Disturbance).short() == long
+    waited = msgspec.convert(judge(rank(wall=1.0, delay=0.32)), Disturbance)
+    assert waited.short() == "rank 0 on n1 waited for its CPU 32.0 %"
+    assert msgspec.convert(judge(), Disturbance).short() == ""
 
 
 def test_without_witnesses_nobody_is_accused():

@@ -34,6 +34,24 @@ def test_a_name_may_hold_blanks_and_brackets(tmp_path: Path) -> None:
         (tmp_path / f"{pid}/stat").write_bytes(os.fsencode(f"{pid} ({name}) D {numbers}\n"))
     (tmp_path / "9").mkdir()  # it ended meanwhile
     assert sorted(proc.every(tmp_path)) == [
-        proc.Stat(7, "a) S 1 (", "D", 4, 14 + 15, 22),
-        proc.Stat(8, "caf\N{REPLACEMENT CHARACTER}", "D", 4, 14 + 15, 22),
+        proc.Stat(7, "a) S 1 (", "D", 4, 14 + 15, 22, 20),
+        proc.Stat(8, "caf\N{REPLACEMENT CHARACTER}", "D", 4, 14 + 15, 22, 20),
+    ]
+
+
+def test_cpu_time_counts_all_threads_to_the_nanosecond_or_else_in_ticks(tmp_path: Path) -> None:
+    for thread in ("5", "6"):
+        (tmp_path / "5/task" / thread).mkdir(parents=True)
+        (tmp_path / "5/task" / thread / "schedstat").write_text("1500000 7 3\n")
+    several = proc.Stat(5, "x", "S", 1, 300, 22, threads=2)
+    assert proc.ran_s(tmp_path, several) == 0.003
+    assert proc.ran_s(tmp_path, several._replace(threads=1)) == 300 / os.sysconf("SC_CLK_TCK")
+
+
+def test_threads_of_the_kernel_are_told_from_processes() -> None:
+    seen = proc.Stat(7, "kworker/1:0", "S", 2, 300, 22)
+    assert [seen.of_kernel, seen._replace(parent=1).of_kernel, seen._replace(pid=2, parent=0).of_kernel] == [
+        True,
+        False,
+        True,
     ]
