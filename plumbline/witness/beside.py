@@ -1,12 +1,14 @@
 """Who else ran on the driver's node during a launch: processes and kernel threads, by the kernel's own count.
 
-Where they ran is not known: a task's time counts whichever CPU it had.
+Where they ran is not known: a task's time counts whichever CPU it had. Processes that began and ended meanwhile have no
+name any more; what they used is the time of all CPUs less that of all others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +25,8 @@ HOUSEKEEPING_S = 0.025
 #: tasks that are named, at most, and the seconds that they ran, at least
 NAMED = 3
 NAMED_S = 0.001
+#: seconds that a CPU's time, counted in ticks by looking who runs then, may be off
+TICKS_OFF_S = 0.04
 
 
 class Task(NamedTuple):
@@ -33,8 +37,17 @@ class Task(NamedTuple):
     share: float
 
 
-#: by process id and start time
-Tasks = Mapping[tuple[int, int], Task]
+@dataclass(frozen=True)
+class Look:
+    """All tasks by process id and start time, and CPU time in seconds: of all CPUs, of this process and its children.
+
+    ``busy_s`` is counted in ticks, and None where the kernel does not tell.
+    """
+
+    tasks: Mapping[tuple[int, int], Task] = field(default_factory=dict)
+    busy_s: float | None = None
+    own_s: float = 0.0
+    cpus: int = 1
 
 
 @dataclass(frozen=True)
@@ -50,28 +63,44 @@ class Meanwhile:
         return min(self.housekeeping_s, HOUSEKEEPING_S) if self.others_s <= limit_s else 0.0
 
 
-def tasks(base: Path) -> Tasks:
+def look(base: Path) -> Look:
     """All tasks that this user may see, but for this process. ``base`` is where proc lies."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    uptime = 0.0
+    ticks, uptime, busy, cpus = os.sysconf("SC_CLK_TCK"), 0.0, None, 1
     with contextlib.suppress(OSError, ValueError, IndexError):
         uptime = float((base / "proc/uptime").read_text(encoding="ascii").split()[0])
+        lines = [line.split() for line in (base / "proc/stat").read_text(encoding="ascii").splitlines()]
+        cpus = sum(line[0].startswith("cpu") for line in lines) - 1
+        busy = sum(map(int, lines[0][1:4])) / ticks
     seen = {}
     for one in proc.every(base / "proc"):
         if one.pid != os.getpid():
             ran, age = proc.ran_s(base / "proc", one), uptime - one.began / ticks
-            seen[one.pid, one.began] = Task(
-                f"[{one.name}]" if one.of_kernel else one.name, ran, ran / age if age > 0 else 1.0
-            )
-    return seen
+            name = f"[{one.name}]" if one.of_kernel else one.name
+            seen[one.pid, one.began] = Task(name, ran, ran / age if age > 0 else 1.0)
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return Look(seen, busy, sum(one.ru_utime + one.ru_stime for one in used), cpus)
 
 
-def between(before: Tasks, after: Tasks) -> Meanwhile:
-    """What ran between two looks; the launch has ended, so that a task which began meanwhile is not of it."""
+def between(before: Look, after: Look, ranks_s: float) -> Meanwhile:
+    """What ran between two looks; the launch, whose ranks here used ``ranks_s``, has ended.
+
+    So a task that began meanwhile and goes on is not of it. Ranks need not be children of this process.
+    """
     ran = [
-        (task.ran_s - (before[key].ran_s if key in before else 0.0), task.name, before.get(key, task).share)
-        for key, task in after.items()
+        (task.ran_s - (before.tasks[key].ran_s if key in before.tasks else 0.0), task.name, before.tasks.get(key, task))
+        for key, task in after.tasks.items()
     ]
-    housekeeping = sum(seconds for seconds, _, share in ran if share < HOUSEKEEPING_SHARE)
-    named = [f"{name} {1000 * seconds:.0f} ms" for seconds, name, _ in sorted(ran, reverse=True) if seconds >= NAMED_S]
-    return Meanwhile(housekeeping, sum(seconds for seconds, _, _ in ran) - housekeeping, named[:NAMED])
+    housekeeping = sum(seconds for seconds, _, task in ran if task.share < HOUSEKEEPING_SHARE)
+    others = sum(seconds for seconds, _, _ in ran) - housekeeping
+    named = [(seconds, name) for seconds, name, _ in ran if seconds >= NAMED_S]
+    if before.busy_s is not None and after.busy_s is not None:
+        launched = max(after.own_s - before.own_s, ranks_s)
+        ended = after.busy_s - before.busy_s - launched - housekeeping - others
+        if ended > TICKS_OFF_S * after.cpus**0.5:
+            others += ended
+            named.append((ended, "processes that have ended"))
+    return Meanwhile(
+        housekeeping,
+        others,
+        [f"{name} {1000 * seconds:.0f} ms" for seconds, name in sorted(named, reverse=True)[:NAMED]],
+    )

@@ -71,7 +71,7 @@ class Snapshot:
     throttles: int | None = None
     time_s: float = 0.0
     host: str = ""
-    tasks: beside.Tasks = field(default_factory=dict)
+    look: beside.Look = field(default_factory=beside.Look)
 
 
 def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
@@ -84,7 +84,7 @@ def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
         throttles=_throttles(base, planned),
         time_s=time.monotonic(),
         host=socket.gethostname(),
-        tasks=beside.tasks(base),
+        look=beside.look(base),
     )
 
 
@@ -98,8 +98,10 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
-    meanwhile = beside.between(before.tasks, after.tasks)
-    if after.tasks:
+    here = [witness for witness in witnesses if witness["host"] == after.host]
+    used = sum(one["usage"]["user_s"] + one["usage"]["system_s"] for rank in here for one in processes.everyone(rank))
+    meanwhile = beside.between(before.look, after.look, used)
+    if after.look.tasks:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
     seen = {after.host: meanwhile}
     for host in dict.fromkeys(witness["host"] for witness in witnesses):

@@ -58,7 +58,7 @@ def rank(number=0, cpus=(0,), cpu=0.0, delay=0.0, major=0, wall=WALL, name="n1",
         "rank": number,
         "plan": {"cpus": list(cpus)},
         "threads": [{"name": "x", "affinity": list(bound or cpus), "last_cpu": 0}],
-        "usage": {"major_faults": major},
+        "usage": {"major_faults": major, "user_s": cpu, "system_s": 0.0},
         "window": {**window, "host": seen} if seen else window,
         "others": list(others),
     }
@@ -149,9 +149,13 @@ def test_memory_pressure():
     assert found["causes"] == ["tasks waited for memory 5.0 % of the time (memory pressure) on n1"]
 
 
-def with_tasks(root, **tasks):
-    """A look at a host that has been up for 1000 s: ``name=(ms of CPU time, age in s, parent)``."""
+def with_tasks(root, busy=None, **tasks):
+    """A look at a host that has been up for 1000 s: ``name=(ms of CPU time, age in s, parent)``, ``busy``: all in s."""
     tree(root)
+    if busy is not None:
+        (root / "proc/stat").write_text(
+            f"cpu  {busy * 100:.0f} 0 0 9999 0 0\ncpu0 {busy * 100:.0f} 0 0 9999 0 0\nintr 1\n"
+        )
     (root / "proc/uptime").write_text("1000.00 900.00\n")
     for pid, (name, (ms, age, parent)) in enumerate(tasks.items(), 100):
         (root / f"proc/{pid}").mkdir(parents=True)
@@ -204,6 +208,17 @@ def test_housekeeping_excuses_no_competitor(tmp_path, competitor, flagged):
     assert judge(used, before=before, after=after)["disturbed"] is False
     many = with_tasks(tmp_path / "many", kdamond=(45, 900, 2), other=(5090, 100, 1))
     assert judge(used, before=before, after=many)["causes"] == ["other processes used 2.6 % of CPU 0 on n1"]
+
+
+def test_processes_that_began_and_ended_meanwhile_are_told_by_their_time(tmp_path):
+    """The time of the CPU is 0.97 s of the rank, 0.02 s of a kernel thread, 0.1 s of nobody who is still there."""
+    before = with_tasks(tmp_path / "before", busy=50.0, kdamond=(20, 900, 2))
+    after = with_tasks(tmp_path / "after", busy=51.09, kdamond=(40, 900, 2))
+    before, after = (dataclasses.replace(one, look=dataclasses.replace(one.look, own_s=0.0)) for one in (before, after))
+    found = judge(rank(wall=1.0, cpu=0.97, delay=0.03), before=before, after=after)
+    assert found["beside"] == ["processes that have ended 100 ms", "[a) kdamond] 20 ms"]
+    known = judge(rank(wall=1.1, cpu=1.05, delay=0.03), before=before, after=after)
+    assert known["causes"] == []
 
 
 def test_the_short_cause_names_who(tmp_path):
