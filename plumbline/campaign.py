@@ -22,7 +22,7 @@ from plumbline.launch import process, signals
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.records.model import Row
-from plumbline.views import summary
+from plumbline.views import show, summary
 
 #: exit status of a shell command that Ctrl-C ended
 INTERRUPTED = 130
@@ -30,6 +30,8 @@ INTERRUPTED = 130
 STAGES_KEPT = 5
 #: characters of a reason in the summary; the whole one is in the record and in the report
 REASON_LENGTH = 240
+#: failed variants whose last output is printed
+OUTPUTS = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,6 +222,7 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         print(f"skipped {count:>3} x {reason}")
     for case in failed:
         print(f"failed {case.describe()}: {summary.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
+    _print_output([row for row in mine if not row.is_valid][:OUTPUTS])
     for name in sorted({row.site for row in mine}):
         outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
     if not ended and code == INTERRUPTED:
@@ -239,6 +242,14 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         print(f"next: {step}")
     bad = failed or not measured or any(not row.is_valid for row in mine)
     return code or (1 if bad else 0)
+
+
+def _print_output(rows: Sequence[Row]) -> None:
+    """What launches of these records printed last before they failed."""
+    records, _ = query.full({row.id for row in rows}) if rows else ([], [])
+    for record in records:
+        if said := show.output(record):
+            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {said}")
 
 
 def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:

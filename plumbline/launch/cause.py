@@ -18,8 +18,14 @@ _SYSTEM = re.compile(
 )
 #: what programs say; the last such line is the summary
 _PROGRAM = re.compile(
-    r"\b(?:error|fatal|abort(?:ed|ing)?|fail(?:ed|ure|s)?|cannot|could not|unable|denied|invalid)\b", re.I
+    r"(?:\b|(?<=[a-z]))(?:error|exception)\b|"
+    r"\b(?:fatal|abort(?:ed|ing)?|fail(?:ed|ure|s)?|cannot|could not|unable|denied|invalid)\b",
+    re.I,
 )
+#: Open MPI and PRRTE put their messages, wrapped at 75 characters, between such lines
+_RULE = re.compile(r"-{60,}")
+#: such a message that says no more than the exit status does
+_ENDED = re.compile(r"exited with non-zero status|exited on signal|job to be terminated")
 #: characters of a line that are shown
 WIDTH = 200
 #: bytes: an MPI library that finds less in /dev/shm fails, or dies by SIGBUS when it writes
@@ -30,27 +36,59 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
     """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) say."""
     code = ended.exit_code or 0
     parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
-    line = named([line.strip("= \t\r") for text in texts for line in text.splitlines()])
+    line = named(*_sorted_out(texts))
     if line:
-        parts.append(f": {line[:WIDTH]}")
+        parts.append(f": {_sentence(line)}")
     left = free(folder)
     if left is not None and left < SHARED_MEMORY:
         parts.append(f"; {folder} has {left // 1024} KiB left")
     return "".join(parts)
 
 
-def named(lines: Sequence[str]) -> str | None:
-    """The line that names a cause: the system's first, a program's last, else the last with a word in it.
+def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
+    """What names a cause: the system's first line, a program's last, a launcher's message, else the last with a word.
+
+    ``messages`` are the launcher's own, each on one line; one that only says that a process ended comes last.
 
     >>> named(["starting", "open: No space left on device", "rank 1 failed"])
     'open: No space left on device'
     >>> named(["starting", "error: no peer", "rank 1 failed", "-----"])
     'rank 1 failed'
     """
-    system = (line for line in lines if _SYSTEM.search(line))
+    system = (line for line in [*lines, *messages] if _SYSTEM.search(line))
     program = (line for line in reversed(lines) if _PROGRAM.search(line))
-    any_word = (line for line in reversed(lines) if re.search(r"\w", line))
-    return next(system, None) or next(program, None) or next(any_word, None)
+    telling = (line for line in messages if not _ENDED.search(line))
+    any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line))
+    return next(system, None) or next(program, None) or next(telling, None) or next(any_word, None)
+
+
+def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The lines of ``texts``, and the first paragraph of each of the launcher's messages among them, on one line."""
+    lines: list[str] = []
+    messages: list[list[str]] = []
+    for text in texts:
+        inside = False
+        for line in (line.strip("= \t\r") for line in text.splitlines()):
+            if _RULE.fullmatch(line):
+                inside = not inside
+                messages += [[]] if inside else []
+            else:
+                (messages[-1] if inside else lines).append(line)
+    return lines, [_first_paragraph(message) for message in messages if any(message)]
+
+
+def _first_paragraph(message: Sequence[str]) -> str:
+    """What stands before the first empty line, and what it announces by a colon."""
+    paragraphs = [" ".join(part.split()) for part in "\n".join(message).strip().split("\n\n")]
+    return " ".join(paragraphs[: 2 if paragraphs[0].endswith(":") else 1])
+
+
+def _sentence(line: str) -> str:
+    """The beginning of ``line`` that fits: whole sentences if the first one does, else whole words."""
+    if len(line) <= WIDTH:
+        return line
+    begin, stop, _ = line[: WIDTH + 1].rpartition(". ")
+    return begin + stop.rstrip() if stop else line[:WIDTH].rpartition(" ")[0] + " …"
 
 
 def never_began(ended: Ended, folder: Path) -> bool:

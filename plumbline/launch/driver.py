@@ -88,6 +88,9 @@ def _run(
                     store.write(file, records)
                 now, done = time.monotonic(), position + 1
                 say(_progress(job.record, launch, done, len(order), now - began))
+                earlier = [one.last_lines() for one in job.record.launches[:-1]]
+                if (told := launch.last_lines()) and told not in earlier:
+                    say("\n".join(f"    {line}" for line in told))
                 left = human_seconds((now - begin) / done * (len(order) - done))
                 terminal.progress(done, len(order), f"launches, about {left} left")
     except BaseException:  # whatever ends it, what was measured is kept
@@ -125,7 +128,8 @@ def _close(file: Path, records: list[Record], state: State) -> None:
 
 def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:
     state = "verified" if launch.verified else f"NOT VERIFIED: {launch.reasons[0]}"
-    state += "".join(f" (started again: {error})" for error in launch.start_errors)
+    for error in launch.start_errors:
+        state += " (started twice)" if error in launch.reasons else f" (started again: {error})"
     if launch.disturbed:
         state += f" (disturbed: {launch.disturbance.short()})"
     return f"launch {done}/{total}  {record.variant.name} on {record.variant.stack}  {took:.1f} s  {state}"

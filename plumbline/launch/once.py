@@ -227,7 +227,9 @@ def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
 
 
 def _tail(folder: Path) -> str:
-    return "\n".join(text for text in _texts(folder) if text)[-TAIL:]
+    """The end of all output, from the begin of a line on."""
+    whole = "\n".join(text for text in _texts(folder) if text)
+    return whole if len(whole) <= TAIL else whole[-TAIL:].partition("\n")[2] or whole[-TAIL:]
 
 
 def _texts(folder: Path) -> list[str]:

@@ -227,6 +227,11 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     waiting: list[str] | None = None
     start_errors: list[str] = []
 
+    def last_lines(self) -> list[str]:
+        """The last ten lines that say something of what a launch printed that did not end well; else none."""
+        told = [] if self.status == "ok" else (self.output_tail or "").splitlines()
+        return [line.rstrip() for line in told if re.search(r"\w", line)][-10:]
+
     def find(self, wanted: WantedFigure) -> Measurement | None:
         """The measurement that ``wanted`` names; None if the launch failed, or printed no such line."""
         needed = wanted.where.items()

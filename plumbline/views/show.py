@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def text(record: Record) -> str:
     """Figures with every launch, rank map, circumstances, command; the verdict last."""
-    blocks = [_head(record), _figures(record), _remarks(record), _launches(record), spent.text(record)]
+    blocks = [_head(record), _figures(record), _remarks(record), _launches(record), output(record), spent.text(record)]
     blocks += [_ranks(record), _host(record), _command(record)]
     return "\n\n".join(block for block in blocks if block) + "\n\n" + _verdict(record)
 
@@ -114,6 +114,14 @@ def _launches(record: Record) -> str:
         )  # fmt: skip
     header = ("launch", "start", "wall s", *counted, "status", "verified", "notes")
     return table(header, rows, right=("launch", "wall s", *counted))
+
+
+def output(record: Record) -> str:
+    """The last lines that the first launch which did not end well printed; empty if all ended well."""
+    failed = next((launch for launch in record.launches if launch.last_lines()), None)
+    if failed is None:
+        return ""
+    return "\n".join([f"launch {failed.order} printed last:", *(f"    {line}" for line in failed.last_lines())])
 
 
 def _ranks(record: Record) -> str:

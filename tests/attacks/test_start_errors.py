@@ -125,6 +125,74 @@ CAUSES = [
 ]
 
 
+RULE = 74 * "-"
+#: as prterun of Open MPI 5 prints it where a core is missing (without its further advice)
+SLOTS = f"""{RULE}
+There are not enough slots available in the system to satisfy the 4
+slots that were requested by the application:
+
+  /opt/plumb-bind
+
+Either request fewer procs for your application, or make more slots
+available for use.
+
+Alternatively, you can use the --map-by :OVERSUBSCRIBE option to ignore the
+number of available slots when deciding the number of processes to
+launch.
+{RULE}
+"""
+#: the same where a rank ends with an error
+ENDED = f"""{RULE}
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-26784@1,1]
+   Exit code:    1
+{RULE}
+"""
+TRACEBACK = """Traceback (most recent call last):
+  File "pi_mpi.py", line 1, in <module>
+    from mpi4py import MPI
+ModuleNotFoundError: No module named 'mpi4py'
+"""
+OUTPUTS = [
+    ([TRACEBACK + ENDED], "ModuleNotFoundError: No module named 'mpi4py'"),
+    ([TRACEBACK + TRACEBACK], "ModuleNotFoundError: No module named 'mpi4py'"),
+    (["step 1\n", "", ENDED], "step 1"),
+    (
+        ["", ENDED],
+        "prterun detected that one or more processes exited with non-zero status, thus causing the job to be ",
+    ),
+    (
+        ["step 1\n" + SLOTS],
+        "There are not enough slots available in the system to satisfy the 4 slots that were requested by the "
+        "application: /opt/plumb-bind",
+    ),
+    (["open: No space left on device\n", ENDED], "open: No space left on device"),
+    ([SLOTS.removesuffix(f"{RULE}\n")], "There are not enough slots available"),
+]
+
+
+@pytest.mark.parametrize(("texts", "wanted"), OUTPUTS)
+def test_a_launchers_message_is_told_whole_and_after_the_programs_own_error(
+    texts: list[str], wanted: str, tmp_path: Path
+) -> None:
+    shown = cause.of(Ended("failed", 1, 1.0), texts, tmp_path / "absent")
+    assert shown.startswith(f"the launcher ended with exit status 1: {wanted}")
+    assert len(shown) < 250
+
+
+def test_a_failed_launch_shows_its_last_ten_lines_once(launch: Any) -> None:
+    found, _ = launch("for i in $(seq 1 700); do echo line $i; done; echo; echo ----; exit 3")
+    assert found.output_tail.startswith("line "), "no fragment of a line"
+    assert found.last_lines() == [f"line {number}" for number in range(691, 701)]
+    record = model.convert(samples.record())
+    record.launches = [found, found]
+    assert show.text(record).count("launch 0 printed last:\n    line 691\n") == 1
+    fine, _ = launch("echo fine")
+    assert fine.last_lines() == []
+
+
 @pytest.mark.parametrize(("lines", "wanted"), CAUSES)
 def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Path) -> None:
     shown = cause.of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
