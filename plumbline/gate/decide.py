@@ -14,12 +14,14 @@ from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twi
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
 from plumbline.units import percent, significant
 from plumbline.verdicts import State
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
+#: why an interval that lies wholly beyond the tolerance may not be a FAIL yet
+FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,19 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
             p[rows[claimed]] = evidence(sign * part[claimed], one, extra[claimed])
     together = disturbed.together(item.disturbed for item in series)
     doubts = [
-        (item.disturbed.doubt(together) if item.disturbed else None) or _changed(logs[row], int(against[row]))
+        _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
         for row, item in enumerate(series)
     ]
     return Standing(rules, logs, hidden, state, pairs, p, doubts)
+
+
+def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None:
+    """Why disturbance leaves neither PASS nor FAIL for what was decided, or makes more pairs of ``item`` useless."""
+    if item.disturbed is None:
+        return None
+    if state != sequential.GO_ON:
+        return item.disturbed.doubt(together)
+    return item.disturbed.lasting() if item.fixed or item.counting in LOOKS else None
 
 
 def _logs(item: Pairs) -> Ints:
@@ -158,7 +169,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     faster = f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})"
     bound = float(sequential.detectable(estimates, hidden)[0])
     verdict: State = "INCONCLUSIVE"
-    if state != sequential.GO_ON and found.doubts[row]:
+    if found.doubts[row]:
         reason = found.doubts[row]
     elif state == sequential.PASS:
         verdict, reason = "PASS", None
@@ -207,7 +218,7 @@ class Standing:
 
     ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.gate.pairs.blur` of each;
     ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
-    else; ``doubts``: why no verdict may be given, or None.
+    else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
     """
 
     rules: list[Rule]
@@ -230,12 +241,22 @@ def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
 
 def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
     """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
-    if hidden:
-        return f"the values hardly leave one step of their timer or printout, which is {_percent(hidden)} of them"
-    seen = f"pair noise {_percent(sequential.noise(used)[0])}"
     pairs = used.shape[1]
-    if not item.fixed and pairs < CAP:
-        after = next(look for look in LOOKS if look > pairs)
+    exact = sequential.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]
+    if hidden and exact != sequential.GO_ON:
+        return (
+            f"the values have few digits, or hardly leave one step of their timer: that may hide {_percent(hidden)}; "
+            "without it this would be decided: print more digits"
+        )
+    seen = f"pair noise {_percent(sequential.noise(used)[0])}"
+    after = None if item.fixed else next_look(pairs)
+    if float(estimates.low[0]) > rule.tolerated:
+        low, high = _percent(estimates.low[0]), _percent(estimates.high[0])
+        slower = (
+            f"slower than {percent(rule.tolerance)} with 99 % certainty ({low} to {high}, {seen}), but {FAIL_NEEDS}"
+        )
+        return f"{slower}: " + (f"the next look is at {after} pairs" if after else f"{pairs} pairs are too few for it")
+    if after:
         return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
     visible = float(sequential.fraction(sequential.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
     if visible > rule.must_detect:
@@ -244,6 +265,11 @@ def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: R
         f"the slowdown lies between {_percent(estimates.low[0])} and {_percent(estimates.high[0])}, {seen}: neither "
         f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain with {pairs} pairs"
     )
+
+
+def next_look(pairs: int) -> int | None:
+    """At how many pairs a series is looked at that is undecided after ``pairs``; None after the last look."""
+    return next((look for look in LOOKS if look > pairs), None)
 
 
 def _percent(log: float) -> str:

@@ -14,6 +14,8 @@ from plumbline.records.model import Launch
 
 #: level of the test: the share of variants, disturbed equally often on both sides, for which it says they are not
 ERROR = 0.01
+#: the same where the gate stops for it, at any of its looks: the error of a FAIL
+LASTING = 0.001
 #: option that claims that the candidate's own threads disturb it
 OPTION = "--disturbed-by-itself"
 
@@ -43,9 +45,15 @@ class Disturbed:
             return self._one_sided(together, "of the launches of all variants")
         return found
 
-    def _one_sided(self, alone: tuple[int, int], what: str) -> str | None:
+    def lasting(self) -> str | None:
+        """A doubt that more pairs would hardly remove, or None: by chance it comes up in one of 1000 looks."""
+        quiet = self.counting - self.restless
+        mostly = self.restless > quiet and two_sided(self.restless, quiet) <= 2 * LASTING
+        return self.doubt() if mostly else self._one_sided(self.alone, f"of {self.pairs} launches each", LASTING)
+
+    def _one_sided(self, alone: tuple[int, int], what: str, error: float = ERROR) -> str | None:
         which, p = int(alone[1] > alone[0]), two_sided(*alone)
-        if p > ERROR or (which and self.by_itself):
+        if p > error or (which and self.by_itself):
             return None
         names = ("baseline", "candidate")
         claim = f"; if its own threads did it, claim {OPTION}" if which else ""

@@ -12,7 +12,7 @@ from plumbline import csv_input
 from plumbline.errors import PlumbError
 from plumbline.gate.pairs import Pairs
 from plumbline.statistics import constant
-from plumbline.statistics.resolution import limiting_step, step_of
+from plumbline.statistics.resolution import step_of
 from plumbline.units import Better
 
 COLUMNS = ("series", "baseline", "candidate")
@@ -76,9 +76,8 @@ def _series(
     for side, texts, values in zip(("baseline", "candidate"), (baseline, candidate), numbers, strict=True):
         if step_of(texts) < 1 and constant.repeats([values]):  # whole numbers may be counts, which repeat
             faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
-    few = any(limiting_step(texts) for texts in (baseline, candidate))
-    step = step_of(baseline + candidate) if few else 0.0
-    return Pairs(name, numbers[0], numbers[1], better, step, faults=faults, fixed=True)
+    steps = step_of(baseline), step_of(candidate)
+    return Pairs(name, numbers[0], numbers[1], better, steps, faults=faults, fixed=True)
 
 
 def _is_number(text: str) -> bool:

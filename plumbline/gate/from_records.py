@@ -145,13 +145,13 @@ def _pairs(
         faults.append(f"units or directions differ: {', '.join(' '.join(kind) for kind in sorted(kinds))}")
     better: Better = next(iter(kinds))[1] if kinds else "lower"
     kept = [[value for value, old in column if not old] for column in columns]
-    step = step_of([json.dumps(value) for column in kept for value in column]) if not faults else 0.0
+    steps = [step_of(map(json.dumps, column)) if not faults else 0.0 for column in kept]
     return Pairs(
         name,
         kept[0],
         kept[1],
         better,
-        step,
+        (steps[0], steps[1]),
         faults[:3],
         _rule(wanted),
         baseline.side is None and candidate.side is None,

@@ -30,7 +30,8 @@ class FigureState:
     """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
 
     ``state`` is a verdict, or ``open``, or ``slower`` or ``faster``: a FAIL or a GAIN that needs more pairs to hold
-    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show.
+    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show. ``note`` says
+    why a figure is still open whose interval lies wholly beyond the tolerance, or why there is no verdict for it.
     """
 
     name: str
@@ -39,6 +40,7 @@ class FigureState:
     interval: tuple[float, float] | None
     state: str
     certain: bool = False
+    note: str = ""
 
     @property
     def decided(self) -> bool:
@@ -101,11 +103,14 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
     low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
     state = int(found.state[0])
     interval = (low, high) if used >= LOOKS[0] else None
-    if state != sequential.GO_ON and found.doubts[0]:
-        return FigureState(name, used, ratio, interval, "INCONCLUSIVE")
+    if found.doubts[0]:
+        return FigureState(name, used, ratio, interval, "INCONCLUSIVE", note=found.doubts[0])
     holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
     failed = state == sequential.FAIL and holds
-    return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed)
+    after = decide.next_look(used)
+    beyond = state == sequential.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
+    note = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else ""
+    return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed, note)
 
 
 def _state(state: int, holds: bool, kept: int) -> str:

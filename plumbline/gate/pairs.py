@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from plumbline.gate.disturbed import Disturbed
+from plumbline.statistics import resolution
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
 from plumbline.units import Better
@@ -26,19 +27,19 @@ COPIED = 10
 class Pairs:
     """The pairs of one figure in the order measured; any unit, the same on both sides.
 
-    ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown. ``faults``
-    are the reasons, known where the numbers came from, why they cannot be judged (with file and line). ``rule`` is the
-    figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before measuring, and all
-    count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many of them were, if
-    that is known. ``superseded`` are the pairs that were measured again: after how many of the pairs that count, and
-    the values of both sides.
+    ``steps`` are the finest steps that the values of baseline and candidate are given in, in their unit (0.01 for
+    1.23), 0 if unknown. ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with
+    file and line). ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was
+    fixed before measuring, and all count; otherwise they were measured until they were decided, 90 at most.
+    ``disturbed``: how many of them were, if that is known. ``superseded`` are the pairs that were measured again: after
+    how many of the pairs that count, and the values of both sides.
     """
 
     name: str
     baseline: Sequence[float]
     candidate: Sequence[float]
     better: Better
-    step: float = 0.0
+    steps: tuple[float, float] = (0.0, 0.0)
     faults: list[str] = field(default_factory=list)
     rule: Rule | None = None
     fixed: bool = False
@@ -112,14 +113,8 @@ def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
 
 
 def blur(pairs: Pairs) -> int:
-    """What rounding may hide in ``pairs`` (log ratio in 1e-9): 0 where noise spreads the values over several steps.
-
-    Values that hardly leave one step of their timer cannot show a change below a step: half a step of each side
-    is added. With a standard deviation of half a step or more the rounding averages out.
-    """
-    count = pairs.counting
-    baseline, candidate = np.asarray(pairs.baseline[:count]), np.asarray(pairs.candidate[:count])
-    if not pairs.step or min(baseline.std(), candidate.std()) >= pairs.step / 2:
+    """What rounding may hide in ``pairs`` (log ratio in 1e-9), by :func:`plumbline.statistics.resolution.hidden`."""
+    if not any(pairs.steps):
         return 0
-    hidden = pairs.step / 2 * (1 / np.median(baseline) + 1 / np.median(candidate))
-    return round(math.log1p(min(float(hidden), 1e6)) * SCALE)
+    baseline, candidate = (np.asarray(side[: pairs.counting]) for side in (pairs.baseline, pairs.candidate))
+    return round(resolution.hidden(baseline, candidate, pairs.steps) * SCALE)

@@ -57,7 +57,8 @@ class Progress:
     def _figure(self, figure: FigureState) -> str:
         ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"
         low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
-        return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {figure.state:<12}"
+        state = f"{figure.state}: {figure.note}" if figure.note else figure.state
+        return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {state:<12}"
 
     def _left(self) -> str:
         pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))

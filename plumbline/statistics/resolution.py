@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from decimal import Decimal
 
+import numpy as np
+
+from plumbline.statistics.arrays import Floats
+
 #: a series that takes more different values than this is not limited by its step
 FEW = 24
+#: part of a step by which the median of Walsh averages of rounded differences may lie off, however many there are.
+#: At worst a difference is rounded down with probability p = 1/sqrt(2), else up: half of the sums of two are down, and
+#: the mean is 1 - p = 0.293 above (values spread evenly over many steps: 0.25)
+LATTICE = 0.3
+#: of a value that may be rounding: a bound that keeps its logarithm finite
+NEARLY_ALL = 1 - 1e-9
 
 
 def step_of(texts: Iterable[str]) -> float:
@@ -22,3 +33,27 @@ def limiting_step(texts: Iterable[str]) -> float:
     """:func:`step_of` these numbers where they take at most :data:`FEW` different values, else 0."""
     different = set(texts)
     return step_of(different) if len(different) <= FEW else 0.0
+
+
+def hidden(baseline: Floats, candidate: Floats, steps: tuple[float, float]) -> float:
+    """The largest log ratio of the sides that rounding to ``steps`` may hide, or make up; 0 for steps of 0.
+
+    A side that hardly leaves one value may lie anywhere within half a step of it. Where its values spread over
+    neighbouring steps, its rounding errors cancel: of half a step remains the share of its most frequent value among
+    that value and its two neighbours, beyond a half (so a few far values change nothing, nor does a second mode).
+    What lies off even then is :data:`LATTICE`.
+    """
+    sides = tuple(zip((baseline, candidate), steps, strict=True))
+    halves = [-math.log1p(-min(step / 2 / float(np.median(values)), NEARLY_ALL)) for values, step in sides]
+    if any(values.std() < step / 2 for values, step in sides):
+        return sum(halves)
+    kept = sum(_not_spread(values, step) * half for (values, step), half in zip(sides, halves, strict=True))
+    return min(sum(halves), 2 * LATTICE * min(halves) + kept)
+
+
+def _not_spread(values: Floats, step: float) -> float:
+    """0 where the most frequent value is at most half of it and its neighbours, up to 1 where it is all of them."""
+    different, counts = np.unique(values, return_counts=True)
+    often = counts.argmax()
+    near = np.abs(different - different[often]) < 1.5 * step
+    return max(0.0, 2 * float(counts[often] / counts[near].sum()) - 1)

@@ -114,7 +114,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
             for side in (0, 1):
                 columns[side].append(pair[side]["value"])
         if not repeated and len(columns[0]) in LOOKS:
-            series = Pairs("triad", columns[0], columns[1], "lower", step=1e-6)
+            series = Pairs("triad", columns[0], columns[1], "lower", steps=(1e-6, 1e-6))
             found = decide.decide([series], Rule())[0]
             if found.verdict != "INCONCLUSIVE" or len(columns[0]) == CAP:
                 logs = decide.standing([series], Rule()).logs[0][None]

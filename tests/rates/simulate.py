@@ -6,6 +6,8 @@ A launch is log-normal noise by one of four models; a pair is two launches in ra
 one launch in 20 has a tail of Exp(10 %). bimodal: 1 %, one launch in four is 6 % slower. drift: 0.8 % on a session that
 wanders (AR(1), 0.6 from pair to pair, 2 %). noisy: 4 %, correlated 0.5 from launch to launch, one launch in ten has a
 tail of Exp(15 %). And independent launches of 1, 2, 3, 4 and 6 % with the tail of quiet's.
+
+Printed values are such launches around a value, rounded: most to two decimals, as OSU and IMB print microseconds.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ from scipy import stats
 from plumbline.gate import remeasure
 from plumbline.gate.decide import CAMPAIGN_ERROR
 from plumbline.gate.disturbed import Disturbed
-from plumbline.statistics import fixed, parts, sequential
+from plumbline.statistics import fixed, parts, resolution, sequential
 from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, FAIL, GAIN, PASS, SCALE, Rule
+from plumbline.statistics.sequential import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Rule
+from plumbline.units import Better
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
@@ -34,6 +37,39 @@ FIXED = (13, 30, 90)
 #: of launches that are flagged
 SHARES = (0.02, 0.1, 0.2, 0.3, 0.4, 0.6)
 CHUNK = 2000
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A figure as a program prints it: its ``value``, the noise of its launches, and the steps of both sides."""
+
+    value: float
+    model: str
+    steps: tuple[float, float] = (0.01, 0.01)
+    better: Better = "lower"
+
+    @property
+    def name(self) -> str:
+        """Value, noise in percent and what else differs from the others."""
+        finer = f", candidate in steps of {self.steps[1]:g}" if self.steps[1] != self.steps[0] else ""
+        return f"{self.value:.4g}{' (a rate)' if self.better == 'higher' else ''}, {self.model}{finer}"
+
+
+#: values from 11 to 3000 steps, the spread of their launches from 0.1 to 4 steps
+PRINTED = (
+    *(Printed(0.11, model) for model in ("1 %", "3 %", "5 %")),
+    *(Printed(0.127, model) for model in ("4.3 %", "drift")),
+    *(Printed(0.13, model) for model in ("1 %", "4.2 %")),
+    *(Printed(0.155, model) for model in ("1 %", "bimodal", "3.5 %")),
+    *(Printed(0.204, model) for model in ("0.5 %", "drift", "4 %")),
+    *(Printed(0.23, model) for model in ("0.5 %", "2 %", "bimodal", "4.3 %")),
+    *(Printed(0.263, model) for model in ("1 %", "2.5 %")),
+    *(Printed(0.3, model) for model in ("quiet", "bimodal", "noisy")),
+    *(Printed(1.02, model) for model in ("quiet", "4 %")),
+    *(Printed(30.0, model) for model in ("quiet", "noisy")),
+    *(Printed(0.155, model, better="higher") for model in ("2 %", "bimodal")),
+    *(Printed(0.23, model, (0.01, 0.0001)) for model in ("quiet", "4 %")),
+)
 
 
 def launches(model: str, series: int, draw: np.random.Generator) -> np.ndarray:
@@ -71,6 +107,42 @@ def pairs(model: str, slowdown: float, series: int, draw: np.random.Generator) -
     differences = times[:, :, 1] - times[:, :, 0]
     differences *= np.where(draw.random(differences.shape) < 0.5, 1, -1)
     return np.rint((differences + np.log1p(slowdown)) * SCALE).astype(np.int64)
+
+
+def printed(item: Printed, slowdown: float, series: int, draw: np.random.Generator) -> np.ndarray:
+    """The values of baseline and candidate as printed: shape (2, series, 90)."""
+    noise = launches(item.model, series, draw)
+    noise = np.where(draw.random((series, CAP, 1)) < 0.5, noise, noise[:, :, ::-1])
+    worse = (1.0, 1 + slowdown if item.better == "lower" else 1 / (1 + slowdown))
+    return np.stack([
+        np.maximum(1, np.rint(item.value * worse[side] * np.exp(noise[:, :, side]) / step)) * step
+        for side, step in enumerate(item.steps)
+    ])  # fmt: skip
+
+
+def judged(item: Printed, values: np.ndarray, count: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """State and number of pairs of each series of ``values``: live, or the first ``count`` pairs that are given."""
+    sign = 1 if item.better == "lower" else -1
+    logs = np.rint(sign * np.log(values[1] / values[0]) * SCALE).astype(np.int64)
+    state, used = np.zeros(len(logs), dtype=np.int64), np.full(len(logs), count or CAP)
+    for n in [count] if count else LOOKS:
+        rows = np.flatnonzero(state == GO_ON)
+        sides = values[:, rows, :n].swapaxes(0, 1)
+        blur = np.array([round(resolution.hidden(*both, item.steps) * SCALE) for both in sides], dtype=np.int64)
+        if count:
+            found = fixed.states(logs[:, :n], Rule(), blur)
+        else:  # a live gate judges all that it has so far, with what rounding hides of that
+            found = sequential.decisions(logs[rows, :n], np.full(rows.size, n), Rule(), blur).state
+        state[rows], used[rows] = steady(logs[rows, :n], found, Rule(), blur), n
+    return state, used
+
+
+def measure_printed(item: Printed, slowdown: float, series: int, seed: int, count: int | None = None) -> Rate:
+    """Judge ``series`` simulated series of printed values as :func:`judged` does."""
+    draw = np.random.default_rng([seed, round(1e4 * slowdown), *item.name.encode()])
+    state, used = judged(item, printed(item, slowdown, series, draw), count)
+    failed, passed = int((state == FAIL).sum()), int((state == PASS).sum())
+    return Rate(item.name, slowdown, series, failed, passed, float(used.mean()), float(np.percentile(used, 95)))
 
 
 @dataclass(frozen=True)
@@ -131,9 +203,9 @@ def given(logs: np.ndarray) -> np.ndarray:
     return steady(logs, fixed.states(logs, Rule(), np.zeros(len(logs), dtype=np.int64)), Rule())
 
 
-def steady(logs: np.ndarray, state: np.ndarray, rule: Rule) -> np.ndarray:
+def steady(logs: np.ndarray, state: np.ndarray, rule: Rule, blur: np.ndarray | None = None) -> np.ndarray:
     """``state`` of each row, but undecided where the row contradicts itself."""
-    against = parts.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64))
+    against = parts.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64) if blur is None else blur)
     return np.where(against != 0, sequential.GO_ON, state)
 
 
@@ -202,6 +274,23 @@ def table_of_gains(rates: list[Rate]) -> str:
     return "\n".join(lines)
 
 
+def table_of_printed(series: int, seed: int) -> str:
+    """Markdown: each of :data:`PRINTED`, live and 90 pairs given, at 5 % slower and equal."""
+    lines = [
+        "| value, noise of launches | 5 %: PASS % live | 90 given | 5 %: FAIL % live | 90 given "
+        "| equal: FAIL % live | 90 given | equal: PASS % live | 90 given |",
+        "|---|" + 8 * "--:|",
+    ]
+    for item in PRINTED:
+        slow, equal = ([measure_printed(item, s, series, seed, n) for n in (None, CAP)] for s in (0.05, 0.0))
+        wrong = [f"{100 * one.share(one.passed):.2f} (≤ {100 * one.at_most(one.passed):.2f})" for one in slow]
+        found = [f"{100 * one.share(one.failed):.0f}" for one in slow]
+        wrong_equal = [f"{100 * one.share(one.failed):.2f} (≤ {100 * one.at_most(one.failed):.2f})" for one in equal]
+        passed = [f"{100 * one.share(one.passed):.0f}" for one in equal]
+        lines.append(f"| {' | '.join([item.name, *wrong, *found, *wrong_equal, *passed])} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="10,000 series per line instead of 1,000")
@@ -211,6 +300,8 @@ def main() -> None:
     print(table([measure(m, s, series, args.seed) for m in (*MODELS, *PLAIN) for s in SLOWDOWNS]))
     print("\nAll pairs given, their number fixed beforehand:\n")
     print(table([measure_fixed(m, s, n, series, args.seed) for m in MODELS for n in FIXED for s in SLOWDOWNS]))
+    print("\nPrinted with few digits:\n")
+    print(table_of_printed(series // 5, args.seed))
     print("\nA gain asked for:\n")
     gains = [measure(m, s, series, args.seed, Rule(gain=True)) for m in MODELS for s in SPEEDUPS]
     print(table_of_gains(gains))

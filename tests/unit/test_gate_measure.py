@@ -213,13 +213,35 @@ def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
     assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
 
 
-def test_a_host_that_is_always_disturbed_costs_half_as_much_again_and_gets_no_verdict(gate):
+def test_a_host_that_is_always_disturbed_gets_no_verdict_and_stops_at_the_first_look(gate, tmp_path):
     outcome, bench, _ = gate(noise=0.002, disturbed=lambda order: True)
     assert states(outcome) == ["INCONCLUSIVE"]
     assert "13 of the 13 pairs that count were disturbed" in outcome.verdicts[0].reason
     assert len(bench.started) == 2 * (LOOKS[0] + remeasure.AHEAD + (LOOKS[0] - 1) // 2)
-    _, bench, _ = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
+    outcome, noisy, lines = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
+    assert len(noisy.started) == len(bench.started), "more pairs cannot help"
+    assert "13 of the 13 pairs that count were disturbed: measure on a quiet host" in outcome.verdicts[0].reason
+    assert [line for line in lines if "INCONCLUSIVE: 13 of the 13 pairs that count were disturbed" in line]
+    written = max((tmp_path / "results" / "local").glob("*-other.jsonl"))
+    assert decide.decide(from_records.read(written), Rule()) == outcome.verdicts
+
+
+def test_pairs_measured_again_cost_half_as_much_again_at_most(gate):
+    flags = {"flag": lambda side, index: side == 1, "by_itself": True}
+    _, bench, _ = gate(ratio=1.03, noise=0.2, **flags)
     assert len(bench.started) == 2 * (CAP + remeasure.MOST)
+
+
+def test_an_open_figure_beyond_the_tolerance_says_why_it_is_not_failed_yet(gate):
+    """At the first look the interval, right with 99 %, excludes 1 %; FAIL needs 99.9 %."""
+    _, _, lines = gate(ratio=1.05, noise=0.02)
+    open_lines = [line for line in lines if "a FAIL needs 99.9 %, the next look is at " in line]
+    assert open_lines
+    for line in open_lines:
+        high = float(line.partition(" to ")[2].split(")")[0])
+        assert high < 1 / 1.01  # of a rate
+        assert " open: " in line
+    assert not any("a FAIL needs" in line for line in lines if " open  " in line)
 
 
 def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):

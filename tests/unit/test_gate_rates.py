@@ -2,9 +2,13 @@
 
 import sys
 
+import numpy as np
 import pytest
 
 from plumbline import paths
+from plumbline.gate.decide import decide
+from plumbline.gate.pairs import Pairs
+from plumbline.statistics import sequential
 from plumbline.statistics.sequential import Rule
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
@@ -70,6 +74,34 @@ def test_a_fixed_number_of_pairs_errs_as_seldom(model, count):
     assert rates[0.0].failed == 0
     assert rates[0.01].failed <= 12  # 0.1 % is 4: 13 or more come up in one of 4000 runs
     assert rates[0.05].at_most(rates[0.05].passed) <= 0.015
+
+
+@pytest.mark.parametrize("item", simulate.PRINTED, ids=lambda item: item.name)
+def test_few_digits_hide_no_slowdown(item):
+    """Of 40 series none, but one by chance; `make rates` has more."""
+    for count in (None, 90):
+        assert simulate.measure_printed(item, 0.05, 40, SEED, count).passed <= 1
+        assert simulate.measure_printed(item, 0.0, 40, SEED, count).failed == 0
+
+
+@pytest.mark.parametrize(("value", "model"), [(0.3, "quiet"), (0.263, "2.5 %"), (1.02, "4 %"), (30.0, "noisy")])
+def test_few_digits_are_judged_where_they_suffice(value, model):
+    rates = {s: simulate.measure_printed(simulate.Printed(value, model), s, 40, SEED) for s in (0.0, 0.05)}
+    assert rates[0.0].passed >= 36
+    assert rates[0.05].failed >= 16
+
+
+@pytest.mark.parametrize("count", [None, 90])
+def test_printed_values_are_simulated_as_the_gate_judges_them(count):
+    item = simulate.Printed(0.263, "1 %")
+    values = simulate.printed(item, 0.05, 15, np.random.default_rng(SEED))
+    state, used = simulate.judged(item, values, count)
+    names = {sequential.FAIL: "FAIL", sequential.PASS: "PASS", sequential.GO_ON: "INCONCLUSIVE"}
+    assert len(set(state)) == 2
+    for n in range(15):
+        sides = values[:, n, : used[n]].tolist()
+        pairs = Pairs("s", *sides, item.better, item.steps, fixed=count is not None)
+        assert decide([pairs], Rule())[0].verdict == names[state[n]]
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.02, 0), (0.2, 20)])

@@ -19,7 +19,7 @@ def one(item):
 
 
 def constant(baseline, candidate, step, better="lower"):
-    return one(Pairs("s", [baseline] * 90, [candidate] * 90, better, step))
+    return one(Pairs("s", [baseline] * 90, [candidate] * 90, better, (step, step)))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, None, "x"])
@@ -70,7 +70,7 @@ def test_the_same_numbers_twice_and_another_unit():
 
 def test_constants_are_judged_as_far_as_their_step_lets():
     assert constant(100.0, 100.0, 0.1).verdict == "PASS"
-    assert constant(100.0, 100.0, 0.1).detectable == pytest.approx(0.001)
+    assert constant(100.0, 100.0, 0.1).detectable == pytest.approx(0.001, rel=0.01)
     assert constant(100.0, 105.0, 0.1).verdict == "FAIL"
     assert constant(0.23, 0.24, 0.01).verdict == "INCONCLUSIVE"
     found = constant(2.0, 2.0, 1.0)
@@ -80,7 +80,7 @@ def test_constants_are_judged_as_far_as_their_step_lets():
 
 def test_rounded_timers_with_noise_over_several_steps_are_judged():
     item = series(noise=0.02)
-    rounded = Pairs("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", 1.0)
+    rounded = Pairs("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", (1.0, 1.0))
     assert one(rounded).verdict == "PASS"
 
 
@@ -98,3 +98,28 @@ def test_the_worst_verdict_is_the_campaigns():
     assert worst(order) == "INVALID"
     assert worst(order[:3]) == "FAIL"
     assert worst(order[:2]) == "INCONCLUSIVE"
+
+
+def undecided(candidate_ratio, noise, pairs=13, is_fixed=False):
+    item = series(candidate_ratio, noise, pairs=pairs, seed=4)
+    return one(Pairs("s", item.baseline, item.candidate, "lower", fixed=is_fixed))
+
+
+def test_an_interval_beyond_the_tolerance_says_what_a_fail_needs():
+    found = undecided(1.05, 0.025)
+    assert found.verdict == "INCONCLUSIVE"
+    assert found.interval[0] > 1.01
+    assert "slower than 1.0 % with 99 % certainty" in found.reason
+    assert found.reason.endswith("but a FAIL needs 99.9 %: the next look is at 19 pairs")
+    given = undecided(1.05, 0.025, is_fixed=True)
+    assert given.interval[0] > 1.01
+    assert given.reason.endswith("but a FAIL needs 99.9 %: 13 pairs are too few for it")
+
+
+def test_each_side_has_a_step_of_its_own():
+    """0.23 is anything from 0.225 to 0.235, also where the other side has four decimals."""
+    baseline, candidate = [0.23] * 90, [round(0.2364 + 0.0002 * (n % 7), 4) for n in range(90)]
+    found = one(Pairs("s", baseline, candidate, "lower", (0.01, 0.0001)))
+    assert found.verdict == "INCONCLUSIVE"
+    assert "few digits" in found.reason
+    assert one(Pairs("s", baseline, candidate, "lower", (0.0001, 0.0001))).verdict == "PASS"
