@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Literal
 
 Better = Literal["higher", "lower"]
@@ -23,6 +24,33 @@ UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
 
 #: those of times and rates, which no two launches measure alike
 TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
+
+#: factors of prefixes that stand before a unit, decimal and binary
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+#: what other programs write -> our unit and the factor to it
+_MULTIPLES = {
+    **{f"{prefix}B/s": (MB_S, factor / 1e6) for prefix, factor in _PREFIXES.items()},
+    **{f"{prefix}Flop/s": (GFLOP_S, factor / 1e9) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
+    **{f"{prefix}msg/s": (MSG_S, factor) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (US, 1e6)),
+    **{"ms": (US, 1e3), "µs": (US, 1.0), "ns": (US, 1e-3)},
+    **dict.fromkeys(("min", "minutes"), (US, 6e7)),
+    **dict.fromkeys(("h", "hours"), (US, 3.6e9)),
+}
+#: how other programs spell floating-point operations per second
+_FLOPS = re.compile(r"([kKMGT]?)(?:flops?(?:/s(?:ec)?)?)", re.IGNORECASE)
+#: units in which less is better
+TIMES = (CYCLES, *(unit for unit, (known, _) in _MULTIPLES.items() if known == US), US)
+
+
+def multiple(unit: str) -> tuple[str, float]:
+    """The unit that ``unit`` is a multiple of, and the factor to it; an unknown unit is one of its own.
+
+    >>> multiple("GB/s"), multiple("ns"), multiple("widgets")
+    (('MB/s', 1000.0), ('us', 0.001), ('widgets', 1.0))
+    """
+    flops = _FLOPS.fullmatch(unit)
+    return _MULTIPLES.get(f"{flops[1].upper()}Flop/s" if flops else unit, (unit, 1.0))
 
 
 def moment(text: str) -> datetime.datetime:

@@ -15,7 +15,7 @@ from tabulate import tabulate
 
 from plumbline import files, paths, units
 from plumbline.compare import rows, sides
-from plumbline.compare.page import closing, document, legend, members
+from plumbline.compare.page import closing, document, legend, members, unlike
 from plumbline.compare.rows import Comparison, Line
 from plumbline.errors import PlumbError
 from plumbline.pages import page
@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
     chosen = [sides.parse(text, found) for text in args.sides]
     comparison = rows.compare(found, chosen, args.all_figures)
     if not comparison.lines:
-        raise PlumbError("the sides have no figure in common", "plumb compare", "plumb list shows what there is")
+        cure = unlike(comparison) or "plumb list shows what there is"
+        what = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")
+        raise PlumbError(what, "plumb compare", cure)
     made = FORMATS[args.format](comparison)
     if args.output is None:
         print(made)
@@ -141,7 +143,8 @@ def _ratio(line: Line, number: int) -> str:
         return ""
     weak = "~" if found.basis == "launches" else ""
     unknown = "" if line.claimed[number] else "?"
-    return f"  {weak}{found.ratio:.3g} [{found.low:.3g} {found.high:.3g}]{unknown}"
+    interval = "" if found.low is None or found.high is None else f" [{found.low:.3g} {found.high:.3g}]"
+    return f"  {weak}{found.ratio:.3g}{interval}{unknown}"
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from plumbline import units
 from plumbline.compare.rows import MEMBERS, Comparison, Line
 from plumbline.statistics import unpaired
+
+#: figures that are not compared, of which the legend tells
+NAMED = 3
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
@@ -38,24 +42,38 @@ def legend(comparison: Comparison) -> list[str]:
     lines = [
         "ratio to the first side with the figure [interval]; ?: no difference seen; best: none is better, some is worse"
     ]
-    found = [difference for line in comparison.lines for difference in line.differences if difference]
-    if any(difference.basis == "launches" for difference in found):
-        lines.append(
-            f"~: fewer than {unpaired.ENOUGH} sessions on a side: a difference is claimed where no launches overlap "
-            f"and medians differ by more than {100 * unpaired.ALLOWANCE:.0f} %; the interval is from launch to launch"
-        )
-    unseen = [
-        d
+    found = [
+        (difference, known)
         for line in comparison.lines
-        for d, known in zip(line.differences, line.claimed, strict=True)
-        if d and not known
+        for difference, known in zip(line.differences, line.claimed, strict=True)
+        if difference
     ]
+    if any(difference.basis == "launches" for difference, _ in found):
+        lines.append(
+            f"~: fewer than {unpaired.ENOUGH} sessions on a side: sessions are taken to differ by "
+            f"{100 * unpaired.SESSIONS:.0f} % (standard deviation); the interval is from launch to launch"
+        )
+    unseen = [difference.visible for difference, known in found if not known]
     if unseen:
-        visible = sorted(difference.visible for difference in unseen)[len(unseen) // 2]
+        visible = sorted(math.inf if size is None else size for size in unseen)[len(unseen) // 2]
         lines.append(
             f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
+            if visible < math.inf
+            else "where none was seen, most figures have too few launches to show any among so many: "
+            f"measure {unpaired.ENOUGH} sessions of each side"
         )
+    zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
+    if zero:
+        lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and nothing is claimed of it")
+    if comparison.unlike:
+        lines.append(f"not compared, for unit, direction or arguments differ: {unlike(comparison)}")
     return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]
+
+
+def unlike(comparison: Comparison) -> str:
+    """The figures that are not compared although several sides have them; the first :data:`NAMED` of them."""
+    more = len(comparison.unlike) - NAMED
+    return "; ".join(comparison.unlike[:NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def members(comparison: Comparison) -> list[str]:
@@ -68,7 +86,7 @@ def cell(line: Line, number: int) -> dict[str, Any] | None:
     known, difference = line.cells[number], line.differences[number]
     if known is None:
         return None
-    made = {"value": known.value, "claimed": line.claimed[number], "best": number in line.best}
+    made: dict[str, Any] = {"value": known.value, "claimed": line.claimed[number], "best": number in line.best}
     if difference:
         made |= {"ratio": difference.ratio, "low": difference.low, "high": difference.high}
     return made

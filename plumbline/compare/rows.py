@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,16 +14,24 @@ from plumbline.compare.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
 from plumbline.statistics.multiplicity import holm
-from plumbline.units import Better
+from plumbline.statistics.resolution import step_of
+from plumbline.units import Better, multiple
 from plumbline.views import summary
 
 #: what may tell two lines of one test, placement and figure apart
 MEMBERS = ("site", "partition", "stack")
+Measured: TypeAlias = tuple[AnyRecord, Figure]
+#: by the numbers of two sides: the difference of the second to the first, and whether it is claimed
+Pairs: TypeAlias = dict[tuple[int, int], tuple[unpaired.Difference, bool]]
 
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What a line compares. Members in which the sides differ are empty."""
+    """What a line compares. Members in which the sides differ are empty.
+
+    ``variant`` has the arguments in which variants of one name differ. ``unit`` is what multiples of it are compared
+    in: 5 GB/s and 5000 MB/s are of one line.
+    """
 
     test: str
     variant: str
@@ -31,13 +40,15 @@ class Key:
     site: str
     partition: str
     stack: str
+    unit: str
+    better: Better
 
 
 @dataclass(frozen=True)
 class Cell:
     """What a side measured: ``value`` is the median over ``sessions`` of the medians of their launches.
 
-    ``records`` are their ids, oldest first.
+    ``records`` are their ids, oldest first. ``step`` is the last decimal place of the figures as they were recorded.
     """
 
     value: float
@@ -45,14 +56,21 @@ class Cell:
     sessions: tuple[tuple[float, ...], ...]
     disturbed: int
     launches: int
+    step: float
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether its figures have a ratio to others: none is 0."""
+        return all(value > 0 for samples in self.sessions for value in samples)
 
 
 @dataclass(frozen=True)
 class Line:
     """A figure on all sides. ``cells`` and ``differences`` are in the order of the sides, None where a side lacks it.
 
-    ``differences`` are to the first side that has it; ``claimed`` says which of them may be claimed. ``best`` has the
-    sides that are worse than no other, if some side is worse than another; otherwise it is empty.
+    ``differences`` are to the first side that has it, None too where a figure is 0; ``claimed`` says which of them may
+    be claimed. ``best`` has the sides that are worse than no other, if some side is worse than another; otherwise it is
+    empty.
     """
 
     key: Key
@@ -68,13 +86,15 @@ class Line:
 class Comparison:
     """``circumstances``: what else differs between the sides, with each side's values.
 
-    ``alone``: how many figures only one side has.
+    ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
+    that are no multiples of one another, with other directions or with other arguments.
     """
 
     sides: tuple[str, ...]
     lines: tuple[Line, ...]
     circumstances: tuple[tuple[str, tuple[str, ...]], ...]
     alone: int
+    unlike: tuple[str, ...] = ()
 
 
 def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool = False) -> Comparison:
@@ -84,94 +104,117 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
     """
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
-    found: dict[Key, list[list[AnyRecord]]] = defaultdict(lambda: [[] for _ in sides])
+    call = summary.naming(row.variant for own in chosen for row in own)
+    found: dict[Key, list[list[Measured]]] = defaultdict(lambda: [[] for _ in sides])
+    alike: dict[Key, list[Key]] = defaultdict(list)
     for number, own in enumerate(chosen):
         for row in own:
             for figure in row.figures if all_figures else row.figures[:1]:
-                found[_key(row, figure.name, loose)][number].append(row)
-    cells = {key: tuple(_cell(rows, key.figure) for rows in own) for key, own in found.items()}
-    shared = sorted(key for key, own in cells.items() if sum(cell is not None for cell in own) > 1)
-    measured = [(key, _figure(found[key], key.figure), cells[key]) for key in shared]
+                key = _key(row, figure, loose, call(row.variant))
+                if key not in found:
+                    alike[replace(key, variant=summary.name(row.variant), unit="", better="lower")].append(key)
+                found[key][number].append((row, figure))
+    shared = sorted(key for key, every in found.items() if sum(map(bool, every)) > 1)
+    measured = [(key, *_cells(found[key], key.unit)) for key in shared]
     return Comparison(
         tuple(side.name for side in sides),
         tuple(_judged(measured)),
         tuple(_circumstances(chosen, loose)),
-        sum(sum(map(bool, own)) == 1 for own in found.values()),
+        len(found) - len(shared),
+        tuple(_unlike([[key for key in keys if key not in shared] for keys in alike.values()], found)),
     )
 
 
-def _key(row: AnyRecord, figure: str, loose: set[str]) -> Key:
+def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
     known = {"site": row.site, "partition": row.partition, "stack": row.stack.name}
     kept = {member: "" if member in loose else known[member] for member in MEMBERS}
+    unit, _ = multiple(figure.unit)
     placed = summary.placement(row.placement)
-    return Key(row.variant.test, summary.name(row.variant), placed, figure, **kept)
+    return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
 
 
-def _figure(own: list[list[AnyRecord]], name: str) -> Figure:
-    """Any of that name: unit and direction are the same in all."""
-    return next(figure for rows in own for row in rows if (figure := row.figure(name)))
+def _unlike(groups: list[list[Key]], found: dict[Key, list[list[Measured]]]) -> Iterator[str]:
+    """The figures of one name in each of ``groups`` that have no line, if more than one side has them."""
+    for keys in groups:
+        if len({number for key in keys for number, own in enumerate(found[key]) if own}) > 1:
+            yield " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
 
 
-def _cell(rows: list[AnyRecord], name: str) -> Cell | None:
-    """None without records, or where a figure is zero, which has no ratio."""
+def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None, ...]]:
+    """The unit of a line, ``unit`` if the figures have several, and what each side measured in it."""
+    units = {figure.unit for side in own for _, figure in side}
+    shown = units.pop() if len(units) == 1 else unit
+    return shown, tuple(_cell(side, shown) if side else None for side in own)
+
+
+def _cell(side: list[Measured], unit: str) -> Cell:
     sessions: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        figure = row.figure(name)
-        sessions[row.session] += figure.samples if figure else []
-    if not sessions or any(value <= 0 for samples in sessions.values() for value in samples):
-        return None
+    steps = []
+    for row, figure in side:
+        factor = 1.0 if figure.unit == unit else multiple(figure.unit)[1]
+        sessions[row.session] += [sample * factor for sample in figure.samples]
+        steps.append(step_of(map(repr, figure.samples)) * factor)
     medians = [float(np.median(samples)) for samples in sessions.values()]
     return Cell(
         float(np.median(medians)),
-        tuple(row.id for row in rows),
+        tuple(row.id for row, _ in side),
         tuple(tuple(samples) for samples in sessions.values()),
-        sum(row.disturbed_count for row in rows),
-        sum(row.launch_count for row in rows),
+        sum(row.disturbed_count for row, _ in side),
+        sum(row.launch_count for row, _ in side),
+        min(steps),
     )
 
 
-def _judged(measured: Sequence[tuple[Key, Figure, tuple[Cell | None, ...]]]) -> list[Line]:
+def _judged(measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]]) -> list[Line]:
     """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
-    pairs = [
-        (number, i, j, unpaired.compare(one.sessions, other.sessions))
+    couples = [
+        (number, i, j, one, other)
         for number, (_, _, cells) in enumerate(measured)
         for (i, one), (j, other) in itertools.combinations(enumerate(cells), 2)
-        if one and other
+        if one and other and one.has_ratio and other.has_ratio
     ]
-    kept = holm(np.array([pair[3].p for pair in pairs]), len(pairs), unpaired.ERROR)
-    found: dict[int, dict[tuple[int, int], tuple[unpaired.Difference, bool]]] = defaultdict(dict)
-    for (number, i, j, difference), is_claimed in zip(pairs, kept, strict=True):
+    differences = [
+        unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), len(couples))
+        for *_, one, other in couples
+    ]
+    kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)
+    found: dict[int, Pairs] = defaultdict(dict)
+    for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True):
         found[number][i, j] = (difference, bool(is_claimed))
     return [_line(*one, found[number]) for number, one in enumerate(measured)]
 
 
-def _line(
-    key: Key,
-    figure: Figure,
-    cells: tuple[Cell | None, ...],
-    pairs: dict[tuple[int, int], tuple[unpaired.Difference, bool]],
-) -> Line:
-    """``pairs``: of two sides, the difference of the second to the first, and whether it is claimed."""
-    first, *others = (number for number, cell in enumerate(cells) if cell)
+def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs) -> Line:
+    first = next(number for number, cell in enumerate(cells) if cell)
     to_first = [pairs.get((first, number), (None, False)) for number in range(len(cells))]
     worse = {
-        i if (difference.ratio > 1) == (figure.better == "higher") else j
+        i if (difference.ratio > 1) == (key.better == "higher") else j
         for (i, j), (difference, is_claimed) in pairs.items()
         if is_claimed
     }
-    best = tuple(number for number in (first, *others) if worse and number not in worse)
+    best = tuple(
+        number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
+    )
     differences, claimed = tuple(one for one, _ in to_first), tuple(one for _, one in to_first)
-    return Line(key, figure.unit, figure.better, cells, differences, claimed, best)
+    return Line(key, unit, key.better, cells, differences, claimed, best)
 
 
 def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """Facts of the hosts, versions and the suite that are not the same on all sides."""
+    """Facts of the hosts, versions and the suite that are not the same on all sides, and periods that do not meet."""
     sides = [_facts(rows) for rows in chosen]
     names = sorted({name for facts in sides for name in facts})
     if "stack" in loose:
         names = [name for name in names if not name.startswith("stack ")]
     found = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
-    return [(name, values) for name, values in found if len(set(values)) > 1]
+    return _periods(chosen) + [(name, values) for name, values in found if len(set(values)) > 1]
+
+
+def _periods(chosen: list[list[AnyRecord]]) -> list[tuple[str, tuple[str, ...]]]:
+    """When each side was measured, if one of them was before another: what changed with time is in the difference."""
+    spans = [(min(row.time for row in rows), max(row.time for row in rows)) for rows in chosen if rows]
+    if not any(one[1] < other[0] for one, other in itertools.permutations(spans, 2)):
+        return []
+    return [("measured (UTC)", tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans))]
 
 
 def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:

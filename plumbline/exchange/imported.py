@@ -46,8 +46,6 @@ VALUE = "_value"
 SPACK = "spack_spec"
 #: what ReFrame writes where there is nothing
 NOTHING = ("", "None", "null")
-#: units in which less is better
-TIMES = ("s", "ms", "us", "µs", "ns", "sec", "secs", "second", "seconds", "min", "minutes", "h", "hours", "cycles")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
@@ -90,7 +88,7 @@ def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[
 def _better(name: str, unit: str, cells: dict[str, str], lower: Collection[str]) -> Better:
     below, above = (cells.get(f"{name}_{end}_thres", "") for end in ("lower", "upper"))
     bounded_above = below in NOTHING and above not in NOTHING
-    return "lower" if name in lower or unit in TIMES or bounded_above else "higher"
+    return "lower" if name in lower or unit in units.TIMES or bounded_above else "higher"
 
 
 def _number(text: str, column: str, where: str) -> float:

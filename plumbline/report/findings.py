@@ -206,7 +206,7 @@ def _bound(figure: Figure) -> tuple[float | None, str]:
 
 def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:
     """The best and the worst side of a line whose difference is claimed; None without such a pair."""
-    present = [(number, cell) for number, cell in enumerate(line.cells) if cell]
+    present = [(number, cell) for number, cell in enumerate(line.cells) if cell and cell.has_ratio]
     present.sort(key=lambda item: item[1].value, reverse=line.better == "higher")
     best = [item for item in present if item[0] in line.best]
     worse = [item for item in present if item[0] not in line.best]

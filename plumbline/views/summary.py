@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import re
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from plumbline import terminal, units
@@ -32,6 +34,9 @@ HEADER = (
 SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 
 
+#: arguments that are of the stack or the machine: whose memory buffers are in, the folder of a file
+_OF_STACK = re.compile(r"cuda|rocm")
+_FOLDER = re.compile(r"(^|(?<==))/(.*/)?")
 #: what a letter after a percentage means
 MARKS = {
     "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
@@ -65,7 +70,8 @@ def lines(records: Sequence[AnyRecord], ranked: bool = False) -> str:
     By variant and stack; ``ranked``: by test and stack, the best figure first, records without a valid one last.
     """
     rows = sorted(records, key=_rank if ranked else lambda row: (row.variant.name, row.stack.name, row.time))
-    return table(HEADER, [_cells(row) for row in rows], right=("value", "% limit"), spare=SPARE)
+    call = naming(row.variant for row in rows)
+    return table(HEADER, [_cells(row, call) for row in rows], right=("value", "% limit"), spare=SPARE)
 
 
 def closing(records: Sequence[AnyRecord]) -> str:
@@ -116,8 +122,8 @@ def _rank(record: AnyRecord) -> tuple[Any, ...]:
     return (*start, False, figure.name, -figure.value if figure.better == "higher" else figure.value)
 
 
-def _cells(record: AnyRecord) -> tuple[str, ...]:
-    start = (record.id, name(record.variant), record.stack.name, placement(record.placement))
+def _cells(record: AnyRecord, call: Callable[[Variant], str]) -> tuple[str, ...]:
+    start = (record.id, call(record.variant), record.stack.name, placement(record.placement))
     verified = "yes" if record.is_verified else record.provenance if record.is_imported else "NO"
     disturbed = f"{record.disturbed_count} of {record.launch_count}" if record.disturbed_count else ""
     if not record.figures or record.faults:
@@ -133,6 +139,34 @@ def name(variant: Variant) -> str:
     """The test of a variant and those of its parameters that the placement column does not show already."""
     shown = {"placement", "memory", "threads", "cpu_node", "memory_node"}
     return " ".join([variant.test, *(str(value) for key, value in variant.params.items() if key not in shown)])
+
+
+def naming(variants: Iterable[Variant]) -> Callable[[Variant], str]:
+    """What gives each of ``variants`` its :func:`name`, with the arguments in which those of one name differ."""
+    known: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for variant in variants:
+        known[name(variant)].add(_arguments(variant))
+
+    def call(variant: Variant) -> str:
+        own, every = _arguments(variant), known[name(variant)]
+        if len(every) < 2:
+            return name(variant)
+        first = _alike(every)
+        first -= first > 0 and own[first - 1].startswith("-")  # the option that the value is of
+        last = _alike([words[first:][::-1] for words in every])
+        return " ".join([name(variant), *own[first : len(own) - last]])
+
+    return call
+
+
+def _alike(every: Iterable[tuple[str, ...]]) -> int:
+    """How many words all begin with."""
+    return sum(1 for _ in itertools.takewhile(lambda words: len(set(words)) == 1, zip(*every, strict=False)))
+
+
+def _arguments(variant: Variant) -> tuple[str, ...]:
+    """The arguments of the benchmark that are the same with all stacks."""
+    return tuple(_FOLDER.sub("", word) for word in variant.arguments if not _OF_STACK.fullmatch(word))
 
 
 def placement(placed: Placement) -> str:

@@ -9,6 +9,7 @@ A comparison has 24 figures of two sides. Log times: launches differ by ``launch
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +20,40 @@ from plumbline.statistics import unpaired
 from plumbline.statistics.multiplicity import holm
 
 FIGURES = 24
-LAUNCHES = 3
 #: (launch, session)
 MODELS = ((0.005, 0.005), (0.02, 0.01), (0.02, 0.03), (0.05, 0.05))
-SESSIONS = ((1, 1), (1, 5), (2, 2), (3, 3), (5, 5), (10, 10))
+SESSIONS = ((1, 1), (1, 5), (2, 2), (3, 3), (5, 5), (10, 10), (3, 10), (3, 20), (5, 20))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two sides: ``sessions`` of each, and ``launches`` of a session.
+
+    ``memory``: the sessions of the first side come before those of the second, with this autocorrelation. ``step``: the
+    figures, from 0.2 to 0.3, are printed in these steps.
+    """
+
+    sessions: tuple[int, int]
+    model: tuple[float, float]
+    launches: int = 3
+    memory: float = 0.0
+    step: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As the first two cells of a row."""
+        more = f", autocorrelation {self.memory:g}" if self.memory else ""
+        more += f", printed in steps of {self.step:g}" if self.step else ""
+        noise = ", ".join(f"{100 * value:g} %" for value in self.model)
+        return f"{noise}{more} | {self.sessions[0]} and {self.sessions[1]}, {self.launches} launches each"
+
+
+CASES = (
+    *(Case(sessions, model) for model, sessions in itertools.product(MODELS, SESSIONS)),
+    *(Case((1, 1), model, launches=10) for model in MODELS),
+    *(Case(sessions, (0.005, 0.005), step=0.01) for sessions in ((3, 3), (10, 10))),
+    *(Case((5, 5), (0.02, 0.03), memory=memory) for memory in (0.3, 0.6, 0.8, 0.9)),
+)
 
 
 @dataclass(frozen=True)
@@ -34,23 +65,30 @@ class Rate:
     found: float
 
 
-def side(count: int, model: tuple[float, float], effect: float, draw: np.random.Generator) -> Sequence[Sequence[float]]:
-    """Times by session and launch."""
-    launch, session = model
-    logs = draw.normal(0, session, (count, 1)) + draw.normal(0, launch, (count, LAUNCHES)) + math.log1p(effect)
+def figure(case: Case, effect: float, draw: np.random.Generator) -> tuple[list[Sequence[float]], list[Sequence[float]]]:
+    """Times of both sides, by session and launch."""
+    launch, session = case.model
+    count = sum(case.sessions)
+    levels = draw.normal(0, session, count)
+    for place in range(1, count):
+        levels[place] = case.memory * levels[place - 1] + math.sqrt(1 - case.memory**2) * levels[place]
+    logs = levels[:, None] + draw.normal(0, launch, (count, case.launches))
     logs += np.where(draw.random(logs.shape) < 0.1, draw.exponential(0.1, logs.shape), 0.0)
-    values: Sequence[Sequence[float]] = np.exp(logs).tolist()
-    return values
+    logs[case.sessions[0] :] += math.log1p(effect)
+    values = np.exp(logs)
+    if case.step:
+        values = np.maximum(np.round(values * draw.uniform(0.2, 0.3) / case.step), 1) * case.step
+    every = values.tolist()
+    return every[: case.sessions[0]], every[case.sessions[0] :]
 
 
-def measure(sessions: tuple[int, int], model: tuple[float, float], effect: float, comparisons: int, seed: int) -> Rate:
+def measure(case: Case, effect: float, comparisons: int, seed: int) -> Rate:
     """Claims of ``comparisons`` comparisons."""
     draw = np.random.default_rng(seed)
     claiming, found = 0, 0
     for _ in range(comparisons):
         differences = [
-            unpaired.compare(side(sessions[0], model, 0.0, draw), side(sessions[1], model, effect, draw))
-            for _ in range(FIGURES)
+            unpaired.compare(*figure(case, effect, draw), step=case.step, tests=FIGURES) for _ in range(FIGURES)
         ]
         kept = holm(np.array([one.p for one in differences]), FIGURES, unpaired.ERROR)
         claiming += bool(kept.any())
@@ -65,14 +103,11 @@ def main() -> None:
     count = 2000 if parser.parse_args().full else 200
     print("| launches, sessions differ by | sessions | comparisons with a false claim | found: 5 % | 20 % | 100 % |")
     print("|---|---|---|---|---|---|")
-    for model in MODELS:
-        for sessions in SESSIONS:
-            false = measure(sessions, model, 0.0, count, 1)
-            found = [measure(sessions, model, effect, count // 10, 2).found for effect in (0.05, 0.2, 1.0)]
-            noise = f"{100 * model[0]:g} %, {100 * model[1]:g} %"
-            shares = " | ".join(f"{100 * share:.0f} %" for share in found)
-            share = 100 * false.claiming / count
-            print(f"| {noise} | {sessions[0]} and {sessions[1]} | {share:.1f} % | {shares} |", flush=True)
+    for case in CASES:
+        false = measure(case, 0.0, count, 1)
+        found = [measure(case, effect, count // 10, 2).found for effect in (0.05, 0.2, 1.0)]
+        shares = " | ".join(f"{100 * share:.0f} %" for share in found)
+        print(f"| {case.name} | {100 * false.claiming / count:.1f} % | {shares} |", flush=True)
 
 
 if __name__ == "__main__":

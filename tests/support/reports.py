@@ -63,10 +63,10 @@ def measured(metric: str, value: float, unit: str = "MB/s", better: str = "highe
     return {"metric": metric, "value": value, "unit": unit, "better": better, "params": params, "iterations": 10}
 
 
-def three(dice: random.Random, *wanted: tuple[str, float, str, str, dict[str, Any]]) -> list[Record]:
-    """Three launches of measurements (metric, value, unit, better, params) with 1 % of noise; the second disturbed."""
+def some(dice: random.Random, *wanted: tuple[str, float, str, str, dict[str, Any]], count: int = 3) -> list[Record]:
+    """Launches of measurements (metric, value, unit, better, params) with 1 % of noise; the second disturbed."""
     found = []
-    for order in range(3):
+    for order in range(count):
         item = launch(order, 1.0)
         item["measurements"] = [
             measured(metric, round(value * dice.gauss(1, 0.01), 4), unit, better, **params)
@@ -88,7 +88,7 @@ def stream_matrix(dice: random.Random) -> list[Record]:
                     far = 1.0 if cpu == memory else 0.8 if cpu // 2 == memory // 2 else 0.55
                     value = far * (21000 if threads == 1 else 61000)
                     params = {"cpu_node": cpu, "memory_node": memory, "threads": threads}
-                    launches = three(dice, ("triad", value, "MB/s", "higher", {}))
+                    launches = some(dice, ("triad", value, "MB/s", "higher", {}))
                     item = make("stream_numa", stack, params, launches, len(found))
                     item["figures"][0]["limit"] = {
                         "value": 76800.0, "unit": "MB/s", "method": "0.5 packages x 6 channels x 3200 MT/s x 8 B",
@@ -111,14 +111,14 @@ def stream_threads(dice: random.Random, begin: int) -> list[Record]:
         for placement, gain in (("compact", 0.7), ("scatter", 1.0)):
             for threads in (1, 2, 4, 8, 16):
                 value = 21000 * min(threads, 7) ** gain
-                launches = three(dice, ("triad", value, "MB/s", "higher", {}))
+                launches = some(dice, ("triad", value, "MB/s", "higher", {}))
                 params = {"placement": placement, "threads": threads}
                 found.append(make("stream_threads", stack, params, launches, begin + len(found)))
     return found
 
 
 def ping_pong(dice: random.Random, begin: int) -> list[Record]:
-    """Curves of IMB and OSU for four distances."""
+    """Curves of IMB and OSU for four distances, of launches enough to tell stacks apart."""
     found = []
     sizes = [0, *(2**power for power in range(23))]
     for stack in STACKS:
@@ -130,7 +130,7 @@ def ping_pong(dice: random.Random, begin: int) -> list[Record]:
                 rows.append(("latency", time, "us", "lower", {"bytes": size}))
                 if size:
                     rows.append(("bandwidth", size / time, "MB/s", "higher", {"bytes": size}))
-            item = make("imb_pair", stack, {"operation": "PingPong", "placement": placement}, three(dice, *rows),
+            item = make("imb_pair", stack, {"operation": "PingPong", "placement": placement}, some(dice, *rows, count=8),
                         begin + len(found))  # fmt: skip
             item["benchmark"] = {**item["benchmark"], "suite": "imb", "version": "2021.11"}
             item["variant"]["context"] = {"benchmark": "PingPong"}
@@ -157,7 +157,7 @@ def pairs(dice: random.Random, number: int) -> Record:
                 rows.append((metric, value, unit, better, {"mode": "serial", "class": kind, **ends, **cpus}))
         total = {"mode": "serial", "class": "all", "pairs": CORES * (CORES - 1) // 2}
         rows.append((f"worst_{metric}", 1.0, unit, better, total))
-    item = make("pairs", "openmpi", {"placement": "core"}, three(dice, *rows), number)
+    item = make("pairs", "openmpi", {"placement": "core"}, some(dice, *rows), number)
     ranks = [
         {"local_rank": cpu, "cpus": [cpu], "places": [[cpu]], "mem": {"policy": "bind", "nodes": [cpu // 4]}}
         for cpu in range(CORES)
@@ -185,7 +185,7 @@ def collectives(seed: int = 3) -> list[Record]:
         ("imb", "2021.11", "Bcast", mean, "mpich"),
         ("imb", "2021.11", "Bcast", mean, "intelmpi"),
     ):
-        item = make(f"{suite}_bcast", stack, {"placement": "core"}, three(dice, *rows), len(found))
+        item = make(f"{suite}_bcast", stack, {"placement": "core"}, some(dice, *rows), len(found))
         item["benchmark"] = {**item["benchmark"], "suite": suite, "version": version}
         item["variant"]["context"] = {"benchmark": benchmark}
         found.append(item)
@@ -229,7 +229,7 @@ def history(seed: int = 2, sessions: int = 40) -> list[Record]:
         value = 33000 * (0.92 if number >= 25 else 1.0)
         rows = ("triad", value * dice.gauss(1, 0.003), "MB/s", "higher", {})
         params = {"placement": "compact", "threads": 4}
-        item = make("stream_threads", "mpich", params, three(dice, rows), 0x100000 + number)
+        item = make("stream_threads", "mpich", params, some(dice, rows), 0x100000 + number)
         item |= {"campaign": f"old-{number}", "time": f"2025-12-{1 + number // 2:02d}T{number % 2 * 12:02d}:00:00.000Z"}
         found.append(item)
     return found

@@ -13,8 +13,8 @@ numbers = itertools.count(1)
 
 
 def made(value=10000.0, stack="openmpi", placement="compact", bound=True, name="triad", better="higher", **changes):
-    """A record of three launches about ``value``."""
-    samples = [0.99 * value, value, 1.01 * value]
+    """A record of seven launches about ``value``: enough to tell stacks apart that are measured once."""
+    samples = [factor * value for factor in (0.99, 0.993, 0.996, 1.0, 1.003, 1.006, 1.01)]
     document = record(
         id=f"{next(numbers):012x}",
         launches=[launch(order, sample) for order, sample in enumerate(samples)],

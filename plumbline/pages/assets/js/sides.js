@@ -6,8 +6,12 @@ function sideCell(shown, { best, claimed, ratio, low, high, weak }) {
     best && h('span', { class: 'glyph', title: 'best' }, '★ '),
     best ? h('strong', null, shown) : shown,
     ratio !== undefined &&
-      small(`${weak ? '~' : ''}${digits(ratio)} [${digits(low)} ${digits(high)}]${claimed ? '' : '?'}`),
+      small(`${weak ? '~' : ''}${digits(ratio)}${interval(low, high)}${claimed ? '' : '?'}`),
   ];
+}
+
+function interval(low, high) {
+  return typeof low === 'number' ? ` [${digits(low)} ${digits(high)}]` : '';
 }
 
 function small(text) {
