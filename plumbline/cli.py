@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from plumbline import __version__, paths, terminal
+from plumbline import __version__, files, paths, terminal
 from plumbline.errors import PlumbError, suggest
-from plumbline.files import CURE
 from plumbline.launch.signals import Interrupted
+from plumbline.records import sources
 from plumbline.verdicts import EXIT
 
 #: subcommand: its module, what it does
@@ -130,6 +130,7 @@ def _run(words: Sequence[str]) -> int:
             example = EXAMPLES[parser.prog.split()[1]]
             parser.error(f"unrecognized arguments: {' '.join(unknown)}; example: {example}")
         paths.use({name: getattr(arguments, f"{name}_folder") for name in paths.FOLDERS})
+        _check_outputs(arguments)
         return int(arguments.run(arguments))
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
@@ -152,10 +153,20 @@ def _run(words: Sequence[str]) -> int:
         paths.use({})
 
 
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Raise :class:`PlumbError` where an output would replace records, or a file that is named by another argument."""
+    values = [one for value in vars(arguments).values() for one in (value if isinstance(value, list) else [value])]
+    named = [value for value in values if isinstance(value, Path)]
+    outputs = [value for value in named if isinstance(value, files.Output)]
+    files.refuse_inputs(outputs, [value for value in named if not isinstance(value, files.Output)])
+    for output in outputs:
+        sources.refuse_kept(output)
+
+
 def _unexpected(error: Exception) -> PlumbError:
     """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
     if isinstance(error, OSError) and error.strerror:
-        return PlumbError(f"cannot go on: {error.strerror}", str(error.filename or "this host"), CURE)
+        return PlumbError(f"cannot go on: {error.strerror}", str(error.filename or "this host"), files.CURE)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)

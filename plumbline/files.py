@@ -12,14 +12,23 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import IO
 
+from plumbline import paths
 from plumbline.errors import PlumbError
 
 CURE = "free disk space or fix the permissions, then run it again"
 #: a file in every folder that :func:`make_anew` made
 MARK = ".plumbline"
+
+
+class Output(PosixPath):
+    """The type of an argument that names what a command writes; ``plumb`` checks each before the command begins."""
+
+
+class Copy(Output):
+    """An :class:`Output` for records, which may replace an earlier copy of a session of the results folder."""
 
 
 def replace(file: Path, text: str) -> None:
@@ -67,16 +76,25 @@ def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
         raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure) from error
 
 
-def refuse_inputs(targets: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
-    taken = {file.resolve() for file in inputs if file}
+    taken = {name for file in inputs for name in _names(file)}
     for target in targets:
-        if target is None or target.is_relative_to("/dev"):
+        if target.is_relative_to("/dev"):
             continue
-        if target.resolve() in taken:
+        if taken & _names(target):
             cure = "name another file"
             raise PlumbError("this file is to be written, and is read or written otherwise too", str(target), cure)
-        taken.add(target.resolve())
+        taken |= _names(target)
+
+
+def _names(file: Path) -> set[Path | tuple[int, int]]:
+    """What tells ``file`` from others: its path without symbolic links, and for its hard links its inode."""
+    known: set[Path | tuple[int, int]] = {Path(os.path.realpath(file))}
+    with contextlib.suppress(OSError):
+        found = file.stat()
+        known.add((found.st_dev, found.st_ino))
+    return known
 
 
 @contextlib.contextmanager
@@ -97,10 +115,13 @@ def writing(what: str, where: Path) -> Iterator[None]:
 def make_anew(folder: Path) -> None:
     """Make ``folder``, empty but for :data:`MARK`; an older one is removed if this function made it.
 
-    Raises :class:`PlumbError` for anything else of that name, which stays, and OSError.
+    Raises :class:`PlumbError` for anything else of that name, and where the results folder is in it; both stay. Raises
+    OSError.
     """
     refuse_foreign(folder)
     if folder.exists():
+        if paths.results().resolve().is_relative_to(folder.resolve()):
+            raise PlumbError("the folder of the records is in it", str(folder), "name another folder")
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     (folder / MARK).touch()

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
     parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="write the file below this checkout (default: print)"
+        "--output", type=files.Output, metavar="DIR", help="write the file below this checkout (default: print)"
     )
 
 

@@ -9,7 +9,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 from tabulate import tabulate
 
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", help="only tests whose name begins so")
     parser.add_argument("--all-figures", action="store_true", help="not only the first figure of each test")
     parser.add_argument("--format", choices=list(FORMATS), default="text")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default, but for html: standard output")
+    parser.add_argument("--output", type=files.Output, metavar="FILE", help="default, but for html: standard output")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from plumbline import files
 from plumbline.errors import PlumbError
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=[*TEXTS, *FILES], required=True)
     parser.add_argument(
         "--output",
-        type=Path,
+        type=files.Output,
         metavar="PLACE",
         help="a file, for jube a folder; default for csv and openmetrics: standard output",
     )

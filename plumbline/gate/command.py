@@ -55,10 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the gate of this folder")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all verdicts as one JSON document")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table for a merge request's comment")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a plot of every series")
+    parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all verdicts as one JSON document")
+    parser.add_argument("--junit", type=files.Output, metavar="FILE", help="write JUnit XML")
+    parser.add_argument(
+        "--markdown", type=files.Output, metavar="FILE", help="write a table for a merge request's comment"
+    )
+    parser.add_argument("--html", type=files.Output, metavar="FILE", help="write a page with a plot of every series")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -93,8 +95,6 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
-    outputs = [args.json, args.junit, args.markdown, args.html]
-    files.refuse_inputs(outputs, [args.records, args.pairs, args.rules])
     if args.minutes is not None and not args.minutes > 0:
         raise PlumbError(f"--minutes is {args.minutes:g}", "plumb gate", "give a positive number")
 

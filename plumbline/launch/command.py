@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "variant", nargs="+", type=Path, help="descriptions (JSON); several are alternated in random order"
     )
-    parser.add_argument("--records", type=Path, help="also copy the session's records to this file")
+    parser.add_argument("--records", type=files.Copy, help="also copy the session's records to this file")
     parser.add_argument("--seed", type=int, help="of the order of launches (default: random, recorded)")
     parser.add_argument("--campaign", metavar="ID", help="that the records belong to")
     parser.add_argument("--work", type=Path, default=Path(), help="folder for outputs of the launches (default: here)")
@@ -29,7 +29,6 @@ def run(args: argparse.Namespace) -> int:
 
     if args.campaign:
         process.leave_group()
-    files.refuse_inputs([args.records], args.variant)
     variants = [read(file) for file in args.variant]
     file, records = driver.run(
         variants, args.work.resolve(), args.seed, lambda line: print(line, flush=True), campaign=args.campaign

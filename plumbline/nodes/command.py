@@ -7,7 +7,7 @@ import dataclasses
 import json
 from pathlib import Path
 
-from plumbline import schedulers
+from plumbline import files, schedulers
 from plumbline.errors import PlumbError
 from plumbline.schedulers import Node, names
 from plumbline.views.table import table
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = facts.add_mutually_exclusive_group()
     which.add_argument("--nodes", type=int, metavar="N", help="any N nodes (default: all that can be used)")
     which.add_argument("--node", action="append", default=[], metavar="A", help="this node, repeated; node[1-4] too")
-    facts.add_argument("--output", type=Path, required=True, metavar="DIR", help="a folder that the nodes share")
+    facts.add_argument(
+        "--output", type=files.Output, required=True, metavar="DIR", help="a folder that the nodes share"
+    )
     facts.add_argument("--python", default="python3", help="Python 3.6 or newer on the nodes (default: python3)")
     facts.add_argument("--limit", type=float, default=900, metavar="S", help="give up after S seconds (default: 900)")
     state.add_argument("--json", action="store_true")

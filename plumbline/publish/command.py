@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
+from plumbline import files
 from plumbline.records import sources
 from plumbline.units import counted
 
@@ -15,7 +15,9 @@ KINDS = ["compare", "report", "series", "systems"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb publish``."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="where the pages go: new, empty, or published before")
+    parser.add_argument(
+        "folder", type=files.Output, metavar="DIR", help="where the pages go: new, empty, or published before"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
+import json
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,11 +13,20 @@ from typing import TypeVar
 
 from plumbline import paths
 from plumbline.errors import PlumbError, suggest
+from plumbline.files import Copy
 
 #: the folder of a site's compacted records
 COMPACT = "compact"
 #: how often the files are listed again when one vanished while they were read
 TRIES = 20
+#: what is kept below the results folder: sessions, compacted ones, notes, profiles, outcomes, and locks
+KEPT = ("*.jsonl", f"{COMPACT}/*.parquet", "notes.ndjson", "profiles/*.json", "*.outcome.json", ".*")
+#: members by which the first line of a file elsewhere is known: of a record, a note, a profile
+MEMBERS = (
+    (b'"session":', b'"variant":', b'"launches":'),
+    (b'"made":', b'"site":', b'"text":'),
+    (b'"record":', b'"ranks":', b'"places":'),
+)
 
 Answer = TypeVar("Answer")
 
@@ -91,6 +103,40 @@ def steady(read: Callable[[Sources], Answer], site: str | None = None) -> Answer
         except Vanished as error:
             last = error
     raise PlumbError(f"the records change while they are read: {last} was removed", str(paths.results()), "try again")
+
+
+def refuse_kept(target: Path) -> None:
+    """Raise :class:`PlumbError` for a file to write that holds records, notes or profiles, or will be read as such.
+
+    Links are followed. A file outside the results folder is known by its first line.
+    """
+    if target.is_relative_to("/dev") or target.is_fifo():
+        return
+    real, root = (Path(os.path.realpath(path)) for path in (target, paths.results()))
+    if real.is_relative_to(root) and any(real.match(pattern) for pattern in KEPT):
+        where = f"the folder of the records, {root}"
+    elif _is_kept(real) and not (isinstance(target, Copy) and _is_copy(real)):
+        where = "this file"
+    else:
+        return
+    raise PlumbError(f"an output may not replace measured data: {where}", str(target), "name another file")
+
+
+def _is_kept(file: Path) -> bool:
+    if not file.is_file() or file.match(f"{COMPACT}/*.parquet"):
+        return file.is_file()
+    with file.open("rb") as stream:
+        first = next((line for line in stream if not line.isspace()), b"")
+    return first.startswith(b'{"') and any(all(member in first for member in members) for members in MEMBERS)
+
+
+def _is_copy(file: Path) -> bool:
+    """Whether ``file``, which holds records, is what a session file of its name in them is."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError), file.open("rb") as stream:
+        first = json.loads(stream.readline())
+        session = paths.results() / first["site"] / f"{first['session']}.jsonl"
+        return filecmp.cmp(file, session, shallow=False)
+    return False
 
 
 def check_present(files: Iterable[Path]) -> None:

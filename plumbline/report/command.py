@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from pathlib import Path
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
@@ -19,7 +18,7 @@ _DAY = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?Z?)?)?)?")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb report``."""
-    parser.add_argument("--output", type=Path, metavar="FILE", help="default: results/SITE/report.html")
+    parser.add_argument("--output", type=files.Output, metavar="FILE", help="default: results/SITE/report.html")
     parser.add_argument("--site", help="default: the only one that has records")
     parser.add_argument("--campaign", default="last", metavar="ID", help="the one shown in full (default: last)")
     parser.add_argument("--since", metavar="DATE", help="history from then on, such as 2026-11 or 2026-11-21")

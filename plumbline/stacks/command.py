@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
-    packing.add_argument("file", metavar="FILE", type=Path)
+    packing.add_argument("file", metavar="FILE", type=files.Output)
     packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
     _add_spack_arguments(actions)
 
@@ -51,7 +51,7 @@ def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentPa
     push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
     push.add_argument("stacks", nargs="+", metavar="spack:NAME")
     push.add_argument(
-        "--to", required=True, type=Path, metavar="DIR", help="the buildcache, made where it is not there"
+        "--to", required=True, type=files.Output, metavar="DIR", help="the buildcache, made where it is not there"
     )
     push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")

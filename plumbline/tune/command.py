@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the tuning of this folder")
     parser.add_argument("--dry-run", action="store_true", help="how many launches and minutes; nothing is measured")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found")
+    parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all that was found")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -1,0 +1,185 @@
+"""What a command writes replaces no record, note or profile, and no file that the command reads, by any name of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import samples
+
+from plumbline import cli, completion, files
+from plumbline.errors import PlumbError
+from plumbline.profiles import read
+from plumbline.profiles.model import Profile
+from plumbline.records import model, notes, sources
+
+#: every argument that names something to write, after words with which its command can be understood
+WRITTEN = {
+    ("ci", "--output"): "ci gitlab --tags a --stack s",
+    ("compare", "--output"): "compare openmpi mpich --format json",
+    ("export", "--output"): "export --format csv",
+    ("gate", "--html"): "gate --pairs pairs.csv --better lower",
+    ("gate", "--json"): "gate --pairs pairs.csv --better lower",
+    ("gate", "--junit"): "gate --pairs pairs.csv --better lower",
+    ("gate", "--markdown"): "gate --pairs pairs.csv --better lower",
+    ("launch", "--records"): "launch variant.json",
+    ("nodes", "--output"): "nodes facts",
+    ("publish", "folder"): "publish",
+    ("report", "--output"): "report",
+    ("stack", "--to"): "stack push spack:openmpi",
+    ("stack", "file"): "stack pack",
+    ("tune", "--json"): "tune openmpi --screen",
+}
+#: every other argument that is a path: it is only read, or a folder for the work whose entries have names of their own
+OTHERS = {
+    *(("doctor", "--nodes"), ("import", "logs"), ("history", "--series"), ("launch", "variant"), ("nodes", "folder")),
+    *(("gate", name) for name in ("records", "--pairs", "--rules", "--work", "--resume")),
+    *(("outliers", name) for name in ("--nodes", "--matrix")),
+    *(("tune", name) for name in ("--work", "--resume")),
+    *(("launch", "--work"), ("site", "--facts"), ("stack", "--from")),
+}
+#: how what is written may be called, of the fixture's files
+TARGETS = (
+    "results/local/s.jsonl",
+    "results/local/../local/s.jsonl",
+    "link",
+    "hard-link",
+    "elsewhere.jsonl",
+    "elsewhere.ndjson",
+    "elsewhere.json",
+    "backup/compact/2026-01.0001.parquet",
+    "linked-results/new.jsonl",
+    "results/local/notes.ndjson",
+    "results/local/profiles/0123456789ab.json",
+    "results/local/compact/new.parquet",
+    "results/local/c.outcome.json",
+    "results/local/.notes.lock",
+)
+REFUSED = re.compile(r"plumb: an output may not replace measured data: .+ \(.+\): name another file\n")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a record, a note and a profile: among the results, by other names, and in copies."""
+    for folder in ("results", "sites", "stacks", "build"):
+        monkeypatch.setenv(f"PLUMB_{folder.upper()}", str(tmp_path / folder))
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "results" / "local"
+    own.mkdir(parents=True)
+    (tmp_path / "backup" / "compact").mkdir(parents=True)
+    record = model.encode([model.convert(samples.record(launches=[samples.launch(0, 5.0)]))])
+    (own / "s.jsonl").write_text(record)
+    notes.add("local", "rain", "2026-01-01T00:00:00.000Z")
+    words = {"variant": "v", "stack": "openmpi", "placement": "core", "time": "2026-01-01T00:00:00.000Z"}
+    read.save("local", Profile(record="0123456789ab", command=[], ranks=[], missing=[], places=[], **words))
+    (tmp_path / "elsewhere.jsonl").write_text(f"\n{record}")
+    shutil.copy(own / "notes.ndjson", tmp_path / "elsewhere.ndjson")
+    shutil.copy(own / "profiles" / "0123456789ab.json", tmp_path / "elsewhere.json")
+    (tmp_path / "backup" / "compact" / "2026-01.0001.parquet").write_bytes(b"PAR1")
+    (tmp_path / "link").symlink_to(own / "s.jsonl")
+    (tmp_path / "hard-link").hardlink_to(own / "s.jsonl")
+    (tmp_path / "linked-results").symlink_to(own)
+    (tmp_path / "pairs.csv").write_text("series,baseline,candidate\na,1.5,1.5\n")
+    (tmp_path / "variant.json").write_text(json.dumps(samples.variant(site="nosuch")))
+    return tmp_path
+
+
+def state(place: Path) -> dict[Path, tuple[bytes, int]]:
+    """Content and inode of every file."""
+    return {file: (file.read_bytes(), file.stat().st_ino) for file in place.rglob("*") if file.is_file()}
+
+
+def arguments() -> Iterator[tuple[str, argparse.Action]]:
+    """The arguments of all commands, those that every command has excepted."""
+    for command in cli.COMMANDS:
+        parser = cli._parser([command])
+        (table,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        yield from ((command, action) for action in completion._actions(table.choices[command]))
+
+
+def name(action: argparse.Action) -> str:
+    return action.option_strings[0] if action.option_strings else action.dest
+
+
+def test_every_argument_that_names_a_path_is_known_to_be_written_or_not() -> None:
+    """A new one is an :class:`Output`, with words in :data:`WRITTEN`, or has to be named in :data:`OTHERS`."""
+    outputs = {(command, name(action)) for command, action in arguments() if action.type in (files.Output, files.Copy)}
+    assert outputs == WRITTEN.keys()
+    paths = {(command, name(action)) for command, action in arguments() if action.type is Path}
+    assert paths == OTHERS
+    words = re.compile(r"(FILE|PATH|PLACE|DIR)\b")
+    texts = {
+        (command, name(action)) for command, action in arguments() if words.search(str(action.metavar or ""))
+    } - outputs
+    assert texts - paths == {("ci", "--results")}, "a text for a pipeline that is not made here"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("written", WRITTEN, ids=" ".join)
+def test_no_output_replaces_measured_data(
+    written: tuple[str, str], target: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = state(place)
+    command, option = written
+    words = [*WRITTEN[written].split(), *([option] if option.startswith("--") else []), target]
+    assert cli.main(words) == (3 if command in cli.OF_VERDICTS else 2)
+    assert REFUSED.fullmatch(capsys.readouterr().err)
+    assert state(place) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("gate --pairs pairs.csv --better lower --json gate.json", 3),
+        ("export --format csv --output figures.csv", 0),
+        ("export --format parquet --output figures.parquet", 0),
+        ("report --output results/local/report.html", 0),
+    ],
+)
+def test_an_output_may_replace_an_earlier_one_and_pages_lie_beside_records(
+    words: str, status: int, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        assert cli.main(words.split()) == status
+        assert "replace" not in capsys.readouterr().err
+    assert (place / words.split()[-1]).stat().st_size > 0
+
+
+def test_an_earlier_copy_of_a_session_is_replaced_by_a_copy(place: Path) -> None:
+    session = place / "results" / "local" / f"{samples.record()['session']}.jsonl"
+    session.write_bytes((place / "elsewhere.jsonl").read_bytes().lstrip())
+    shutil.copy(session, place / "copy.jsonl")
+    sources.refuse_kept(files.Copy("copy.jsonl"))
+    with pytest.raises(PlumbError, match="may not replace"):
+        sources.refuse_kept(files.Output("copy.jsonl"))
+    session.write_bytes(session.read_bytes() * 2)
+    with pytest.raises(PlumbError, match="may not replace"):
+        sources.refuse_kept(files.Copy("copy.jsonl"))
+
+
+def test_an_input_is_not_written_over_by_another_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "same").hardlink_to("pairs.csv")
+    (place / "loop").symlink_to("loop")
+    before = state(place)
+    for target in ("pairs.csv", "same", "backup/../pairs.csv"):
+        assert cli.main(["gate", "--pairs", "pairs.csv", "--better", "lower", "--html", target]) == 3
+        assert "is to be written, and is read" in capsys.readouterr().err
+    assert cli.main(["gate", "--pairs", "loop", "--better", "lower", "--html", "loop"]) == 3
+    assert "report it" not in capsys.readouterr().err
+    assert state(place) == before
+
+
+def test_a_folder_that_is_made_anew_has_no_results_in_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / files.MARK).touch()
+    before = state(place)
+    with pytest.raises(PlumbError, match="the folder of the records is in it"):
+        files.make_anew(place)
+    assert state(place) == before
+    monkeypatch.setenv("PLUMB_RESULTS", "/nowhere")
+    files.make_anew(place)
+    assert [entry.name for entry in place.iterdir()] == [files.MARK]
