@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include <limits.h>
+#include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +17,21 @@ enum { MOST_PLANNED_ROWS = 128 };
 
 static const char *const modes[] = {"serial", "tournament", NULL};
 static int mode = TOURNAMENT;
-static struct exchange exchange = {.latency_bytes = 8,
-                                   .bandwidth_bytes = 4 << 20,
-                                   .latency_repetitions = 200,
-                                   .bandwidth_repetitions = 4,
-                                   .batches = 7};
+static struct exchange exchange = {.latency_bytes = 8, .bandwidth_bytes = 4 << 20, .batches = 7};
 static long rows = 100000, plan = 0;
+static double seconds = 120.0;
 
 static const struct argument arguments[] = {
     {"--mode", ARGUMENT_CHOICE, &mode, 0, 0, modes, "one pair at a time, or disjoint pairs at the same time"},
     {"--latency-bytes", ARGUMENT_SIZE, &exchange.latency_bytes, 1, INT_MAX, NULL, "small message"},
     {"--bandwidth-bytes", ARGUMENT_SIZE, &exchange.bandwidth_bytes, 1, INT_MAX, NULL, "large message"},
-    {"--latency-trips", ARGUMENT_INTEGER, &exchange.latency_repetitions, 1, 1e7, NULL,
-     "round trips of a batch, small"},
-    {"--bandwidth-trips", ARGUMENT_INTEGER, &exchange.bandwidth_repetitions, 1, 1e7, NULL,
-     "round trips of a batch, large"},
+    {"--latency-trips", ARGUMENT_INTEGER, &exchange.latency_repetitions, 0, 1e7, NULL,
+     "round trips of a batch, small; 0: as many as take 1 ms"},
+    {"--bandwidth-trips", ARGUMENT_INTEGER, &exchange.bandwidth_repetitions, 0, 1e7, NULL,
+     "round trips of a batch, large; 0: as many as take 1 ms, at least 2"},
     {"--batches", ARGUMENT_INTEGER, &exchange.batches, 1, 1e5, NULL, "timed batches; their median counts"},
+    {"--seconds", ARGUMENT_REAL, &seconds, 0, 1e6, NULL,
+     "of all warm-ups together at most; each has 0.1 s at most"},
     {"--rows", ARGUMENT_INTEGER, &rows, 0, 1e9, NULL, "write a row for each pair if there are no more"},
     {"--plan", ARGUMENT_INTEGER, &plan, 0, 20000, NULL,
      "count out the tournament of that many ranks, measure nothing; 0: measure"},
@@ -46,7 +46,8 @@ static const struct program program = {
         "message; bandwidth: bytes of the large message over half its round trip, in 10^6 bytes/s; both as\n"
         "IMB-MPI1 PingPong defines them. The clock is read only around a batch of round trips; the median "
         "of\n"
-        "the batches counts.\n"
+        "the batches counts. Each pair and size is warmed up until a round trip takes as long as before (a\n"
+        "remark says where that was not reached).\n"
         "serial      one pair at a time, the other ranks wait in a barrier: N(N-1)/2 steps\n"
         "tournament  N-1 rounds (N if odd) of N/2 disjoint pairs at once, by the circle method: what pairs\n"
         "            get under load\n"
@@ -62,43 +63,60 @@ static const struct program program = {
 };
 
 /* This rank meets `partner` (NOBODY: it waits); both sizes are measured by all pairs at the same time. */
-static void meet(int partner, struct meeting *own, long *wrong) {
+static void meet(int partner, struct meeting *own, struct course *course) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (partner != NOBODY)
         own[partner].small =
-            ping_pong(&exchange, partner, exchange.latency_bytes, exchange.latency_repetitions, wrong);
+            ping_pong(&exchange, partner, exchange.latency_bytes, exchange.latency_repetitions, course);
     MPI_Barrier(MPI_COMM_WORLD);
     if (partner != NOBODY)
         own[partner].large =
-            ping_pong(&exchange, partner, exchange.bandwidth_bytes, exchange.bandwidth_repetitions, wrong);
+            ping_pong(&exchange, partner, exchange.bandwidth_bytes, exchange.bandwidth_repetitions, course);
 }
 
-static void meet_in_turn(struct meeting *own, long *wrong) {
+static void meet_in_turn(struct meeting *own, struct course *course) {
     int rank = program_rank();
     for (int first = 0; first < program_ranks(); first++)
         for (int second = first + 1; second < program_ranks(); second++)
-            meet(rank == first ? second : rank == second ? first : NOBODY, own, wrong);
+            meet(rank == first ? second : rank == second ? first : NOBODY, own, course);
 }
 
-static void meet_in_rounds(struct meeting *own, long *wrong) {
+static void meet_in_rounds(struct meeting *own, struct course *course) {
     for (int round = 0; round < tournament_rounds(program_ranks()); round++)
-        meet(tournament_partner(program_ranks(), round, program_rank()), own, wrong);
+        meet(tournament_partner(program_ranks(), round, program_rank()), own, course);
 }
 
 /* All meetings on rank 0, NULL elsewhere. */
-static struct meeting *measure(long *wrong) {
+static struct meeting *measure(struct course *course) {
     size_t ranks = (size_t)program_ranks();
+    double steps = mode == SERIAL ? 0.5 * (double)(ranks * (ranks - 1)) : (double)ranks;
+    exchange.warm_up_s = fmin(WARM_UP_S, seconds / (2.0 * steps));
     struct meeting *own = allocate(ranks, sizeof *own), *all = NULL;
     if (program_rank() == 0)
         all = allocate(ranks * ranks, sizeof *all);
     if (mode == SERIAL)
-        meet_in_turn(own, wrong);
+        meet_in_turn(own, course);
     else
-        meet_in_rounds(own, wrong);
+        meet_in_rounds(own, course);
     int count = 2 * program_ranks();
     MPI_Gather(own, count, MPI_DOUBLE, all, count, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     free(own);
     return all;
+}
+
+/* On all ranks what all of them found: of the unsteady warm-ups the one that changed most. */
+static void sum_up(struct course *course) {
+    struct {
+        double change;
+        int rank;
+    } worst = {fabs(course->warm_ups.change), program_rank()};
+    long counts[] = {course->wrong, course->warm_ups.all, course->warm_ups.unsteady};
+    MPI_Allreduce(MPI_IN_PLACE, counts, 3, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD);
+    MPI_Bcast(course, sizeof *course, MPI_BYTE, worst.rank, MPI_COMM_WORLD);
+    course->wrong = counts[0];
+    course->warm_ups.all = counts[1];
+    course->warm_ups.unsteady = counts[2];
 }
 
 /* The number of pairs that lack one of the two times. */
@@ -120,9 +138,10 @@ static int measure_all(void) {
     exchange.outgoing = memory_take(bytes);
     exchange.incoming = memory_take(bytes);
     struct place *places = places_collect();
-    long wrong = 0, absent = 0;
-    struct meeting *all = measure(&wrong);
-    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    long absent = 0;
+    struct course course = {0};
+    struct meeting *all = measure(&course);
+    sum_up(&course);
     struct result *result = result_new();
     result_model(result, "none: the other pairs of its class are what a pair is compared with");
     if (all) {
@@ -130,7 +149,9 @@ static int measure_all(void) {
         show_pairs(result, &matrix, &exchange, rows);
         absent = missing(all, ranks);
     }
-    result_check(result, wrong == 0, "ping-pongs whose message did not arrive as sent", (double)wrong, 0);
+    warm_ups_remark(result, &course.warm_ups);
+    result_check(result, course.wrong == 0, "ping-pongs whose message did not arrive as sent",
+                 (double)course.wrong, 0);
     result_check(result, absent == 0, "pairs without a time", (double)absent, 0);
     memory_give_back(exchange.outgoing, bytes);
     memory_give_back(exchange.incoming, bytes);

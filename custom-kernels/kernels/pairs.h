@@ -4,6 +4,7 @@
 
 #include "pairs_class.h"
 #include "result.h"
+#include "warm_up.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,8 +12,10 @@
 /* What a pair is measured with. */
 struct exchange {
     size_t latency_bytes, bandwidth_bytes;
-    long latency_repetitions, bandwidth_repetitions; /* round trips of a batch */
+    long latency_repetitions,
+        bandwidth_repetitions; /* round trips of a batch; 0: as many as take long enough */
     long batches;
+    double warm_up_s;          /* of a pair and size at most */
     char *outgoing, *incoming; /* of the larger of the two sizes */
 };
 
@@ -21,10 +24,16 @@ struct meeting {
     double small, large;
 };
 
+/* What this rank found in all of its meetings: messages that did not arrive as sent, and warm-ups. */
+struct course {
+    long wrong;
+    struct warm_ups warm_ups;
+};
+
 /* Ping-pong with `partner`, which calls the same; `bytes` a message. The rank with the smaller number serves
- * and returns the median over the batches of half a round trip in us, the other one 0. Adds to `wrong` the
- * messages that did not arrive as sent. */
-double ping_pong(const struct exchange *exchange, int partner, size_t bytes, long repetitions, long *wrong);
+ * and returns the median over the batches of half a round trip in us, the other one 0. */
+double ping_pong(const struct exchange *exchange, int partner, size_t bytes, long repetitions,
+                 struct course *course);
 
 /* A matrix of meetings: that of ranks a < b is at [a * ranks + b]. */
 struct matrix {

@@ -5,10 +5,13 @@
 #include "samples.h"
 #include "timer.h"
 
+#include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
 
-enum { TAG = 11, MOST_WARM_UP = 20 };
+enum { TAG = 11, AGREEMENT, LEAST_TRIPS = 2 };
+/* Time of a batch of as many round trips as take long enough. */
+static const double batch_ns = 1e6;
 
 /* Byte `index` of what `from` sends `to`. */
 static char pattern(int from, int to, size_t index) {
@@ -47,19 +50,41 @@ static void send_back(const struct exchange *exchange, int partner, int bytes, l
     }
 }
 
-double ping_pong(const struct exchange *exchange, int partner, size_t bytes, long repetitions, long *wrong) {
+static void play(const struct exchange *exchange, int partner, int bytes, long repetitions) {
+    (program_rank() < partner ? serve : send_back)(exchange, partner, bytes, repetitions);
+}
+
+/* Whole round trips until both ranks see the same time again. */
+static struct warm_up get_steady(const struct exchange *exchange, int partner, int bytes) {
+    struct warm_up warm_up = warm_up_new(exchange->warm_up_s);
+    while (warm_up_goes_on(&warm_up)) {
+        warm_up_begin(&warm_up);
+        play(exchange, partner, bytes, warm_up.calls);
+        struct taken own = warm_up_taken(&warm_up), other;
+        MPI_Sendrecv(&own, 2, MPI_DOUBLE, partner, AGREEMENT, &other, 2, MPI_DOUBLE, partner, AGREEMENT,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        warm_up_add(&warm_up, (struct taken){fmax(own.ns, other.ns), fmax(own.faults, other.faults)});
+    }
+    return warm_up;
+}
+
+double ping_pong(const struct exchange *exchange, int partner, size_t bytes, long repetitions,
+                 struct course *course) {
     int own = program_rank(), size = (int)bytes;
-    void (*play)(const struct exchange *, int, int, long) = own < partner ? serve : send_back;
     double *times = allocate((size_t)exchange->batches, sizeof *times);
     fill(exchange->outgoing, bytes, own, partner);
     poison(exchange->incoming, bytes, partner, own);
-    play(exchange, partner, size, repetitions < MOST_WARM_UP ? repetitions : MOST_WARM_UP);
+    struct warm_up warm_up = get_steady(exchange, partner, size);
+    if (own < partner)
+        warm_ups_count(&course->warm_ups, &warm_up);
+    if (repetitions == 0)
+        repetitions = (long)fmax(LEAST_TRIPS, fmin(batch_ns, 1e9 * exchange->warm_up_s) / warm_up.call_ns);
     for (long batch = 0; batch < exchange->batches; batch++) {
         uint64_t begin = ticks();
         play(exchange, partner, size, repetitions);
         times[batch] = ticks_ns(ticks() - begin) / 1e3 / (2.0 * (double)repetitions);
     }
-    *wrong += !arrived(exchange->incoming, bytes, partner, own);
+    course->wrong += !arrived(exchange->incoming, bytes, partner, own);
     double median = summarize(times, (size_t)exchange->batches).median;
     free(times);
     return own < partner ? median : 0.0;
