@@ -1,7 +1,8 @@
-/* Collective operations, and messages between two halves of the ranks, each call timed by itself: from a
- * start that all ranks have in common to the exit of the last. */
+/* Time of collective operations, and of messages between two halves of the ranks, by one or all of several
+ * protocols (collective_protocol.h). */
 #include "candidates.h"
 #include "collective_call.h"
+#include "collective_protocol.h"
 #include "common_clock.h"
 #include "fail_together.h"
 #include "first_touch.h"
@@ -13,10 +14,8 @@
 #include <stdlib.h>
 
 enum { WARM_UP = 10, ALL_OPERATIONS = OPERATIONS };
-/* Nanoseconds from the agreement on a start to the start: doubled after a start that a rank missed. */
-static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 
-static int operation = ALL_OPERATIONS, in_place;
+static int operation = ALL_OPERATIONS, in_place, protocol = COMMON_START;
 static struct sizes sizes = {7, {8, 64, 512, 4096, 32768, 131072, 1048576}};
 static long repetitions = 200;
 static const char *race = NULL;
@@ -43,11 +42,19 @@ static const char *const operations[] = {[BCAST] = "bcast",
                                          NULL};
 static const char *const places[] = {"no", "yes", "both", NULL};
 enum { NOT_IN_PLACE, IN_PLACE, BOTH };
+static const char *const protocols[] = {[COMMON_START] = "start",
+                                        [AFTER_BARRIER] = "barrier",
+                                        [LOOP] = "loop",
+                                        [CHANGING_BUFFERS] = "changing",
+                                        [WORK_BETWEEN] = "work",
+                                        [PROTOCOLS] = "all",
+                                        NULL};
 
 static const struct argument arguments[] = {
     {"--operation", ARGUMENT_CHOICE, &operation, 0, 0, operations, "what is called"},
     {"--in-place", ARGUMENT_CHOICE, &in_place, 0, 0, places,
      "with MPI_IN_PLACE; both: without and, where MPI has it, with it"},
+    {"--protocol", ARGUMENT_CHOICE, &protocol, 0, 0, protocols, "how the timed calls begin; see below"},
     {"--bytes", ARGUMENT_SIZES, &sizes, 4, 1 << 30, NULL,
      "what one rank gives one other, or the vector of bcast, reduce, allreduce, scan; multiples of 4"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, LEAST_FOR_INTERVAL, 1e6, NULL,
@@ -66,7 +73,8 @@ static const struct argument arguments[] = {
 static const struct program program = {
     .name = "collective",
     .summary =
-        "time of collective operations and of messages, call by call, from a common start to the last exit",
+        "time of collective operations and of messages, by default call by call from a common start to the "
+        "last exit",
     .method =
         "Before each call the ranks agree on a start (Allreduce of the latest clock, plus a lead) and wait "
         "for it\n"
@@ -74,6 +82,14 @@ static const struct program program = {
         "pingpong, exchange: each rank of one half with one of the other, there and back (20\n"
         "              times, the same data; time is of once) or both ways at once.\n"
         "time          exit of the last rank - start of the first one: median over the valid windows\n"
+        "Other protocols (--protocol); time is that of the slowest rank by its own clock, median over "
+        "samples:\n"
+        "barrier       one call behind a barrier, as OSU and IMB do\n"
+        "loop          16 calls one after the other on the same buffers; time / 16\n"
+        "changing      as loop, with 8 pairs of buffers in turn, or as many as 64 MiB hold, 2 at least\n"
+        "work          as loop; between the calls a rank works on 128 KiB of its own for as long as a call "
+        "takes,\n"
+        "              1 ms at most, which does not count\n"
         "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
         "independent\n"
         "ratio         time of a call with a value of --race / time of the call with the library's own value "
@@ -93,7 +109,7 @@ static const struct program program = {
         "between (drift); clocks in a tree, errors added up. After Hunold and Carpen-Amarie, Hierarchical "
         "clock\n"
         "synchronization in MPI (2018), and their ReproMPI.\n"
-        "Checks: every element on every rank of every call; nothing beside the blocks of the operations with "
+        "Checks: every element on every rank after every sample; nothing beside the blocks of the operations with "
         "v.\n"
         "Model: none: what a library could reach at best is not known here.",
     .arguments = arguments,
@@ -114,35 +130,11 @@ struct findings {
     double worst_invalid, clock_error;
 };
 
-/* What is carried from window to window: times of the common clock, in ns. */
-struct agreed {
-    double start, lead;
-    bool missed;
-};
-
-/* One call from a common start. */
-static void one_window(const struct call *call, long round, struct agreed *agreed, double *begin,
-                       double *end) {
-    call_prepare(call, round);
-    double latest[2] = {clock_predicted(clock_now()), agreed->missed};
-    MPI_Allreduce(MPI_IN_PLACE, latest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    if (latest[1] > 0.0)
-        agreed->lead = fmin(2.0 * agreed->lead, most_lead_ns);
-    agreed->start = latest[0] + agreed->lead;
-    double now = clock_now();
-    agreed->missed = clock_predicted(now) > agreed->start;
-    while (clock_predicted(now) < agreed->start)
-        now = clock_now();
-    *begin = now;
-    call_make(call);
-    *end = clock_now();
-}
-
 /* All calls of a size, or as many as --seconds has time for: the starts are agreed on, so all ranks end after
  * the same round. The candidates take turns at being the first of a round. Returns the number of wrong
  * elements on this rank. */
-static long measure(struct call *call, struct windows *windows) {
-    struct agreed agreed = {.lead = least_lead_ns};
+static long measure(enum protocol by, struct call *calls, int pairs, struct windows *windows) {
+    struct agreed agreed = agreed_new();
     double begin, end, first = 0.0;
     bool over = false;
     long wrong = 0, of_round = candidates_count(candidates);
@@ -152,9 +144,10 @@ static long measure(struct call *call, struct windows *windows) {
         bool counts = round >= WARM_UP || over;
         for (long turn = 0; turn < of_round; turn++) {
             int which = (int)((round + turn) % of_round);
-            call->all = candidates_take(candidates, which);
-            one_window(call, round, &agreed, &begin, &end);
-            wrong += call_faults(call, round);
+            MPI_Comm all = candidates_take(candidates, which);
+            for (int pair = 0; pair < pairs; pair++)
+                calls[pair].all = all;
+            wrong += protocol_sample(by, calls, round, &agreed, &begin, &end);
             windows->begin[windows->count * of_round + which] = begin;
             windows->end[windows->count * of_round + which] = end;
             first = first > 0.0 ? first : agreed.start;
@@ -169,22 +162,26 @@ static long measure(struct call *call, struct windows *windows) {
 
 /* On rank 0: the time of every window in ns, round by round; NAN for a window that is not valid. To be freed.
  */
-static double *times_of(const struct windows *windows, double error) {
+static double *times_of(enum protocol by, const struct windows *windows, double error) {
     size_t count = (size_t)windows->count * (size_t)candidates_count(candidates);
     double *first = allocate(count, sizeof *first), *last = allocate(count, sizeof *last),
-           *times = allocate(count, sizeof *times);
+           *times = allocate(count, sizeof *times), *longest = allocate(count, sizeof *longest);
     for (size_t index = 0; index < count; index++) {
+        times[index] = windows->end[index] - windows->begin[index];
         windows->begin[index] = clock_common(windows->begin[index]);
         windows->end[index] = clock_common(windows->end[index]);
     }
+    MPI_Reduce(times, longest, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(windows->begin, first, (int)count, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
     MPI_Reduce(windows->begin, last, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(windows->end, times, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    for (size_t index = 0; index < count; index++)
-        times[index] =
-            last[index] - first[index] <= 1e3 * late_us + error ? times[index] - first[index] : NAN;
+    for (size_t index = 0; index < count; index++) {
+        bool valid = by != COMMON_START || last[index] - first[index] <= 1e3 * late_us + error;
+        times[index] = valid ? protocol_time(by, first[index], times[index], longest[index]) : NAN;
+    }
     free(first);
     free(last);
+    free(longest);
     return times;
 }
 
@@ -202,8 +199,9 @@ static void row_median(struct row *row, const char *name, const char *unit, doub
 }
 
 /* The row of a candidate; `times` are those of all candidates. */
-static void report_one(struct result *result, const struct call *call, const struct windows *windows,
-                       const double *times, int which, struct findings *found) {
+static void report_one(struct result *result, enum protocol by, const struct call *call,
+                       const struct windows *windows, const double *times, int which,
+                       struct findings *found) {
     long step = candidates_count(candidates), valid = 0, pairs = 0;
     double *own = allocate((size_t)windows->count, sizeof *own),
            *ratios = allocate((size_t)windows->count, sizeof *own);
@@ -216,6 +214,7 @@ static void report_one(struct result *result, const struct call *call, const str
     double invalid = 100.0 * (double)(windows->count - valid) / (double)windows->count;
     struct row *row = result_row(result);
     row_text(row, "operation", operations[call->operation]);
+    row_text(row, "protocol", protocols[by]);
     if (call->operation != BARRIER) {
         row_integer(row, "bytes", (long long)(call->elements * sizeof(float)));
         row_text(row, "in_place", places[call->in_place]);
@@ -223,7 +222,7 @@ static void report_one(struct result *result, const struct call *call, const str
     if (race)
         row_integer(row, candidates_setting(candidates), candidates_value(candidates, which));
     if (valid >= LEAST_FOR_INTERVAL)
-        row_median(row, "time", "us", own, valid, 1e-3 / operation_repeats(call->operation));
+        row_median(row, "time", "us", own, valid, 1e-3 / call->trips);
     if (race && pairs >= LEAST_FOR_INTERVAL)
         row_median(row, "ratio", "1", ratios, pairs, 1.0);
     found->too_few += valid < LEAST_FOR_INTERVAL || pairs < LEAST_FOR_INTERVAL;
@@ -236,22 +235,37 @@ static void report_one(struct result *result, const struct call *call, const str
     free(ratios);
 }
 
-static void report(struct result *result, const struct call *call, const struct windows *windows,
-                   struct findings *found) {
-    double error = clock_error(), *times = times_of(windows, error);
+static void report(struct result *result, enum protocol by, const struct call *call,
+                   const struct windows *windows, struct findings *found) {
+    double error = clock_error(), *times = times_of(by, windows, error);
     for (int which = 0; which < candidates_count(candidates); which++)
-        report_one(result, call, windows, times, which, found);
+        report_one(result, by, call, windows, times, which, found);
     found->fewest = windows->count < found->fewest ? windows->count : found->fewest;
     found->clock_error = fmax(found->clock_error, error);
     free(times);
 }
 
+static void run_by(struct result *result, enum protocol by, enum operation which, bool inside, size_t bytes,
+                   struct windows *windows, struct findings *found) {
+    int pairs = protocol_buffers(by, which, bytes);
+    struct call *calls = allocate((size_t)pairs, sizeof *calls);
+    for (int pair = 0; pair < pairs; pair++) {
+        calls[pair] = call_new(which, inside, bytes);
+        if (protocol_calls(by) > 1)
+            calls[pair].trips = 1;
+    }
+    found->wrong += measure(by, calls, pairs, windows);
+    report(result, by, calls, windows, found);
+    for (int pair = 0; pair < pairs; pair++)
+        call_free(&calls[pair]);
+    free(calls);
+}
+
 static void run(struct result *result, enum operation which, bool inside, size_t bytes,
                 struct windows *windows, struct findings *found) {
-    struct call call = call_new(which, inside, bytes);
-    found->wrong += measure(&call, windows);
-    report(result, &call, windows, found);
-    call_free(&call);
+    for (int by = 0; by < PROTOCOLS; by++)
+        if (protocol == PROTOCOLS || protocol == by)
+            run_by(result, (enum protocol)by, which, inside, bytes, windows, found);
 }
 
 static void run_sizes(struct result *result, enum operation which, bool inside, struct windows *windows,

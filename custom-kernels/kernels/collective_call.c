@@ -40,10 +40,6 @@ bool operation_in_place(enum operation operation) {
     return facts[operation].in_place;
 }
 
-int operation_repeats(enum operation operation) {
-    return operation == PINGPONG ? TRIPS : 1;
-}
-
 static bool many(enum share share) {
     return share == MANY_ON_ROOT || share == MANY_ON_ALL;
 }
@@ -74,8 +70,12 @@ size_t operation_memory(enum operation operation, size_t bytes) {
 
 struct call call_new(enum operation operation, bool in_place, size_t bytes) {
     size_t elements = bytes / sizeof(float), count = most_blocks(&facts[operation]);
-    struct call call = {operation, in_place, elements,      elements + facts[operation].gaps, NULL, NULL,
-                        NULL,      NULL,     MPI_COMM_WORLD};
+    struct call call = {.operation = operation,
+                        .in_place = in_place,
+                        .elements = elements,
+                        .stride = elements + facts[operation].gaps,
+                        .all = MPI_COMM_WORLD,
+                        .trips = operation == PINGPONG ? TRIPS : 1};
     if (count * call.stride > INT_MAX)
         fail_together(
             "--bytes: blocks of %zu B for %zu ranks are more than MPI counts: choose a smaller size", bytes,
@@ -139,6 +139,12 @@ void call_prepare(const struct call *call, long round) {
             value = value + 1 < period(of) ? value + 1 : 0;
         }
     }
+}
+
+bool call_repeats(const struct call *call) {
+    const struct facts *of = &facts[call->operation];
+    bool moves_blocks = many(of->gives) && many(of->gets);
+    return !call->in_place || !(of->reduces || moves_blocks);
 }
 
 /* This rank's partner in the operations between two: in the other half of the ranks. */
@@ -211,7 +217,7 @@ void call_make(const struct call *call) {
         MPI_Reduce_scatter_block(give, get, count, type, MPI_SUM, all);
         break;
     case PINGPONG:
-        for (int trip = 0; trip < operation_repeats(PINGPONG); trip++)
+        for (int trip = 0; trip < call->trips; trip++)
             there_and_back(give, get, count, all);
         break;
     case EXCHANGE:

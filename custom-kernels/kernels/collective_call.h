@@ -31,9 +31,6 @@ enum operation {
 /* Whether MPI defines MPI_IN_PLACE for the operation. */
 bool operation_in_place(enum operation operation);
 
-/* How often one call repeats the operation: the time of a call is that of all repetitions. */
-int operation_repeats(enum operation operation);
-
 /* Bytes of both buffers of a rank, for blocks of `bytes`. */
 size_t operation_memory(enum operation operation, size_t bytes);
 
@@ -46,6 +43,7 @@ struct call {
     float *send, *receive;
     int *counts, *displacements;
     MPI_Comm all; /* MPI_COMM_WORLD, or one of its duplicates */
+    int trips; /* round trips of a ping-pong in one call: the time of a call is that of all of them; else 1 */
 };
 
 /* Allocate the buffers of a call. `bytes` is a multiple of sizeof(float). Collective; ends all ranks if the
@@ -56,6 +54,9 @@ void call_free(struct call *call);
 /* Fill this rank's input with the values of `round`, which differ from round to round, and everything else
  * with NAN. */
 void call_prepare(const struct call *call, long round);
+
+/* Whether a call leaves its input as it was: made again, it gives the same result. */
+bool call_repeats(const struct call *call);
 
 /* The MPI call alone. */
 void call_make(const struct call *call);

@@ -7,5 +7,5 @@ target_link_libraries(pairs PRIVATE machine)
 
 plumb_kernel(overlap overlap.c overlap_transfer.c overlap_work.c)
 plumb_kernel(threaded_pingpong threaded_pingpong.c threaded_messages.c)
-plumb_kernel(collective collective.c collective_call.c candidates.c common_clock.c clock_offset.c)
+plumb_kernel(collective collective.c collective_call.c collective_protocol.c candidates.c common_clock.c clock_offset.c)
 plumb_kernel(saturation saturation.c saturation_flows.c rank_nodes.c)

@@ -19,6 +19,7 @@ OPERATIONS = (
     "bcast", "reduce", "allreduce", "scan", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv",
     "alltoall", "alltoallv", "reduce_scatter", "reduce_scatter_block", "pingpong", "exchange", "barrier",
 )  # fmt: skip
+PROTOCOLS = ("start", "barrier", "loop", "changing", "work")
 #: seconds that the clock of every rank but the first is ahead
 AHEAD_S = 100_000
 
@@ -51,6 +52,74 @@ def test_every_operation_is_right_on_every_rank(
         assert figures["invalid"] == 0
         assert figures["clock_error"] > 0
     assert "all ranks read one clock" in document["notes"][0]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_every_operation_is_right_by_every_protocol(kernel_stack: KernelStack, json_of: JsonOf, ranks: int) -> None:
+    options = ["--bytes", "4,16K", "--in-place", "both", "--protocol", "all", *TINY, "--json"]
+    document = json_of(kernel_stack.mpirun(ranks, "collective", *options))
+    assert document["passed"], document["checks"]
+    times = [item for item in document["measurements"] if item["metric"] == "time"]
+    seen = {tuple(item["params"].get(name) for name in ("operation", "in_place", "protocol")) for item in times}
+    in_place = set(OPERATIONS) - {"bcast", "pingpong", "exchange", "barrier"}
+    assert seen == {
+        (name, place, protocol)
+        for name in OPERATIONS
+        for place in ([None] if name == "barrier" else ["no", "yes"] if name in in_place else ["no"])
+        for protocol in PROTOCOLS
+    }
+    assert all(item["value"] > 0 for item in times)
+
+
+def one_time(stack: KernelStack, json_of: JsonOf, program: Path, protocol: str, *more: str) -> float:
+    """The time of an allreduce of 8 bytes, us."""
+    options = ["--operation", "allreduce", "--bytes", "8", "--protocol", protocol, *TINY, "--json", *more]
+    document = json_of(stack.mpirun(2, str(program), *options))
+    return next(float(item["value"]) for item in document["measurements"] if item["metric"] == "time")
+
+
+def test_a_loop_has_sixteen_calls_and_its_slowest_rank_counts(
+    one_stack: KernelStack, json_of: JsonOf, tmp_path: Path
+) -> None:
+    """Rank 1 takes 16 s longer for each sample by its clock: 1 s a call."""
+    late = "*end += program_rank() * 16e9; return faults(calls, pairs, made, round);"
+    program = broken_kernel.build(
+        tmp_path,
+        one_stack,
+        "collective",
+        file="collective_protocol.c",
+        old="return faults(calls, pairs, made, round);",
+        new=late,
+        options=("-include", "program.h"),
+    )
+    for protocol in ("loop", "changing", "work"):
+        assert 1e6 <= one_time(one_stack, json_of, program, protocol) < 2e6
+    assert 16e6 <= one_time(one_stack, json_of, program, "barrier") < 17e6
+
+
+def test_work_between_calls_does_not_count(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    """Work of 20 ms after each call: the calls still take less."""
+    program = broken_kernel.build(
+        tmp_path,
+        one_stack,
+        "collective",
+        file="collective_protocol.c",
+        old="work(agreed->work);",
+        new="work(20e6);",
+    )
+    assert one_time(one_stack, json_of, program, "work", "--seconds", "0") < 20e3
+
+
+@pytest.mark.parametrize("protocol", ["loop", "changing", "work"])
+def test_wrong_elements_of_a_loop_fail_the_check(one_stack: KernelStack, tmp_path: Path, protocol: str) -> None:
+    program = broken_kernel.build(
+        tmp_path, one_stack, "collective", file="collective_call.c", old=ALLREDUCE, new=ALLREDUCE.replace("SUM", "MAX")
+    )
+    for place in ("no", "yes"):
+        options = ["--operation", "allreduce", "--in-place", place, "--protocol", protocol, "--bytes", "8", *TINY]
+        done = one_stack.mpirun(2, str(program), *options)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "the answer is wrong: elements that are not the operation's" in done.stderr
 
 
 def test_sizes_without_time_for_all_calls_have_fewer(one_stack: KernelStack, json_of: JsonOf) -> None:
@@ -154,6 +223,7 @@ def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: Kernel
         (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is no list of whole numbers"),
         (2, ["--race", "NO_SUCH"], "--race: 'NO_SUCH' is not NAME=VALUE,VALUE"),
         (2, ["--race"], "--race: '' is not a text"),
+        (2, ["--protocol", "fast"], "--protocol: 'fast' is not one of start, barrier, loop"),
         (2, ["--operation", "gossip"], "--operation: 'gossip' is not one of bcast"),
     ],
 )
