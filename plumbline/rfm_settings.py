@@ -69,7 +69,7 @@ def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
         "descr": part.get("description", part["name"]),
         "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
-        "environs": [_name(stack) for stack in part["stacks"]] or [NOTHING],
+        "environs": [environment_name(stack) for stack in part["stacks"]] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
         "prepare_cmds": [*scheduler.script_begins, *part.get("prepare", [])],
         "extras": {
@@ -88,14 +88,14 @@ def nodes_offered(part: dict[str, Any]) -> int:
     return int(part.get("nodes", max(1, len(part.get("hosts", [])))))
 
 
-def _name(stack: str) -> str:
+def environment_name(stack: str) -> str:
     """ReFrame's name for a stack: its environments are named by letters, digits, ``_`` and ``-``."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", stack)
 
 
 def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": _name(manifest["name"]),
+        "name": environment_name(manifest["name"]),
         "modules": manifest["modules"],
         "features": [FEATURE],
         "extras": {
@@ -109,7 +109,7 @@ def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
 def _elsewhere(name: str) -> dict[str, Any]:
     """A stack of another site that is not installed here: job scripts can be made for it, nothing can run."""
     extras = {"stack": name, "benchmarks": None, "accelerator": None}
-    return {"name": _name(name), "features": [FEATURE], "extras": extras}
+    return {"name": environment_name(name), "features": [FEATURE], "extras": extras}
 
 
 def _unconfigured() -> dict[str, Any]:

@@ -9,11 +9,10 @@ import reframe as rfm
 from reframe.core.builtins import parameter, run_after, variable
 
 from plumbline.rfm import PlumbTest, node_counts
+from plumbline.stacks.manifest import imb_arguments
 
 from .placements import GPU_PAIRS, GROUPS, PAIRS, QUICK_PAIRS
 
-#: the count is what follows: messages per size, and for large ones no more than a volume in MB
-ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
 #: operations whose bandwidth adds up what goes both ways
 BOTH_WAYS = (
     *("Sendrecv", "Exchange", "Biband", "Bidir_put", "Bidir_get", "Birandom", "Corandom", "SendRecv_Replace"),
@@ -36,8 +35,7 @@ class ImbTest(PlumbTest):
     @run_after("init")
     def compose(self):
         """All ranks take part (-npmin); sizes 0, 1, 2, 4, … up to the largest."""
-        sizes = f"0:{self.largest.bit_length() - 1}"
-        self.arguments = [self.operation, "-npmin", "65536", *ITERATIONS, self.count, "-msglog", sizes]
+        self.arguments = imb_arguments(self.operation, self.largest, self.count)
         self.context = {"benchmark": self.operation, "last_bytes": self.largest}
         if self.operation in BOTH_WAYS:
             self.context |= {"directions": 2}

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WARM_UP = 10, ALL_OPERATIONS = OPERATIONS };
+enum { ALL_OPERATIONS = OPERATIONS };
 
 static int operation = ALL_OPERATIONS, in_place, protocol = COMMON_START;
 static struct sizes sizes = {7, {8, 64, 512, 4096, 32768, 131072, 1048576}};
@@ -85,7 +85,7 @@ static const struct program program = {
         "Other protocols (--protocol); time is that of the slowest rank by its own clock, median over "
         "samples:\n"
         "barrier       one call behind a barrier, as OSU and IMB do\n"
-        "loop          16 calls one after the other on the same buffers; time / 16\n"
+        "loop          8 calls one after the other on the same buffers; time / 8\n"
         "changing      as loop, with 8 pairs of buffers in turn, or as many as 64 MiB hold, 2 at least\n"
         "work          as loop; between the calls a rank works on 128 KiB of its own for as long as a call "
         "takes,\n"
@@ -109,7 +109,8 @@ static const struct program program = {
         "between (drift); clocks in a tree, errors added up. After Hunold and Carpen-Amarie, Hierarchical "
         "clock\n"
         "synchronization in MPI (2018), and their ReproMPI.\n"
-        "Checks: every element on every rank after every sample; nothing beside the blocks of the operations with "
+        "Checks: every element on every rank after every sample; nothing beside the blocks of the operations "
+        "with "
         "v.\n"
         "Model: none: what a library could reach at best is not known here.",
     .arguments = arguments,
@@ -141,7 +142,7 @@ static long measure(enum protocol by, struct call *calls, int pairs, struct wind
     windows->count = 0;
     clock_before();
     for (long round = 0; windows->count < (over ? LEAST_FOR_INTERVAL : repetitions); round++) {
-        bool counts = round >= WARM_UP || over;
+        bool counts = round >= protocol_warm_up(by) || over;
         for (long turn = 0; turn < of_round; turn++) {
             int which = (int)((round + turn) % of_round);
             MPI_Comm all = candidates_take(candidates, which);

@@ -4,10 +4,14 @@
 
 #include <math.h>
 
-enum { CALLS = 16, PAIRS = 8, PAIR_BYTES = 1 << 26, OWN_ELEMENTS = 1 << 15, STEP = 256 };
+enum { CALLS = 8, PAIRS = 8, PAIR_BYTES = 1 << 26, OWN_ELEMENTS = 1 << 15, STEP = 256, SINGLE_WARM_UP = 10 };
 /* Nanoseconds from the agreement on a start to the start: doubled after a start that a rank missed. */
 static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 static const double most_work_ns = 1e6;
+
+int protocol_warm_up(enum protocol protocol) {
+    return protocol_calls(protocol) > 1 ? 1 : SINGLE_WARM_UP;
+}
 
 int protocol_calls(enum protocol protocol) {
     return protocol == COMMON_START || protocol == AFTER_BARRIER ? 1 : CALLS;

@@ -16,6 +16,9 @@ enum protocol {
 /* Timed calls of one sample. */
 int protocol_calls(enum protocol protocol);
 
+/* Samples of each size that do not count, before those that do. */
+int protocol_warm_up(enum protocol protocol);
+
 /* Pairs of buffers that the calls take in turn, for blocks of `bytes`. */
 int protocol_buffers(enum protocol protocol, enum operation operation, size_t bytes);
 

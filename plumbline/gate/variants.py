@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from plumbline import campaign, files, paths, schemas
+from plumbline import campaign, files, paths, rfm_settings, schemas
 from plumbline.errors import PlumbError
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
@@ -43,27 +45,32 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     prefix = folder / "reframe"
     files.make_anew(prefix)
     command = [paths.program("reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
-    command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, stacks))})$"]
+    environments = {rfm_settings.environment_name(stack): stack for stack in stacks}
+    command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += ["-n", tests] if tests else ["-t", "quick"]
     command += ["--system", site] if site else []
     environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
         subprocess.run(command, env=environment, cwd=paths.root(), stdout=stream, stderr=subprocess.STDOUT, check=False)
-    found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage")
+    found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
     for stack in stacks:
         _require(found, stack, log)
     shutil.rmtree(prefix)
     return found
 
 
-def read(output: str, stage: Path) -> Listing:
-    """The cases in ReFrame's ``output``, with the descriptions that the tests left below ``stage``."""
+def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType({})) -> Listing:
+    """The cases in ReFrame's ``output``, with the descriptions that the tests left below ``stage``.
+
+    ``stacks``: by the names of their environments; one that is not there is called as its environment.
+    """
     found = Listing()
     for line in output.splitlines():
         case = _CASE.search(line)
         if case and case["state"] == "SKIP":
-            found.skips.setdefault(case["environment"], {})[case["name"]] = case["why"] or "no reason given"
+            stack = stacks.get(case["environment"], case["environment"])
+            found.skips.setdefault(stack, {})[case["name"]] = case["why"] or "no reason given"
     for file in sorted(stage.rglob("variant.json")):
         variant = json.loads(file.read_text(encoding="utf-8"))
         schemas.check("variant", variant, str(file))

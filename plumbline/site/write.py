@@ -166,6 +166,18 @@ def offer(present: Any, request: Request) -> list[str]:
     return missing
 
 
+def offer_stacks(request: Request) -> bool:
+    """Add the stacks ``add_stacks`` to the partition of a site that is there; returns whether it lacked any."""
+    file = folder(request.name) / FILE
+    document = _yaml().load(file.read_text(encoding="utf-8"))
+    if not offer(document, request):
+        return False
+    text = _dump(document)
+    check(YAML(typ="safe", pure=True).load(text), str(file))
+    files.write(f"site '{request.name}'", file, text)
+    return True
+
+
 def _complete(present: Any, new: dict[str, Any], path: str) -> list[str]:
     """Add to a mapping the keys that only ``new`` has, and those of ``facts`` inside it; their paths are returned."""
     missing = [key for key in new if key not in present]

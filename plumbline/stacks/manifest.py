@@ -25,7 +25,19 @@ IMB_PROGRAMS = {
 }
 #: those for the memory of GPUs, which only Intel MPI's own wheel has
 IMB_GPU_PROGRAMS = {"imb-mpi1-gpu": "IMB-MPI1-GPU"}
+#: of IMB: the number of messages is what follows, and for large ones no more than a volume in MB. IMB's own policy
+#: also gives fewer to a size that takes longer than 10 s: the limit is set so that this does not apply
+_IMB_ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def imb_arguments(operation: str, largest: int, count: str) -> list[str]:
+    """Arguments of an IMB program: all ranks take part, sizes are 0, 1, 2, 4, … up to ``largest`` bytes.
+
+    ``count``: messages of a size, and their volume in MB, such as ``2000,80``.
+    """
+    sizes = f"0:{largest.bit_length() - 1}"
+    return [operation, "-npmin", "65536", *_IMB_ITERATIONS, count, "-msglog", sizes]
 
 
 def path(name: str) -> Path:

@@ -63,7 +63,7 @@ def make(
         **document,
         "name": tuned.of + suffix(tuned.fingerprint.nodes),
         "settings": dict(settings),
-        "tuned": msgspec.to_builtins(tuned),
+        "tuned": msgspec.json.decode(msgspec.json.encode(tuned)),
         "loads": {**loads, "files": {**loads["files"], **{str(file): files.sha256(file) for file in read}}},
     }
 

@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True):
     circumstances: dict[str, Any]
     every: bool = False
     knobs: tuple[str, ...] = ()
-    minutes: float = 4.0
+    minutes: float = 10.0
     counts: tuple[tuple[str, int, int], ...] = ()
     nodes: int = 1
 
@@ -109,9 +109,10 @@ class Bench:
     def variants(self, configuration: Configuration, label: str, launches: int) -> list[Variant]:
         """The variants of ``configuration``, one for each placement."""
         settings = self.settings(configuration)
-        return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self._places()]
+        return [curves.variant(place, label, launches, settings, self.asked.sizes) for place in self.places()]
 
-    def _places(self) -> list[Place]:
+    def places(self) -> list[Place]:
+        """Where each configuration is measured."""
         asked = self.asked
         return [Place(asked.site, asked.partition, asked.stack, name, asked.nodes) for name in asked.placements]
 
@@ -145,7 +146,7 @@ class Bench:
         variants = [
             curves.contest_variant(place, contest, rounds, settings, sizes)
             for contest in contests
-            for place in self._places()
+            for place in self.places()
         ]
         return self._stage(name, variants, rounds)
 

@@ -15,6 +15,7 @@ from plumbline.launch.signals import interruptible
 from plumbline.profiles import read as profiles
 from plumbline.records import query
 from plumbline.schedulers import names
+from plumbline.site import write
 from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import plan
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ranks on so many nodes: what is raced moves data between them",
     )
     parser.add_argument(
-        "--minutes", type=float, default=4.0, metavar="M", help="of each confirmation, at most (default: 4)"
+        "--minutes", type=float, default=10.0, metavar="M", help="of each session of pairs, at most (default: 10)"
     )
     parser.add_argument(
         "--sizes",
@@ -151,8 +152,11 @@ def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
     placement = bench.asked.placements[0]
     ranks = len(plan.resolve(placement, threads=1)["ranks"])
     where = tuned.fingerprint(document, ranks, placement, bench.asked.nodes)
-    folder = emit.emit(document, winner.configuration, where, winner.session)
+    folder = emit.emit(document, winner.configuration, where, winner.sessions[0])
     say(f"stack {folder.name}: {folder}")
+    request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
+    if write.offer_stacks(request):
+        say(f"site {bench.asked.site}, partition {bench.asked.partition}: offers {folder.name}")
 
 
 def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
@@ -196,7 +200,7 @@ def _plan(args: argparse.Namespace) -> str:
     knobs = race.wanted(mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]].knobs, (), True, args.nodes)
     places = len(args.placement or ("core",))
     stages = {"screen": tune.SCREEN}
-    count = len(race.general(knobs))
+    count = len(race.alone(knobs)) + len(race.pairs(knobs)) + 1
     for number, rounds in enumerate(race.ROUNDS, 1):
         stages[f"race {number}"] = (count + 1) * rounds
         count = max(race.LEAST, math.ceil(count / race.KEPT)) + math.comb(race.LEAST, 2)
@@ -209,6 +213,8 @@ def _plan(args: argparse.Namespace) -> str:
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
     minutes = sum(stages.values()) * places * LAUNCH_S / 60
     if not args.screen:
-        lines.append(f"confirm: {args.minutes:g} min at most, up to {tune.TRIES} times")
-        minutes += args.minutes
+        lines.append(
+            f"confirm: {args.minutes:g} min at most by the kernel, then by OSU and IMB, up to {tune.TRIES} times"
+        )
+        minutes += 2 * args.minutes
     return "\n".join([*lines, f"about {minutes:.0f} min with one confirmation, if a launch takes {LAUNCH_S:.0f} s"])

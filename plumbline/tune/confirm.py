@@ -1,10 +1,17 @@
-"""The proof: fresh pairs of default and tuned by the gate, over every operation, size and placement."""
+"""The proof: fresh pairs of default and tuned by the gate, by every protocol, and by programs that are not ours.
+
+What a call costs depends on how it is called. A row counts as a gain only if it certainly gains by one protocol at
+least, and by every other one certainly gains, or is certainly not slower than the gate's margin. One that is undecided
+by any protocol is no gain.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from plumbline.gate import decide, from_records, measure, rules, run, session
 from plumbline.gate.session import Session
@@ -12,68 +19,118 @@ from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned
 from plumbline.statistics.sequential import LOOKS, Rule
+from plumbline.tune import curves, programs
 from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row
-from plumbline.tune.curves import rows as all_rows
+from plumbline.tune.programs import Launched, Point
 from plumbline.tune.race import DEFAULT
 
 #: a gain has to be above 1 %, a loss of more than 1 % withdraws the setting
 RULE = Rule(gain=True)
+#: seconds after which a launch of a confirmation is ended
+TIME_LIMIT_S = 300
+Key = tuple[str, Point]
 
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the gate says of a configuration: a verdict for every row under every placement."""
+    """What the gate says of a configuration: a verdict for every point under every placement.
+
+    ``sessions`` are the gate's, that of the kernel first.
+    """
 
     configuration: Configuration
-    verdicts: dict[tuple[str, Row], decide.Verdict]
-    session: str
+    verdicts: Mapping[Key, decide.Verdict]
+    sessions: tuple[str, ...]
 
-    def rows(self, *states: str) -> list[tuple[str, Row]]:
-        """The placements and rows whose verdict is one of ``states``."""
+    def keys(self, *states: str) -> list[Key]:
+        """The placements and points whose verdict is one of ``states``."""
         return [key for key, verdict in self.verdicts.items() if verdict.verdict in states]
 
-    @property
-    def harms(self) -> bool:
-        """Whether any row is certainly slower, or cannot be judged although there were pairs enough."""
-        spoiled = [key for key in self.rows("INVALID") if self.verdicts[key].pairs >= LOOKS[0]]
-        return bool(self.rows("FAIL") or spoiled)
+    def rows(self, *states: str) -> list[Row]:
+        """The rows with such a verdict by any protocol."""
+        return list(dict.fromkeys(point.row for _, point in self.keys(*states)))
 
     @property
-    def unproven(self) -> str | None:
-        """Why nothing can be said, by the reason of most rows: too few pairs, or undecided; None if it can."""
-        open_rows = self.rows("INCONCLUSIVE", "INVALID")
-        if self.harms or self.gains or 2 * len(open_rows) <= len(self.verdicts):
-            return None
-        return Counter(self.verdicts[key].reason for key in open_rows).most_common(1)[0][0]
+    def harmful(self) -> list[Key]:
+        """What is certainly slower, or cannot be judged by the kernel although there were pairs enough."""
+        foreign = (programs.OSU, programs.IMB)
+        spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].pairs >= LOOKS[0]]
+        return [*(key for key in spoiled if key[1].way not in foreign), *self.keys("FAIL")]
+
+    @cached_property
+    def tame(self) -> set[Row]:
+        """The rows that are GAIN or PASS by every protocol and under every placement."""
+        return {point.row for _, point in self.verdicts} - set(self.rows("FAIL", "INCONCLUSIVE", "INVALID"))
+
+    @property
+    def gaining(self) -> list[Row]:
+        """The rows that gain: tame, and certainly faster by one protocol at least."""
+        return [row for row in self.rows("GAIN") if row in self.tame]
 
     @property
     def gains(self) -> bool:
-        """Whether it is worth having: something is certainly faster, and nothing is slower."""
-        return bool(self.rows("GAIN")) and not self.harms
+        """Whether it is worth having: something gains by every protocol that measured it, and nothing is slower."""
+        return bool(self.gaining) and not self.harmful and self.configuration != DEFAULT
+
+    @property
+    def unproven(self) -> str | None:
+        """Why nothing can be said: too few pairs, undecided, or a gain by some protocols only; None if it can."""
+        if self.harmful or self.gains:
+            return None
+        faster = set(self.rows("GAIN"))
+        open_keys = self.keys("INCONCLUSIVE", "INVALID")
+        for placement, point in open_keys:
+            if point.row in faster:
+                ways = ", ".join(dict.fromkeys(one.way for _, one in self.keys("GAIN") if one.row == point.row))
+                reason = self.verdicts[placement, point].reason
+                return f"{point.row} is faster by {ways}; by {point.way}: {reason}"
+        if 2 * len(open_keys) <= len(self.verdicts):
+            return None
+        return Counter(self.verdicts[key].reason for key in open_keys).most_common(1)[0][0]
 
 
 def confirm(bench: Bench, name: str, configuration: Configuration) -> Confirmed:
-    """Judge ``configuration`` against the default with pairs of its own, or by the records of a finished stage.
+    """Judge ``configuration`` against the default with pairs of the kernel, by every protocol."""
+    return _judged(bench, name, configuration, programs.own(configuration, bench.asked.sizes))
+
+
+def by_others(bench: Bench, name: str, found: Confirmed, benchmarks: Mapping[str, Any]) -> Confirmed:
+    """``found`` with the verdicts of OSU's and IMB's programs on the operations that gain.
+
+    ``benchmarks`` are those of the stack. Without such a program ``found`` comes back as it is.
+    """
+    ranks = {rule.collective: rule.ranks for rule in found.configuration.rules}
+    launched = programs.others(list(dict.fromkeys(row.operation for row in found.gaining)), benchmarks, ranks)
+    if not launched:
+        return found
+    more = _judged(bench, name, found.configuration, launched)
+    return replace(found, verdicts={**found.verdicts, **more.verdicts}, sessions=found.sessions + more.sessions)
+
+
+def _judged(bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]) -> Confirmed:
+    """The verdicts of a session of pairs, or those of the records of a finished stage.
 
     A stage that proved nothing has not finished: a tuning that is resumed measures more of its pairs.
     """
     file = bench.kept(name)
     if file is None:
-        verdicts, session_name = _measure(bench, name, configuration)
+        verdicts, session_name = _measure(bench, name, configuration, launched)
     else:
         verdicts, session_name = decide.decide(from_records.read(file), RULE), file.stem
-    places = [(placement, row) for placement in bench.asked.placements for row in all_rows(bench.asked.sizes)]
-    found = Confirmed(configuration, dict(zip(places, verdicts, strict=True)), session_name)
+    keys = [(place, point) for one in launched for place in bench.asked.placements for point in one.points]
+    found = Confirmed(configuration, dict(zip(keys, verdicts, strict=True)), (session_name,))
     if file is None and not found.unproven:
         bench.keep(name, store.session_file(bench.asked.site, session_name))
     return found
 
 
-def _measure(bench: Bench, name: str, configuration: Configuration) -> tuple[Sequence[decide.Verdict], str]:
+def _measure(
+    bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]
+) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
     if not (folder / session.STATE).exists():
-        session.save(folder, _session(bench, configuration))
+        session.save(folder, _session(bench, configuration, launched))
     begun = session.peek(folder)
     log = (folder / "gate.out").open("a", encoding="utf-8")
     with log:
@@ -88,13 +145,15 @@ def _measure(bench: Bench, name: str, configuration: Configuration) -> tuple[Seq
     return outcome.verdicts, begun.name
 
 
-def _session(bench: Bench, configuration: Configuration) -> Session:
+def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> Session:
     asked = bench.asked
-    sides = [bench.variants(one, "confirm", 1) for one in (DEFAULT, configuration)]
-    couples = [
-        [rules.settle(model.document(variant), [], "", RULE) for variant in couple]
-        for couple in zip(*sides, strict=True)
-    ]
+    settings = [bench.settings(one) for one in (DEFAULT, configuration)]
+    couples = []
+    for one in launched:
+        for place in bench.places():
+            label = f"confirm {one.name}"
+            variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
+            couples.append([rules.settle(model.document(variant), [], "", RULE) for variant in variants])
     return Session(
         name=store.new_session(),
         site=asked.site,

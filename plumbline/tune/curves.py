@@ -7,7 +7,7 @@ placement take part, so that messages between two ranks are measured on a busy n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,10 +75,24 @@ class Place(NamedTuple):
     nodes: int = 1
 
 
+class Program(NamedTuple):
+    """What a launch starts, how its output is read, and the figures that are wanted of it."""
+
+    benchmark: str
+    parser: str
+    context: dict[str, Any]
+    arguments: list[str]
+    figures: list[WantedFigure]
+
+
 def variant(place: Place, label: str, launches: int, settings: Mapping[str, str], sizes: Sequence[int]) -> Variant:
     """All rows under ``settings`` of the library; ``label`` names it among those of its session."""
     arguments = [*ARGUMENTS, "--bytes", ",".join(map(str, sizes))]
-    return _variant(place, label, launches, settings, arguments, [row.figure for row in rows(sizes)])
+    return variant_of(place, label, launches, settings, _kernel(arguments, [row.figure for row in rows(sizes)]))
+
+
+def _kernel(arguments: list[str], figures: list[WantedFigure]) -> Program:
+    return Program(KERNEL, "kernel", {"kernel": KERNEL}, arguments, figures)
 
 
 class Contest(NamedTuple):
@@ -120,17 +134,18 @@ def contest_variant(
     arguments = ["--operation", contest.operation, "--race", race, *RACE_ARGUMENTS]
     arguments += ["--bytes", ",".join(map(str, sizes))]
     figures = list(contest.figures(sizes).values())
-    return _variant(place, contest.setting, launches, settings, arguments, figures)
+    return variant_of(place, contest.setting, launches, settings, _kernel(arguments, figures))
 
 
-def _variant(
+def variant_of(
     place: Place,
     label: str,
     launches: int,
     settings: Mapping[str, str],
-    arguments: list[str],
-    figures: list[WantedFigure],
+    program: Program,
+    time_limit_s: float = TIME_LIMIT_S,
 ) -> Variant:
+    """``program`` under ``settings`` of the library, a rank on every core or as the placement says."""
     return Variant(
         schema=1,
         test="tune",
@@ -138,18 +153,18 @@ def _variant(
         site=place.site,
         partition=place.partition,
         stack=place.stack,
-        benchmark=KERNEL,
-        arguments=arguments,
+        benchmark=program.benchmark,
+        arguments=program.arguments,
         placement=place.placement,
         memory=None,
         threads=1,
         ranks_per_node=None,
         nodes=place.nodes,
-        parser="kernel",
-        context={"kernel": KERNEL},
-        figures=figures,
+        parser=program.parser,
+        context=program.context,
+        figures=program.figures,
         launches=launches,
-        time_limit_s=TIME_LIMIT_S,
+        time_limit_s=time_limit_s,
         environment={},
         params={"placement": place.placement},
         settings=dict(settings),

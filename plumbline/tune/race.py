@@ -2,7 +2,8 @@
 
 Successive halving (Jamieson and Talwalkar, arXiv:1502.07943): in every rung each candidate has a launch a round, the
 default among them, all in random order; the better third goes on to a rung with more rounds. A candidate is held
-against the default of the same round, row by row. One whose launch fails is infeasible, which is no error. Algorithms
+against the default of the same round, row by row. One whose launch fails is infeasible, which is not an error: it is
+not launched again, alone or with others. Algorithms
 of collectives that the library changes while it runs take turns within one process, call by call. Of the other
 algorithms one launch tries one for each collective (a bundle), because collectives do not affect one another.
 """
@@ -30,6 +31,7 @@ KEPT = 3
 LEAST = 3
 #: A slower row counts so many times as much as an equally faster one: a gain here does not pay for a loss there
 LOSS = 3.0
+NO_DEFAULT = "no launch of the default to hold it against"
 
 
 def label(configuration: Configuration) -> str:
@@ -62,12 +64,28 @@ def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
     return [knob for knob in knobs if not names or knob.name in names]
 
 
-def general(knobs: Iterable[Knob]) -> list[Configuration]:
-    """Every value of the knobs that are no algorithm of one collective, and pairs of these at their last values."""
-    mine = [knob for knob in knobs if not is_algorithm(knob)]
-    alone = [Configuration((Setting(knob.name, value),)) for knob in mine for value in knob.values]
-    last = [Setting(knob.name, knob.values[-1]) for knob in mine]
-    return alone + [_of(pair) for pair in combinations(last, 2)]
+def alone(knobs: Iterable[Knob]) -> list[Configuration]:
+    """Every value of the knobs that are no algorithm of one collective."""
+    return [
+        Configuration((Setting(knob.name, value),)) for knob in knobs if not is_algorithm(knob) for value in knob.values
+    ]
+
+
+def pairs(knobs: Iterable[Knob]) -> list[Configuration]:
+    """Any two of those knobs at their last values."""
+    last = [Setting(knob.name, knob.values[-1]) for knob in knobs if not is_algorithm(knob)]
+    return [_of(pair) for pair in combinations(last, 2)]
+
+
+def failed(scores: Iterable[Score]) -> list[Configuration]:
+    """The configurations that a launch failed with."""
+    return [one.configuration for one in scores if not math.isfinite(one.cost) and one.reason != NO_DEFAULT]
+
+
+def without(candidates: Iterable[Configuration], broken: Iterable[Configuration]) -> list[Configuration]:
+    """Those of ``candidates`` that do not have all settings of one that is ``broken``."""
+    sets = [set(one.settings) for one in broken]
+    return [one for one in candidates if not any(each <= set(one.settings) for each in sets)]
 
 
 def _of(settings: Iterable[Setting]) -> Configuration:
@@ -143,7 +161,7 @@ def score(
         return Score(configuration, math.inf, {}, reason or "a launch failed")
     rounds = [(one, base) for one, base in zip(candidate, default, strict=True) if one is not None and base is not None]
     if not rounds:
-        return Score(configuration, math.inf, {}, "no launch of the default to hold it against")
+        return Score(configuration, math.inf, {}, NO_DEFAULT)
     logs = {row: float(np.median([math.log(one[row] / base[row]) for one, base in rounds])) for row in rounds[0][0]}
     weights = weights or dict.fromkeys(logs, 1.0)
     total = sum(weights.get(row, 0.0) for row in logs)

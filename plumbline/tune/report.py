@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 
+from plumbline.gate.decide import Verdict
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.race import Score, label
-from plumbline.tune.screen import Finding
+from plumbline.tune.screen import STEEPER, Finding
 from plumbline.tune.tune import Tuning
 from plumbline.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.views.table import table
@@ -24,7 +25,8 @@ from plumbline.views.table import table
 SHOWN = 20
 #: candidates of a rung on a terminal
 RACED = 5
-_MARKS = {"GAIN": "+", "FAIL": "!", "INVALID": "?", "INCONCLUSIVE": "~"}
+#: columns of the table of a confirmation
+STATES = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
 
 
@@ -36,7 +38,18 @@ def screen(tuning: Tuning) -> str:
             f"time in us, placement {placement}, default settings\n{_matrix(curve, functools.partial(_time, curve))}"
         )
         parts.append(_findings(tuning.findings[placement], placement))
+        parts += _disturbed(*tuning.disturbed.get(placement, (0, 0)))
     return "\n\n".join(parts)
+
+
+def _disturbed(disturbed: int, launches: int) -> list[str]:
+    """A line where the load of the host may hide findings."""
+    if not disturbed:
+        return []
+    return [
+        f"{disturbed} of {launches} launches were disturbed: a finding is what every launch shows, so the load may "
+        f"hide knees (steps {STEEPER:g} times as steep) and broken guidelines: measure on a quiet host"
+    ]
 
 
 def _matrix(rows: Iterable[Row], cell: Callable[[Row], str]) -> str:
@@ -93,50 +106,82 @@ def _infeasible(scores: Sequence[Score]) -> list[str]:
 
 
 def confirmed(result: Confirmed) -> str:
-    """Ratios tuned / default by operation and size."""
-    parts = []
-    for placement in dict.fromkeys(place for place, _ in result.verdicts):
+    """Ratios tuned / default of the operations with a GAIN or a FAIL, a line for each protocol; the others counted."""
+    marked = {row.operation for row in result.rows("GAIN", "FAIL")}
+    return "\n\n".join(
+        _of_placement(result, placement, marked) for placement in dict.fromkeys(place for place, _ in result.verdicts)
+    )
 
-        def cell(row: Row, placement: str = placement) -> str:
-            verdict = result.verdicts[placement, row]
-            ratio = "" if verdict.ratio is None else f"{verdict.ratio:.2f}"
-            return f"{ratio}{_MARKS.get(verdict.verdict, ' ')}"
 
-        ratios = _matrix((row for _, row in result.verdicts), cell)
-        head = f"tuned / default, placement {placement} (+ GAIN, ! FAIL, ~ undecided, ? INVALID)"
-        parts.append(f"{head}\n{ratios}")
-    return "\n\n".join(parts)
+def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> str:
+    lines: dict[tuple[str, str], list[tuple[int, Verdict]]] = {}
+    others: Counter[str] = Counter()
+    for (place, point), verdict in result.verdicts.items():
+        if place != placement:
+            continue
+        if point.row.operation in marked:
+            lines.setdefault((point.row.operation, point.way), []).append((point.row.size, verdict))
+        else:
+            others[verdict.verdict] += 1
+    cells = [(operation, way, *_counted(found)) for (operation, way), found in lines.items()]
+    header = ("operation", "protocol", "sizes", "ratio", *STATES)
+    text = (
+        f"tuned / default, placement {placement}\n{table(header, cells, right=('ratio', *STATES))}"
+        if cells
+        else (f"placement {placement}: no row is a GAIN or a FAIL")
+    )
+    if others:
+        text += "\nother operations: " + ", ".join(f"{count} {state}" for state, count in others.items())
+    return text
+
+
+def _counted(found: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
+    sizes = [size for size, _ in found]
+    ratios = [verdict.ratio for _, verdict in found if verdict.ratio is not None]
+    states = Counter(verdict.verdict for _, verdict in found)
+    return (
+        _range(min(sizes), max(sizes)),
+        f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "",
+        *(str(states[name]) if states[name] else "" for name in STATES),
+    )
+
+
+def _range(low: int, high: int) -> str:
+    return human_bytes(low) if low == high else f"{human_bytes(low)} to {human_bytes(high)}"
 
 
 def closing(tuning: Tuning) -> str:
-    """The last line for people: the gain, or why there is none."""
+    """The last line for people: what gains and by which protocols, or why nothing does."""
     winner = tuning.winner
     if winner is None:
         why = tuning.confirmed[-1].unproven if tuning.confirmed else None
         return f"not proven: {why}; --resume measures more pairs" if why else NO_GAIN
-    gains = [winner.verdicts[key] for key in winner.rows("GAIN")]
-    best_key = min(winner.rows("GAIN"), key=lambda key: winner.verdicts[key].ratio or math.inf)
-    best = winner.verdicts[best_key]
-    mean = float(np.exp(np.mean([np.log(one.ratio) for one in gains if one.ratio])))
-    undecided = len(winner.rows("INCONCLUSIVE"))
-    open_rows = f", {undecided} undecided" if undecided else ""
-    interval = f" ({best.interval[0]:.3f} to {best.interval[1]:.3f})" if best.interval else ""
+    gaining = set(winner.gaining)
+    parts = []
+    for operation in dict.fromkeys(row.operation for row in winner.gaining):
+        rows = sorted(row for row in gaining if row.operation == operation)
+        points = [(key[1], verdict) for key, verdict in winner.verdicts.items() if key[1].row in rows]
+        ratios = [verdict.ratio for _, verdict in points if verdict.ratio is not None]
+        ways = ", ".join(dict.fromkeys(point.way for point, _ in points))
+        sizes = ", ".join(human_bytes(row.size) for row in rows if row.size)
+        parts.append(f"{operation} {sizes}".rstrip() + f": {min(ratios):.2f} to {max(ratios):.2f} by {ways}")
+    undecided = len(winner.keys("INCONCLUSIVE"))
+    open_points = f"; {undecided} of {len(winner.verdicts)} rows are undecided" if undecided else ""
     return (
-        f"GAIN: {len(gains)} of {len(winner.verdicts)} rows are faster, {mean:.2f} of the default's time "
-        f"(geometric mean), none is slower by more than {percent(0.01)} for certain{open_rows}; "
-        f"best: {best_key[1]} {best.ratio:.3f}{interval}"
+        f"GAIN: {'; '.join(parts)} (times of the default's; none of these is slower by any of these protocols, and "
+        f"no other row by more than {percent(0.01)} for certain{open_points})"
     )
 
 
 def cost(bench: Bench, tuning: Tuning) -> str:
     """How many launches the tuning took, and how long they took together."""
-    launches, seconds = bench.cost(one.session for one in tuning.confirmed)
+    launches, seconds = bench.cost(name for one in tuning.confirmed for name in one.sessions)
     return f"cost: {counted(launches, 'launch')} that took {human_seconds(seconds)} together"
 
 
 def document(bench: Bench, tuning: Tuning) -> str:
     """All that was found, as JSON: times of the default in us, ratios to it, and the cost in launches and seconds."""
-    launches, seconds = bench.cost(one.session for one in tuning.confirmed)
+    launches, seconds = bench.cost(name for one in tuning.confirmed for name in one.sessions)
     found = {
         "asked": msgspec.to_builtins(bench.asked),
         "default_us": {
@@ -172,6 +217,8 @@ def _score(one: Score) -> dict[str, Any]:
 
 def _confirmed(one: Confirmed) -> dict[str, Any]:
     verdicts = [
-        {"placement": place, "row": str(row), **verdict.to_dict()} for (place, row), verdict in one.verdicts.items()
+        {"placement": place, "row": str(point.row), "protocol": point.way, **verdict.to_dict()}
+        for (place, point), verdict in one.verdicts.items()
     ]
-    return {"settings": msgspec.to_builtins(one.configuration), "session": one.session, "verdicts": verdicts}
+    settings = msgspec.to_builtins(one.configuration)
+    return {"settings": settings, "sessions": list(one.sessions), "verdicts": verdicts}

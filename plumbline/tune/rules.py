@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 import numpy as np
@@ -120,11 +121,30 @@ def after(chosen: Iterable[Rule], operations: Iterable[str]) -> tuple[Rule, ...]
     return tuple(rule for rule in chosen if order.index(rule.collective) > last)
 
 
-def gaining(chosen: Sequence[Rule], faster: Iterable[Row], knobs: Iterable[Knob]) -> list[Rule]:
-    """Those of ``chosen`` with a ``faster`` row in their range: collectives do not affect one another."""
-    good = set(faster)
-    whole = _together(knobs) & {row.operation for row in good}
-    return [rule for rule in chosen if rule.collective in whole or any(_holds(rule, row) for row in good)]
+def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row], measured: Iterable[Row],
+           knobs: Iterable[Knob]) -> list[Rule]:  # fmt: skip
+    """``chosen`` confined to ranges whose ``measured`` sizes are all ``tame``, with one at least that is ``gaining``.
+
+    A range ends behind the last size that was measured in it. Where only all rules of a collective or none can be
+    given, all its rows have to be tame.
+    """
+    good, together = set(gaining), _together(knobs)
+    grid = sorted(set(measured))
+    found = []
+    for rule in chosen:
+        if rule.collective in together:
+            rows = [row for row in grid if row.operation == rule.collective]
+            found += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
+            continue
+        rows = [row for row in grid if _holds(rule, row)]
+        for fits, run in groupby(rows, key=lambda row: row in tame):
+            of_run = list(run)
+            if fits and good.intersection(of_run):
+                start = rule.from_bytes if of_run[0] == rows[0] else of_run[0].size
+                whole = of_run[-1] == rows[-1] and rule.to_bytes is not None
+                end = rule.to_bytes if whole else of_run[-1].size + 1
+                found.append(msgspec.structs.replace(rule, from_bytes=start, to_bytes=end))
+    return found
 
 
 def _together(knobs: Iterable[Knob]) -> set[str]:

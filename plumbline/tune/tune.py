@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from plumbline.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
@@ -30,6 +31,7 @@ class Tuning:
     """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
 
     ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
+    ``disturbed``: under each placement, how many launches of the screen were, and of how many.
     """
 
     curves: dict[str, Curve]
@@ -38,6 +40,7 @@ class Tuning:
     confirmed: list[Confirmed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     weights: dict[Row, float] = field(default_factory=dict)
+    disturbed: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def winner(self) -> Confirmed | None:
@@ -52,7 +55,7 @@ def screened(bench: Bench) -> Tuning:
     Raises :class:`PlumbError` if a launch of the default cannot be used.
     """
     (records,) = bench.stage("screen", [DEFAULT], SCREEN)
-    found, shown = {}, {}
+    found, shown, disturbed = {}, {}, {}
     for record in records:
         measured = [curve for curve in curves.of_record(record) if curve is not None]
         if len(measured) < len(record.counting()):
@@ -61,7 +64,8 @@ def screened(bench: Bench) -> Tuning:
         placement = record.placement.name
         found[placement] = curves.median(measured)
         shown[placement] = screen.findings(measured, _ranks(record))
-    return Tuning(found, shown)
+        disturbed[placement] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
+    return Tuning(found, shown, disturbed=disturbed)
 
 
 def tuned(bench: Bench) -> Tuning:
@@ -72,21 +76,15 @@ def tuned(bench: Bench) -> Tuning:
         counted = {Row(operation, size): count for operation, size, count in bench.asked.counts}
         found.weights = weights.of(counted, next(iter(found.curves.values())))
         suspects = [name for name in suspects if name in weights.used(counted)]
-    offered = inventory.of(manifests.load(bench.asked.stack))
+    document = manifests.load(bench.asked.stack)
+    offered = inventory.of(document)
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
     knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
     wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
-    _confirm(bench, found, knobs, wanted)
+    _confirm(bench, found, knobs, wanted, document["benchmarks"])
     return found
-
-
-def _rung(bench: Bench, found: Tuning, name: str, candidates: Sequence[Configuration], rounds: int) -> list[Score]:
-    """The scores of ``candidates``, all measured together with the default."""
-    scores = _scores(*_measured(bench, name, candidates, rounds), found.weights)
-    found.raced.append(scores)
-    return scores
 
 
 Measured = tuple[list[Configuration], list[list[Record]]]
@@ -123,13 +121,23 @@ def _reason(records: Sequence[Record]) -> str | None:
 
 
 def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
-    """The finalists among settings that are no collective's algorithm, best first; none if the default is as good."""
-    candidates = race.general(knobs)
+    """The finalists among settings that are no collective's algorithm, best first; none if the default is as good.
+
+    What a launch of fails is never launched again, alone or with others.
+    """
+    candidates = race.alone(knobs)
+    broken: list[Configuration] = []
     best: list[Score] = []
     for number, rounds in enumerate(race.ROUNDS, 1):
-        if not candidates:
+        scores: list[Score] = []
+        for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
+            tried = race.without(more, broken) if number == 1 or more is candidates else []
+            if tried:
+                scores += _scores(*_measured(bench, name, tried, rounds), found.weights)
+                broken += race.failed(scores)
+        if not scores:
             return []
-        scores = _rung(bench, found, f"race {number}", candidates, rounds)
+        found.raced.append(scores)
         best = race.survivors(scores)
         candidates = [one.configuration for one in best]
         if number < len(race.ROUNDS):
@@ -199,23 +207,30 @@ def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score
     return chosen
 
 
-def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration]) -> None:
+def _confirm(
+    bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration], benchmarks: Mapping[str, Any]
+) -> None:
     """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
 
+    What gains by every protocol of the kernel is tried by programs of others, if there are any in ``benchmarks``.
     Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
     no settings, the cause is what ran before that row in the same process: only the rules of collectives that run
     after it stay.
     """
     queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
     while queue and len(found.confirmed) < TRIES:
+        name = f"confirm {len(found.confirmed) + 1}"
         one = queue.pop(0)
-        result = confirm.confirm(bench, f"confirm {len(found.confirmed) + 1}", one)
-        found.confirmed.append(_without_idle_rules(result, found, knobs) if result.gains else result)
+        result = _proven(confirm.confirm(bench, name, one), found, knobs)
+        if result.gains:
+            result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), found, knobs)
+        found.confirmed.append(result)
         if result.gains or result.unproven:
             return
-        slower = [row for _, row in result.rows("FAIL")]
-        kept = tuple(rules.without(one.rules, slower, bench.asked.sizes, knobs))
-        if result.harms:
+        slower = result.rows("FAIL")
+        grid = sorted({point.row.size for _, point in result.verdicts})
+        kept = tuple(rules.without(one.rules, slower, grid, knobs))
+        if result.harmful:
             found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
         blamed = {row.operation for row in slower} - {rule.collective for rule in one.rules}
         if blamed and not one.settings:
@@ -225,17 +240,22 @@ def _confirm(bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequenc
             queue.insert(0, following)
 
 
-def _without_idle_rules(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
-    """``result`` without the rules that gained nothing: there the library's own choice stays."""
+def _proven(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
+    """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
     one = result.configuration
-    kept = tuple(rules.gaining(one.rules, [row for _, row in result.rows("GAIN")], knobs))
-    if kept == one.rules or not (kept or one.settings):
+    if not result.gains:
         return result
-    idle = Configuration(rules=tuple(rule for rule in one.rules if rule not in kept))
-    found.notes.append(f"left out, they gained nothing: {race.label(idle)}")
+    measured = [point.row for _, point in result.verdicts]
+    kept = tuple(rules.proven(one.rules, result.tame, result.gaining, measured, knobs))
+    if kept == one.rules:
+        return result
+    found.notes.append(
+        f"rules confined to what every protocol proves: {race.label(Configuration(rules=one.rules))} "
+        f"to {race.label(Configuration(rules=kept)) if kept else 'none'}"
+    )
     return replace(result, configuration=Configuration(one.settings, kept))
 
 
 def _harm(result: Confirmed) -> str:
-    placement, row = result.rows("INVALID", "FAIL")[0]
-    return f"{row} ({placement}): {result.verdicts[placement, row].reason}"
+    placement, point = result.harmful[0]
+    return f"{point}, placement {placement}: {result.verdicts[placement, point].reason}"

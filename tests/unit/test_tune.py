@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,11 +16,12 @@ from plumbline import cli
 from plumbline.errors import PlumbError
 from plumbline.gate.decide import Verdict
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, confirm, race, report, rules, screen, tune, weights
+from plumbline.tune import command, confirm, programs, race, report, rules, screen, tune, weights
 from plumbline.tune.bench import Asked, Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows
 from plumbline.tune.inventory import Inventory, Known
+from plumbline.tune.programs import Point
 from plumbline.tune.race import DEFAULT
 
 #: us a message, and bytes a us
@@ -97,7 +99,8 @@ def knobs():
 
 
 def test_pairs_of_settings_are_candidates_and_settings_between_nodes_are_not():
-    candidates = race.general(race.wanted(knobs(), ["bcast"], every=False))
+    mine = race.wanted(knobs(), ["bcast"], every=False)
+    candidates = race.alone(mine) + race.pairs(mine)
     assert Configuration((CELLS, COPY)) in candidates
     assert Configuration((EAGER,)) in candidates
     assert {one.name for each in candidates for one in each.settings} == {"eager", "cells", "copy"}
@@ -235,8 +238,10 @@ def test_where_a_library_must_be_told_of_each_size_rules_have_no_gaps_and_stay_t
     found = rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), scores, 2)
     assert found == [Rule("bcast", "1", 0, SIZES[4], 2), Rule("bcast", "2", SIZES[4], None, 2)]
     assert rules.without(found, [Row("bcast", 8)], SIZES, each) == []
-    assert rules.gaining(found, [Row("bcast", 8)], each) == found
-    assert rules.gaining(found, [Row("scan", 8)], each) == []
+    every = [Row("bcast", size) for size in SIZES]
+    assert rules.proven(found, every, every[:1], every, each) == found
+    assert rules.proven(found, every, [Row("scan", 8)], every, each) == []
+    assert rules.proven(found, every[:-1], every[:1], every, each) == [], "undecided at one size"
     worse = algorithm_scores(a1=some, a2=dict.fromkeys(SIZES, 1.3), a3=dict.fromkeys(SIZES, 1.3))
     assert rules.choose(each, dict.fromkeys(rows(SIZES), 1.0), worse, 2) == []
 
@@ -247,7 +252,7 @@ def test_an_algorithm_of_the_barrier_is_a_rule_without_sizes():
     found = rules.choose([knob], dict.fromkeys(rows(SIZES), 1.0), [one], 2)
     assert found == [Rule(BARRIER, "4", 0, None, 2)]
     assert rules.without(found, [Row(BARRIER, 0)], SIZES, [knob]) == []
-    assert rules.gaining(found, [Row(BARRIER, 0)], [knob]) == found
+    assert rules.proven(found, [Row(BARRIER, 0)], [Row(BARRIER, 0)], [Row(BARRIER, 0)], [knob]) == found
 
 
 def test_what_is_infeasible_is_one_line_for_each_cause():
@@ -263,10 +268,25 @@ def test_what_is_infeasible_is_one_line_for_each_cause():
     ]
 
 
-def test_rules_that_gained_nothing_are_left_out():
-    whole = [Rule("bcast", "1", 0, 8192, 2), Rule("bcast", "2", 8192, None, 2), Rule("alltoall", "2", 0, None, 2)]
-    assert rules.gaining(whole, [Row("bcast", 4096), Row("pingpong", 8)], knobs()) == whole[:1]
-    assert rules.gaining(whole, [Row("bcast", 8192)], knobs()) == whole[1:2]
+def bcast_rows(*sizes):
+    return [Row("bcast", size) for size in sizes]
+
+
+def test_a_rule_stays_where_every_size_is_proven_and_one_gains():
+    """4 KiB is undecided: both parts end behind their last measured size, and the one without a gain is left out."""
+    rule = Rule("bcast", "1", 0, None, 2)
+    measured = bcast_rows(8, 1024, 2048, 4096, 8192, 16384)
+    tame = set(measured) - set(bcast_rows(4096))
+    assert rules.proven([rule], tame, bcast_rows(1024), measured, knobs()) == [Rule("bcast", "1", 0, 2049, 2)]
+    both = rules.proven([rule], tame, bcast_rows(1024, 8192), measured, knobs())
+    assert both == [Rule("bcast", "1", 0, 2049, 2), Rule("bcast", "1", 8192, 16385, 2)]
+    assert rules.proven([rule], tame, [], measured, knobs()) == []
+
+
+def test_a_rule_that_is_proven_to_its_end_stays_as_it_is():
+    rule = Rule("bcast", "2", 1024, 8192, 2)
+    measured = bcast_rows(512, 1024, 4096, 8192)
+    assert rules.proven([rule], measured[1:3], bcast_rows(4096), measured, knobs()) == [rule]
 
 
 def known_of(every):
@@ -291,20 +311,26 @@ def test_what_takes_turns_in_one_process():
 
 
 class FakeBench:
-    """Stages of made-up launches: ``truth`` tells a configuration's factors, ``confirms`` the gate's verdicts."""
+    """Stages of made-up launches: ``truth`` tells a configuration's factors, ``verdicts`` what the gate says.
 
-    def __init__(self, truth, verdicts):
+    ``of_others``: what the gate says of the same with programs of others. ``disturbed``: numbers of launches.
+    """
+
+    disturbed = ()
+
+    def __init__(self, truth, verdicts, of_others):
         self.asked = SimpleNamespace(
             stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1
         )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
-        self.stages = []
+        self.stages, self.launched, self.of_others = [], [], of_others
 
     def settings(self, configuration):
         return {one.name: one.value for one in configuration.settings}
 
     def stage(self, name, candidates, rounds):
         self.stages.append(name)
+        self.launched += candidates
         return [[self.record(self.truth(one), rounds)] for one in candidates]
 
     def contests(self, name, contests, under, rounds):
@@ -330,6 +356,7 @@ class FakeBench:
         return SimpleNamespace(
             curves=measured,
             counting=lambda: measured,
+            launches=[SimpleNamespace(disturbed=number in self.disturbed) for number in range(rounds)],
             reasons=[] if times is not None else ["it aborted"],
             variant=SimpleNamespace(name="v"),
             placement=SimpleNamespace(name="core", ranks_per_node=2, nodes=1),
@@ -337,26 +364,35 @@ class FakeBench:
 
     def confirm(self, _bench, name, configuration):
         self.confirmed.append(configuration)
-        states = {("core", row): Verdict(str(row), "PASS", 19, 1.0, (0.99, 1.01)) for row in rows(SIZES)}
-        for row, (state, ratio, *pairs) in self.verdicts(configuration).items():
-            states["core", row] = Verdict(
+        return Confirmed(configuration, self.judged(rows(SIZES), "start", self.verdicts(configuration)), ("session",))
+
+    def by_others(self, _bench, name, found, benchmarks):
+        measured = [row for row in rows(SIZES) if row.operation in {one.operation for one in found.gaining}]
+        more = self.judged(measured, "OSU", self.of_others(found.configuration))
+        return replace(found, verdicts={**found.verdicts, **more}, sessions=("session", "others"))
+
+    def judged(self, measured, way, verdicts):
+        states = {("core", Point(way, row)): Verdict(str(row), "PASS", 19, 1.0, (0.99, 1.01)) for row in measured}
+        for row, (state, ratio, *pairs) in verdicts.items():
+            states["core", Point(way, row)] = Verdict(
                 str(row), state, *(pairs or [19]), ratio, (ratio * 0.9, ratio * 1.1), reason=f"{state} of {row}"
             )
-        return Confirmed(configuration, states, "session")
+        return states
 
 
 @pytest.fixture
 def tuned(monkeypatch):
     """Run the tuner on a library with such a truth and such verdicts; what was found and the bench."""
 
-    def run(truth, verdicts, counts=(), mine=None, every=False):
+    def run(truth, verdicts, counts=(), mine=None, every=False, of_others=lambda one: {}):
         mine = tuple(mine or knobs()[:5])
-        bench = FakeBench(truth, verdicts)
+        bench = FakeBench(truth, verdicts, of_others)
         bench.asked.every = every
         bench.asked.counts = counts
         monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
-        monkeypatch.setattr(tune.manifests, "load", lambda name: {})
+        monkeypatch.setattr(tune.confirm, "by_others", bench.by_others)
+        monkeypatch.setattr(tune.manifests, "load", lambda name: {"benchmarks": {}})
         monkeypatch.setattr(tune.inventory, "of", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
         return tune.tuned(bench), bench
 
@@ -394,7 +430,7 @@ def test_settings_that_were_made_bad_are_found_and_cured(tuned):
     found, _ = tuned(truth, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)})
     assert found.winner is not None
     assert any(one.name == "eager" for one in found.winner.configuration.settings)
-    assert report.closing(found).startswith("GAIN: 1 of")
+    assert report.closing(found).startswith("GAIN: pingpong 1 KiB: 0.25 to 1.00 by start, OSU ")
     assert "not in this version: gone" in found.notes
 
 
@@ -405,11 +441,35 @@ def test_two_settings_that_help_together_only_are_found(tuned):
             return {**FASTER, "allreduce_64": 4.0}
         if "copy" in names:
             return {**{f"pingpong_{size}": 1.3 for size in SIZES}, "allreduce_64": 4.0}
-        return None if "cells" in names else {"allreduce_64": 4.0}
+        return {f"pingpong_{size}": 1.1 for size in SIZES} if "cells" in names else {"allreduce_64": 4.0}
 
     found, _ = tuned(truth, lambda one: {Row("pingpong", 4096): ("GAIN", 0.3)})
     assert {"cells", "copy"} <= {one.name for one in found.winner.configuration.settings}
+
+
+def test_what_aborts_is_launched_once(tuned):
+    """Its value is in no pair and in no union."""
+
+    def truth(configuration):
+        return None if CELLS in configuration.settings else {"allreduce_64": 4.0}
+
+    found, bench = tuned(truth, lambda one: {})
+    assert [one for one in bench.launched if CELLS in one.settings] == [Configuration((CELLS,))]
     assert any(one.reason == "it aborted" for one in found.raced[0])
+    assert any(len(one.settings) == 2 for one in bench.launched), "the other pairs are raced"
+
+
+def test_a_candidate_whose_default_failed_is_not_given_up():
+    lost = race.score(Configuration((EAGER,)), launches(1), [None], {})
+    assert race.failed([lost]) == []
+
+
+@pytest.mark.parametrize(("disturbed", "said"), [((), None), ((1, 3), "2 of 5 launches were disturbed: ")])
+def test_a_screen_of_a_loaded_host_says_that_the_load_may_hide_knees(tuned, monkeypatch, disturbed, said):
+    monkeypatch.setattr(FakeBench, "disturbed", disturbed)
+    found, _ = tuned(lambda one: {}, lambda one: {})
+    lines = [line for line in report.screen(found).splitlines() if "were disturbed" in line]
+    assert [line.startswith(said) for line in lines] == ([True] if said else [])
 
 
 def test_a_setting_that_harms_is_withdrawn_and_the_next_is_tried(tuned):
@@ -426,7 +486,9 @@ def test_a_setting_that_harms_is_withdrawn_and_the_next_is_tried(tuned):
         }
 
     found, _ = tuned(truth, verdicts)
-    assert any(note.startswith("withdrawn: ") and "alltoall 64 KiB (core)" in note for note in found.notes)
+    assert any(
+        note.startswith("withdrawn: ") and "alltoall 64 KiB (start), placement core: " in note for note in found.notes
+    )
     assert found.winner is None or not any(one.name == "eager" for one in found.winner.configuration.settings)
 
 
@@ -439,7 +501,7 @@ def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
         return {
             "allreduce_64": 4.0,
             **algorithm,
-            **({f"pingpong_{size}": 0.8 for size in SIZES} if "eager" in names else {}),
+            **({f"pingpong_{size}": 0.4 for size in SIZES} if "eager" in names else {}),
         }
 
     def verdicts(configuration):
@@ -447,7 +509,7 @@ def test_rules_are_tried_without_the_settings_that_harm_where_no_rule_is(tuned):
         return harmed | ({Row("bcast", 8): ("GAIN", 0.5)} if configuration.rules else {})
 
     found, bench = tuned(truth, verdicts, every=True)
-    assert found.winner.configuration == Configuration(rules=(Rule("bcast", "2", 0, None, 2),))
+    assert found.winner.configuration == Configuration(rules=(Rule("bcast", "2", 0, SIZES[-1] + 1, 2),))
     assert [bool(one.settings) for one in bench.confirmed] == [True, False]
 
 
@@ -466,7 +528,7 @@ def test_rules_of_what_ran_before_a_slower_row_are_left_out(tuned):
 
     mine = [*knobs()[:5], Knob("scan_x", ("1",), "running", "both", ("scan",))]
     found, bench = tuned(truth, verdicts, mine=mine, every=True)
-    assert found.winner.configuration == Configuration(rules=(Rule("scan", "1", 0, None, 2),))
+    assert found.winner.configuration == Configuration(rules=(Rule("scan", "1", 0, SIZES[-1] + 1, 2),))
     assert len(bench.confirmed) == 2
 
 
@@ -567,12 +629,96 @@ def test_bad_options_are_one_line(words, capsys):
 
 @pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
 def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monkeypatch, state, finished):
-    verdicts = [Verdict(str(row), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for row in rows([8])]
+    points = [point for one in programs.own(Configuration((EAGER,)), (8,)) for point in one.points]
+    verdicts = [Verdict(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
     bench = Bench.begin(tmp_path / "work", asked(), print)
     found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
     assert bool(found.unproven) is not finished
     assert (bench.kept("confirm 1") is not None) is finished
+
+
+def confirmed(**ways):
+    """Verdicts of allreduce of 8 KiB, (state, ratio) by way."""
+    found = {
+        ("core", Point(way.replace("_", ", "), Row("allreduce", 8192))): Verdict(
+            way, state, 27, ratio, (ratio - 0.01, ratio + 0.01), reason=f"{state} by {way}"
+        )
+        for way, (state, ratio) in ways.items()
+    }
+    return Confirmed(Configuration((EAGER,)), found, ("session",))
+
+
+class TestEveryProtocol:
+    """What gains by one protocol and loses by another is no gain."""
+
+    def test_faster_by_one_and_not_slower_by_any(self):
+        found = confirmed(start=("GAIN", 0.7), loop=("PASS", 1.0), OSU=("GAIN", 0.8))
+        assert (found.gains, found.gaining) == (True, [Row("allreduce", 8192)])
+
+    def test_slower_by_one(self):
+        found = confirmed(start=("GAIN", 0.7), barrier=("GAIN", 0.7), loop=("FAIL", 1.4))
+        assert (found.gains, found.gaining, found.unproven) == (False, [], None)
+
+    @pytest.mark.parametrize("state", ["INCONCLUSIVE", "INVALID"])
+    def test_undecided_by_a_program_of_others(self, state):
+        found = confirmed(start=("GAIN", 0.7), barrier=("GAIN", 0.7), loop=("GAIN", 0.6), IMB=(state, 1.0))
+        assert (found.gains, found.harmful) == (False, [])
+        assert found.unproven == f"allreduce 8 KiB is faster by start, barrier, loop; by IMB: {state} by IMB"
+
+    def test_the_kernel_measures_settings_by_every_protocol_and_operation(self):
+        (whole,) = programs.own(Configuration((EAGER,)), SIZES)
+        assert whole.program.arguments[-4:] == ["--protocol", "all", "--in-place", "both"]
+        assert {point.way for point in whole.points} == {
+            each for way in programs.PROTOCOLS for each in (way, f"{way}, in place")
+        }
+        assert {point.row for point in whole.points} == set(rows(SIZES))
+        assert len({figure.name for figure in whole.program.figures}) == len(whole.points)
+
+    def test_a_rule_is_measured_between_and_beside_its_sizes(self):
+        whole, of_rule = programs.own(Configuration(rules=(Rule("bcast", "1", 8192, None, 2),)), (8, 64, 8192))
+        assert of_rule.program.arguments[:2] == ["--operation", "bcast"]
+        assert {point.row.size for point in of_rule.points} == {4, 8, 20, 64, 724, 8192, 16384}
+        assert {point.way for point in of_rule.points} == set(programs.PROTOCOLS), "MPI has no bcast in place"
+        assert {point.way for point in whole.points} == {"start"}
+        assert "bcast" not in {point.row.operation for point in whole.points}
+
+    def test_programs_of_others_that_a_stack_has(self):
+        has = {"osu_allgather": {}, "osu_multi_lat": {}, "imb-mpi1": {}}
+        found = programs.others(["pingpong", "allgather", "scan", "reduce_scatter"], has, {"reduce_scatter": 2})
+        assert [one.name for one in found] == [
+            "OSU pingpong", "IMB pingpong", "OSU allgather", "IMB allgather", "IMB reduce_scatter",
+        ]  # fmt: skip
+        sizes = {one.name: {point.row.size for point in one.points} for one in found}
+        assert sizes["OSU allgather"] == {1 << power for power in range(2, 21)}
+        assert sizes["IMB reduce_scatter"] == {1 << power for power in range(2, 20)}, "it counts the whole vector"
+        assert programs.others(["allgather"], {}, {}) == []
+
+    def test_a_rule_that_a_program_of_others_finds_slower_is_withdrawn(self, tuned):
+        def truth(configuration):
+            chosen = {one.value for one in configuration.settings if one.name == "bcast_algorithm"}
+            return {"allreduce_64": 4.0} | {f"bcast_{size}": 0.5 if "2" in chosen else 1.0 for size in SIZES[:3]}
+
+        faster = {Row("bcast", size): ("GAIN", 0.5) for size in SIZES[:3]}
+        found, _ = tuned(
+            truth,
+            lambda one: faster if one.rules else {},
+            every=True,
+            of_others=lambda one: {row: ("FAIL", 1.5) for row in faster} if one.rules else {},
+        )
+        assert found.winner is None
+        assert report.closing(found) == report.NO_GAIN
+        assert any("bcast 8 B (OSU), placement core: " in note for note in found.notes)
+
+    def test_the_table_and_the_last_line_name_the_protocols(self, tuned):
+        found, _ = tuned(
+            lambda one: BAD_EAGER if one == DEFAULT else {}, lambda one: {Row("pingpong", 1024): ("GAIN", 0.25)}
+        )
+        lines = report.confirmed(found.confirmed[-1]).splitlines()
+        assert lines[0] == "tuned / default, placement core"
+        (osu,) = (line.split() for line in lines if line.startswith("pingpong") and "OSU" in line)
+        assert osu == ["pingpong", "OSU", "8", "B", "to", "1", "MiB", "1.00", "to", "1.00", "14"]
+        assert lines[-1] == "other operations: 211 PASS"
 
 
 def profiled(**calls):

@@ -1,5 +1,9 @@
 """Tuned stacks: what is written for one, that it follows the stack that it was made from, and when it is stale."""
 
+import errno
+import json
+import os
+
 import msgspec
 import pytest
 
@@ -44,6 +48,10 @@ def emitted(document, configuration=CONFIGURATION, **changes):
     return emit(document, configuration, where, "20260101T000000Z-host-abcdef")
 
 
+def full_disk(file, text):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file))
+
+
 class TestEmit:
     def test_the_stack_has_more_settings_and_nothing_else(self, base):
         folder = emitted(base)
@@ -75,6 +83,20 @@ class TestEmit:
         folder = emitted(base, Configuration((Setting("pml", "ob1"),)))
         assert manifest.load("one+tuned")["settings"] == {"pml": "ob1"}
         assert not (folder / "collectives.rules").exists()
+
+    def test_a_full_disk_leaves_the_earlier_one(self, base, monkeypatch):
+        emitted(base)
+        before = {file.name: file.read_bytes() for file in (paths.stacks() / "one+tuned").iterdir()}
+        monkeypatch.setattr(manifest.files, "replace", full_disk)
+        with pytest.raises(PlumbError, match=r"cannot write stack one\+tuned: No space left on device"):
+            emitted(base, Configuration((Setting("pml", "ob1"),)))
+        assert {file.name: file.read_bytes() for file in (paths.stacks() / "one+tuned").iterdir()} == before
+        assert sorted(entry.name for entry in paths.stacks().iterdir()) == ["one", "one+tuned"]
+
+    def test_nothing_names_the_folder_that_it_was_built_in(self, base):
+        folder = emitted(base)
+        for file in folder.iterdir():
+            assert ".new" not in file.read_text(), file
 
     def test_what_is_not_written(self, base):
         with pytest.raises(PlumbError, match="default is no configuration"):
@@ -115,6 +137,41 @@ class TestRenew:
     def test_without_a_tuned_stack_nothing_is_made(self, base):
         tuned.renew(base)
         assert manifest.names() == ["one"]
+
+
+class TestMalformed:
+    """A manifest that a person changed by hand: one line that names the member."""
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"tuned": {}}, "'of' is a required property"),
+            ({"tuned": 7}, "tuned: 7 is not of type 'object'"),
+            ({"configuration": {"settings": 3}}, "tuned.configuration.settings: 3 is not of type 'array'"),
+            ({"configuration": {"rules": [{"collective": "bcast"}]}}, "is a required property"),
+            ({"fingerprint": {"library": "", "cpu": "", "kernel": "", "ranks": 2, "placement": "", "nodes": "x"}},
+             "tuned.fingerprint.nodes: 'x' is not of type 'integer'"),
+            ({"settings": None}, "'settings' is a dependency of 'tuned'"),
+        ],
+    )  # fmt: skip
+    def test_it_is_one_line(self, base, change, said, capsys):
+        emitted(base)
+        file = manifest.path("one+tuned")
+        document = json.loads(file.read_text())
+        for name, value in change.items():
+            if name == "settings":
+                del document[name]
+            elif name == "tuned":
+                document[name] = value
+            else:
+                document["tuned"][name] = value
+        file.write_text(json.dumps(document))
+        assert cli.main(["stack", "check", "one+tuned"]) != 0
+        err = capsys.readouterr().err
+        assert said in err
+        assert "error in Plumbline" not in err
+        tuned.renew(base)
+        assert said in capsys.readouterr().err
 
 
 class TestStale:
