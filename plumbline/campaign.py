@@ -235,13 +235,26 @@ def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: 
         f"\nplumb show ID shows all of a line, plumb report makes a page of them; ReFrame's output: {_log()}"
     )
     measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
-    if not measured:
-        print("no variant was measured", file=sys.stderr)
     step = _next(mine, failed)
     if step:
         print(f"next: {step}")
-    bad = failed or not measured or any(not row.is_valid for row in mine)
-    return code or (1 if bad else 0)
+    why = _why(failed, sum(not row.is_valid for row in mine), measured, skips)
+    if why:
+        print(why, file=sys.stderr)
+    return code or (1 if why else 0)
+
+
+def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[str, int]) -> str:
+    """Why the campaign's exit status is 1, in a line; empty where all is well."""
+    reasons = [f"{units.counted(len(failed), 'case')} failed"] if failed else []
+    reasons += [f"{units.counted(invalid, 'variant')} not valid"] if invalid else []
+    if not measured and not failed:
+        often = max(skips, key=lambda reason: skips[reason], default="")
+        count = sum(skips.values())
+        reasons.append(
+            "no variant was measured" + (f": all {count} were skipped, {skips[often]} x {often}" if skips else "")
+        )
+    return "; ".join(reasons)
 
 
 def _print_output(rows: Sequence[Row]) -> None:

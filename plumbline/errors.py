@@ -29,6 +29,8 @@ def suggest(word: str, known: Collection[str], otherwise: str | None = None) -> 
 
     >>> suggest("opnmpi", ["mpich", "openmpi"]), suggest("x", ["mpich", "openmpi"])
     ("did you mean 'openmpi'?", 'known: mpich, openmpi')
+    >>> suggest("local", ["local"], "plumb list shows what there is")
+    'plumb list shows what there is'
     """
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(word, [name for name in known if name != word], n=1)
     return f"did you mean '{close[0]}'?" if close else otherwise or f"known: {', '.join(known)}"

@@ -44,9 +44,8 @@ def faults(tests: Path, site_name: str) -> list[str]:
     found += [f"test {name} is not in {tests / EXPECTED}: add it" for name in sorted(loaded - expected)]
     families = {name.partition("_")[0] for name in expected} - {"suite"}
     for family in sorted(families):
-        file = site.folder(site_name) / "references" / f"{family}.yaml"
-        if not file.is_file():
-            found.append(f"reference file is missing: {file}: 'plumb site init' writes an empty one")
+        missing = site.references_missing(site_name, family)
+        found += [missing] if missing else []
     return found + equal_arms(described, two_packages())
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from plumbline import schedulers
+from plumbline import schedulers, schemas
+from plumbline.errors import PlumbError
 from plumbline.schedulers import names
+from plumbline.site import site
 
 #: a site, a partition: as ``plumb site init`` takes them
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -62,6 +65,12 @@ def _partition(part: dict[str, Any]) -> list[str]:
     for host in part.get("hosts") or []:
         if not HOST.fullmatch(str(host)):
             found.append(f"{place}: hosts {str(host)!r} cannot be a host's name")
+    kind = part.get("scheduler", "local")
+    named = [name for name, scheduler in schedulers.TABLE.items() if scheduler.hosts_are_named]
+    if part.get("hosts") and not found and kind not in named:
+        found.append(
+            f"{place}: hosts goes with scheduler {' and '.join(named)} alone; {kind} names its nodes: remove it"
+        )
     if part.get("nodes") is not None and int(part["nodes"]) < 1:
         found.append(f"{place}: nodes {part['nodes']} has to be 1 or more")
     if part.get("scheduler") == schedulers.REMOTE.name and not part.get("hosts"):
@@ -104,6 +113,16 @@ def keys(part: dict[str, Any]) -> list[str]:
     if part.get("hosts"):
         given.append(f"--hosts={','.join(map(str, part['hosts']))}")
     return given
+
+
+def site_faults(file: str) -> list[str]:
+    """What is wrong with a ``site.yaml``, in a line; an empty list if nothing is, or there is none."""
+    try:
+        if Path(file).exists():
+            site.check(schemas.read_yaml(Path(file), "the site file", "correct it"), file)
+    except PlumbError as error:
+        return [str(error)]
+    return []
 
 
 def sums(found: dict[str, Any], folder: str) -> dict[str, str]:
@@ -158,6 +177,7 @@ class FilterModule:
             "plumb_commands": commands,
             "plumb_job": job,
             "plumb_keys": keys,
+            "plumb_site_faults": site_faults,
             "plumb_sums": sums,
             "plumb_directions": directions,
             "plumb_differing": differing,

@@ -98,8 +98,20 @@ def check(name: str, document: Any, where: str) -> None:
     except RecursionError:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
-        key = ".".join(str(part) for part in error.absolute_path) or "top level"
-        raise PlumbError(f"not a valid {name}: {key}: {error.message[:200]}", where, "fix or regenerate it")
+        raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
+
+
+def _message(name: str, error: jsonschema.ValidationError) -> str:
+    """Where and what is wrong. Where another key demands a value, that key is named: it may be the wrong one."""
+    place, path = [str(part) for part in error.absolute_path], list(error.absolute_schema_path)
+    if error.validator == "enum" and "then" in path:
+        rule = validator(name).schema
+        for step in path[: path.index("then")]:
+            rule = rule if step == "if" else rule[step]
+        for key in rule["if"].get("required", []):
+            known = " and ".join(error.validator_value)
+            return f"{'.'.join([*place[:-1], key])}: goes with {place[-1]} {known} alone, not with {error.instance!r}"
+    return f"{'.'.join(place) or 'top level'}: {error.message[:200]}"
 
 
 def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from plumbline.site.site import (
     names,
     partition,
     references_file,
+    references_missing,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "names",
     "partition",
     "references_file",
+    "references_missing",
 ]

@@ -29,6 +29,18 @@ def references_file(name: str, test: str) -> Path:
     return folder(name) / "references" / f"{family(test)}.yaml"
 
 
+def references_missing(name: str, test: str) -> str | None:
+    """What to do about the reference file that ``test``'s family lacks in site ``name``; None where it has one.
+
+    ``plumb site init`` makes the files of the suite's own tests only.
+    """
+    file = references_file(name, test)
+    if file.is_file():
+        return None
+    lines = f"'schema: 1', 'test: {family(test)}' and 'references: []'"
+    return f"reference file is missing: {file}: write it with the lines {lines}"
+
+
 def load(name: str) -> dict[str, Any]:
     """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
     file = folder(name) / FILE

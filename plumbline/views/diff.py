@@ -44,7 +44,8 @@ def differences(first: Record, second: Record) -> list[tuple[str, str, str]]:
     right: dict[str, str] = {}
     for flat, record in ((left, first), (right, second)):
         for part in CIRCUMSTANCES:
-            _flatten(part, msgspec.to_builtins(getattr(record, part)), flat)
+            # as both are in a file: a record that was just measured holds tuples where one that was read holds lists
+            _flatten(part, msgspec.json.decode(msgspec.json.encode(getattr(record, part))), flat)
         _flatten("settings", record.settings, flat)
         if first.loaded and second.loaded:  # early records do not say what they loaded
             _flatten("loaded", {file.path: _version(file) for file in record.loaded}, flat)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,14 @@ def bash(script, *arguments, home=None):
 
 def test_good_values_have_no_faults():
     assert FILTERS.faults(GOOD) == []
+
+
+@pytest.mark.parametrize(("scheduler", "faults"), [("squeue", 1), ("slurm", 1), ("pbs", 1), ("local", 0), ("ssh", 0)])
+def test_hosts_beside_a_scheduler_that_names_its_nodes_are_the_fault(scheduler, faults):
+    part = {"name": "main", "scheduler": scheduler, "hosts": ["n1"]}
+    told = FILTERS.faults({**GOOD, "partitions": [part]})
+    wanted = f"'main': hosts goes with scheduler local and ssh alone; {scheduler} names its nodes: remove it"
+    assert told == [f"plumb_partitions: {wanted}"] * faults
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -396,6 +405,20 @@ def test_a_file_changed_on_both_machines_is_named(cluster):
     assert (cluster / "cluster/site-configs/straw/site.yaml").read_text() == "cluster"
 
 
+def test_a_site_file_that_is_not_in_order_goes_nowhere(cluster):
+    folder = cluster / "control/site-configs/straw"
+    folder.mkdir(parents=True)
+    (folder / "site.yaml").write_text(
+        "schema: 1\nname: straw\ndescription: d\nhostnames: [a]\npartitions:\n"
+        "  - {name: main, scheduler: squeue, hosts: [n1], topology: t.xml, stacks: []}\n"
+    )
+    done = play(cluster, "onboard", "--tags", "site_config")
+    assert done.returncode != 0
+    told = " ".join(done.stdout.split())
+    assert "partitions.0.hosts: goes with scheduler local and ssh alone, not with 'squeue'" in told
+    assert not (cluster / "cluster/site-configs").exists()
+
+
 def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
     folder = tmp_path / "straw"
     folder.mkdir()
@@ -471,6 +494,18 @@ def test_failed_smoke_shows_what_the_job_said_and_is_repeated(cluster):
         assert "FAILURE INFO" in done.stdout
         assert "a variant failed or is not verified (above)" in done.stdout.replace("\n", " ")
     assert len((cluster / "cluster/called").read_text().splitlines()) == 2
+
+
+def test_a_campaign_that_measured_nothing_says_so_and_not_that_a_variant_failed(cluster):
+    plumb(cluster, 1)
+    file = cluster / "cluster/.venv/bin/plumb"
+    why = "no variant was measured: all 9 were skipped, 9 x node n1 is drained"
+    file.write_text(file.read_text().replace("sys.exit(1)", f"print({why!r}, file=sys.stderr); sys.exit(1)"))
+    done = play(cluster, "campaign", "--tags", "run")
+    assert done.returncode != 0
+    told = " ".join(done.stdout.split())
+    assert f"the campaign ended with status 1: {why} (above)" in told
+    assert "a variant failed" not in told
 
 
 def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
@@ -604,6 +639,16 @@ def test_offboard_refuses_a_home(tmp_path):
     assert bash(script, tmp_path, home=tmp_path).returncode == 1
     assert bash(script, "/").returncode == 1
     assert bash(script, tmp_path / "absent").stdout == "gone\n"
+
+
+def test_cron_without_crontab_says_what_to_use(cluster):
+    if shutil.which("crontab"):
+        pytest.skip("this machine has crontab, and the role looks for the real one")
+    done = play(cluster, "onboard", "--tags", "ci", plumb_ci_nightly="cron")
+    told = " ".join(done.stdout.split())
+    assert done.returncode != 0
+    assert "has no crontab command: say plumb_ci_nightly=timer (systemd)" in told
+    assert not (cluster / "cluster/build/onboard/nightly").exists()
 
 
 def test_scrontab_keeps_other_entries(tmp_path):

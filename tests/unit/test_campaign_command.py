@@ -171,6 +171,24 @@ def test_a_failed_case_is_one_line_with_the_reason_before_the_closing_line_and_t
     assert following.startswith("next: " + (own if submitted else "all that ReFrame says of it, "))
 
 
+#: ReFrame that runs nothing, because a node is drained
+SKIPPING = """#!/bin/sh
+for case in 1 2; do
+    echo "[     SKIP ] ($case/2) osu_barrier %placement=$case /66dedcc$case @local:main+mpich [node n1 is drained]"
+done
+"""
+
+
+def test_a_campaign_that_skipped_everything_says_why_its_status_is_1(reframe: Path) -> None:
+    with start(reframe, SKIPPING) as child:
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 1, output
+    assert errors == "no variant was measured: all 2 were skipped, 2 x node n1 is drained\n"
+    with start(reframe, FAILING.format(stage=reframe.parent)) as child:
+        _, errors = child.communicate(timeout=60)
+    assert errors == "1 case failed\n"
+
+
 def test_where_the_outcome_cannot_be_written_the_figures_and_the_failures_are_printed_first(
     reframe: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

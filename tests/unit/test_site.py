@@ -13,7 +13,7 @@ from plumbline import site
 from plumbline import site_command as command
 from plumbline.errors import PlumbError
 from plumbline.nodes import collector
-from plumbline.references import match
+from plumbline.references import References, match
 from plumbline.site import facts, tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
@@ -172,6 +172,11 @@ def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
             r"facts\.memory_mt' .*did you mean 'memory_mts'",
         ),
         ("scheduler: local", "scheduler: lokal", r"partitions\.0\.scheduler: 'lokal' is not one of"),
+        (
+            "scheduler: local",
+            "scheduler: squeue\n    hosts: [n1]",
+            r"partitions\.0\.hosts: goes with scheduler local and ssh alone, not with 'squeue'",
+        ),
         ("schema: 1", "schema: 7", "schema"),
         ("name: local", "name: remote", "the site calls itself 'remote'"),
         ("topology/default.xml", "topology/other.xml", r"partition default has no topology file topology/other\.xml"),
@@ -191,6 +196,23 @@ def test_bad_site_is_not_overwritten(local):
     with pytest.raises(PlumbError, match="did you mean 'scheduler'"):
         plumb_site("init")
     assert (local / "site.yaml").read_text() == before
+
+
+def test_hosts_beside_a_scheduler_are_refused_before_anything_is_written(local):
+    with pytest.raises(PlumbError, match=r"partitions\.0\.hosts: goes with scheduler local and ssh alone"):
+        plumb_site("init", "--name", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
+    assert not (local.parent / "new").exists()
+
+
+def test_what_is_missing_of_the_references_can_be_written_as_the_error_says(local):
+    """Also for a test of somebody's own, which ``plumb site init`` does not know."""
+    assert site.references_missing("local", "stream_threads") is None
+    told = site.references_missing("local", "mine_first")
+    file = local / "references/mine.yaml"
+    assert told.startswith(f"reference file is missing: {file}: write it with the lines 'schema: 1', ")
+    file.write_text("\n".join(re.findall(r"'(.*?)'", told)) + "\n")
+    assert site.references_missing("local", "mine_first") is None
+    assert References.load("local").entries == []
 
 
 def test_two_partitions_of_one_name(local):

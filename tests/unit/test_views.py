@@ -121,6 +121,15 @@ def test_diff_finds_circumstances_and_ignores_ids_and_load():
     assert "1.000" in diff.text(convert(record()), convert(other))
 
 
+def test_diff_of_a_record_just_made_and_one_that_was_read_finds_no_tuples():
+    made, read = convert(record()), convert(record())
+    made.host["devices"] = {"ways": (("X",),), "devices": ({"label": "NIC0", "nodes": (0,)},)}
+    read.host["devices"] = {"ways": [["X"]], "devices": [{"label": "NIC0", "nodes": [0]}]}
+    assert diff.differences(made, read) == []
+    read.host["devices"]["devices"][0]["label"] = "NIC1"
+    assert diff.differences(made, read) == [("host.devices.devices[0].label", "NIC0", "NIC1")]
+
+
 def test_diff_shows_settings_as_they_were_seen():
     def with_settings(asked, seen):
         document = record()
