@@ -97,6 +97,8 @@ def _run(
         _close(file, records, "interrupted")
         raise
     _close(file, records, "complete")
+    if unseen := _unseen(records):
+        say(unseen)
     return file, records
 
 
@@ -124,6 +126,14 @@ def _close(file: Path, records: list[Record], state: State) -> None:
         for record in records:
             record.state = state
         store.write(file, records)
+
+
+def _unseen(records: list[Record]) -> str | None:
+    """What nobody can see of the disturbances on a virtual machine, once for all launches; None where none was."""
+    kind = records[0].host.get("virtual")
+    if not kind or not any(record.disturbed_count for record in records):
+        return None
+    return f"a virtual machine ({kind}): what disturbed launches from outside of it is seen as steal alone"
 
 
 def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:

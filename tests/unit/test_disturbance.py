@@ -7,7 +7,10 @@ import json
 
 import msgspec
 import pytest
+import samples
 
+from plumbline.launch import driver
+from plumbline.records import model
 from plumbline.records.model import Disturbance
 from plumbline.topology import machine
 from plumbline.witness import disturbance
@@ -219,6 +222,17 @@ def test_processes_that_began_and_ended_meanwhile_are_told_by_their_time(tmp_pat
     assert found["beside"] == ["processes that have ended 100 ms", "[a) kdamond] 20 ms"]
     known = judge(rank(wall=1.1, cpu=1.05, delay=0.03), before=before, after=after)
     assert known["causes"] == []
+
+
+def test_what_a_guest_cannot_see_is_told_once_for_all_launches():
+    records = [model.convert(samples.record()) for _ in range(2)]
+    records[0].host["virtual"] = "kvm"
+    records[1].launches[0].disturbed = True
+    assert driver._unseen(records).startswith("a virtual machine (kvm): what disturbed launches from outside of it")
+    records[0].host["virtual"] = None
+    assert driver._unseen(records) is None
+    records[0].host["virtual"], records[1].launches[0].disturbed = "kvm", False
+    assert driver._unseen(records) is None
 
 
 def test_the_short_cause_names_who(tmp_path):
