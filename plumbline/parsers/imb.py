@@ -31,7 +31,9 @@ The names in the column line decide what a number is, never its position. Metric
 ``time_max``, ``time_avg``, ``time_overall`` (t_ovrl), ``time_pure``, ``time_cpu``, ``overlap``, ``bandwidth`` (MB/s of
 10^6 bytes), ``message_rate``. Params: ``bytes`` (not for barriers), and where printed ``mode``, ``threads``, ``grid``,
 ``window``. The bandwidth of a message of 0 bytes is left out: it is 0 by definition. Two decimals are all that IMB
-prints: a time of 0.00 means below 5 ns and is kept.
+prints: a time of 0.00 means below 5 ns and is kept. Beside t[usec] alone (but in IMB-P2P) Mbytes/sec is the bytes
+divided by that time, which has more digits where messages are short: 8 bytes at 34.78 MB/s take 0.2300 us, printed as
+0.23. Beside t_min, t_max and t_avg it is that of the slowest rank, so those keep their two decimals.
 
 An output is complete if it ends in the MPI_Finalize line and the table ends at the announced maximum size; sizes must
 double without a gap unless they were user defined. IMB-MT prints neither: there the context must give ``last_bytes``.
@@ -39,9 +41,10 @@ double without a gap unless they were user defined. IMB-MT prints neither: there
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plumbline.parsers import table
@@ -245,6 +248,21 @@ def _only(blocks: list[_Block], what: str, wanted: str | int | None) -> list[_Bl
     return found
 
 
+def _finer(time: Measurement, rate: Measurement) -> Measurement:
+    """``time`` from the ``rate`` that was computed from it, with the decimals that it has, if these are more than two.
+
+    A rate is printed to 0.01 MB/s as well, so the time's own step is 0.01 us times time / rate. Where the two columns
+    do not agree the time stays as printed.
+    """
+    size = int(time.params.get("bytes", 0))
+    if not (size and time.value and rate.value):
+        return time
+    value = size / rate.value
+    decimals = 2 + math.floor(math.log10(rate.value / value))
+    agree = abs(value - time.value) <= 0.00501 * (1 + value / rate.value)
+    return replace(time, value=round(value, decimals)) if agree and decimals > 2 else time
+
+
 def _measurements(block: _Block, output: _Output, last: int | None) -> list[Measurement]:
     """The measurements of one block, checked for completeness."""
     if block.fault is not None:
@@ -260,7 +278,10 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
         found = table.measurements(row, COLUMNS, block.params, number)
         if not all(one.iterations for one in found):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
-        result += [one for one in found if one.unit != MB_S or one.params.get("bytes") != 0]
+        found = [one for one in found if one.unit != MB_S or one.params.get("bytes") != 0]
+        if [one.metric for one in found] == ["latency", "bandwidth"]:
+            found[0] = _finer(*found)
+        result += found
     if "#bytes" not in block.columns:
         table.one_row(block.rows, block.title, block.start)
         return result

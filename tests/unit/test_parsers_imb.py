@@ -31,7 +31,7 @@ def stored(
 
 def test_pingpong() -> None:
     assert stored("mpich-mpi1", 2048, benchmark="PingPong", ranks=2) == {
-        "latency": (1.49, "us", "lower", {"bytes": 2048}, 50),
+        "latency": (1.4887, "us", "lower", {"bytes": 2048}, 50),
         "bandwidth": (1375.68, "MB/s", "higher", {"bytes": 2048}, 50),
     }
 
@@ -42,7 +42,7 @@ def test_no_bandwidth_of_nothing() -> None:
 
 
 def test_the_name_of_the_benchmark_in_any_case_but_whole() -> None:
-    assert stored("mpich-mpi1", 2048, benchmark="pingpong")["latency"][0] == 1.49
+    assert stored("mpich-mpi1", 2048, benchmark="pingpong")["latency"][0] == 1.4887
     with pytest.raises(ParseError, match="benchmark Ping is missing: the output holds Allgather, Allreduce"):
         parse("imb", MPI1, {"benchmark": "Ping"})
 
@@ -85,7 +85,7 @@ def test_rma_modes() -> None:
     last = {one.params["mode"]: one.value for one in found if one.params["bytes"] == 64 and one.metric == "bandwidth"}
     assert last == {"non-aggregate": 80.84, "aggregate": 137.72}
     assert stored("mpich-rma", 64, benchmark="Unidir_put", mode="aggregate")["latency"] == (
-        *(0.46, "us", "lower"),
+        *(0.4647, "us", "lower"),
         *({"mode": "aggregate", "bytes": 64}, 20),
     )
     # here the two time columns stand the other way round than in IMB-NBC
@@ -214,3 +214,51 @@ def test_mt_prints_no_end_mark() -> None:
     with pytest.raises(ParseError, match="ends within a line"):
         parse("imb", MT.rstrip("\n"), {**context, "last_bytes": 2048})
     assert len(parse("imb", MT, {"benchmark": "BarrierMT"})) == 3
+
+
+#: a table with one time and a rate, as most of IMB's benchmarks between two ranks print it
+ONE_TIME = r"#bytes #repetitions +t\[usec\] +Mbytes/sec\n((?: +[0-9.]+ +[0-9]+ +[0-9.]+ +[0-9.]+\n)+)"
+
+
+@pytest.mark.parametrize("stack", ["mpich", "intelmpi"])
+@pytest.mark.parametrize("name", ["mpi1", "mpi1-more", "mpi1-4ranks", "rma"])
+def test_a_rate_is_the_bytes_in_the_printed_time(stack: str, name: str) -> None:
+    """What IMB means by Mbytes/sec there, which times with more digits rest on: true of every row stored."""
+    tables = re.findall(ONE_TIME, (STORED / f"{stack}-{name}.txt").read_text())
+    rows = [line.split() for table in tables for line in table.splitlines()]
+    rows = [(int(size), float(time), float(rate)) for size, _, time, rate in rows if float(rate)]
+    assert len(rows) >= 4
+    for size, time, rate in rows:
+        assert size / (rate + 0.005) - 0.005 <= time <= size / (rate - 0.005) + 0.005
+
+
+def test_times_of_short_messages_have_the_digits_of_their_rates() -> None:
+    (table, *_) = re.findall(ONE_TIME, MPI1)
+    printed = {int(row.split()[0]): float(row.split()[2]) for row in table.splitlines()}
+    found = parse("imb", MPI1, {"benchmark": "PingPong"})
+    times = {one.params["bytes"]: one.value for one in found if one.metric == "latency"}
+    assert times.keys() == printed.keys()
+    assert all(abs(times[size] - printed[size]) <= 0.0056 for size in printed)
+    assert times[0] == printed[0]
+    assert sum(times[size] != printed[size] for size in printed) >= 8
+
+
+@pytest.mark.parametrize(
+    ("time", "rate", "value"),
+    [
+        *(("0.23", "34.78", 0.23), ("0.23", "35.16", 0.2275), ("0.11", "70.18", 0.114), ("0.89", "9.03", 0.886)),
+        *(("0.90", "8.92", 0.9), ("0.23", "39.00", 0.23), ("0.23", "0.00", 0.23), ("0.00", "99.00", 0.0)),
+    ],
+)
+def test_a_time_from_a_rate_has_the_decimals_that_it_has(time: str, rate: str, value: float) -> None:
+    """Eight bytes: three decimals and more up to 0.89 us; a rate that contradicts the time changes nothing."""
+    text = re.sub(r"(\n +8 +50 +)[0-9.]+( +)[0-9.]+", rf"\g<1>{time}\g<2>{rate}", MPI1)
+    found = parse("imb", text, {"benchmark": "PingPong"})
+    assert [one.value for one in found if one.metric == "latency" and one.params["bytes"] == 8] == [value]
+
+
+def test_rates_of_pairs_at_random_say_nothing_of_one_time() -> None:
+    """IMB-P2P prints messages a second too: there a rate is not that of the time beside it."""
+    text = (STORED / "mpich-p2p.txt").read_text()
+    found = parse("imb", text, {"benchmark": "PingPong"})
+    assert all(round(one.value, 2) == one.value for one in found if one.metric == "latency")

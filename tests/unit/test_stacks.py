@@ -489,3 +489,11 @@ def test_second_installation_does_nothing(capsys):
         wheel.install("mpich", dry_run=dry_run)
         assert capsys.readouterr().out == "mpich: up to date\n"
     assert paths.stacks().joinpath("mpich/manifest.json").exists()
+
+
+def test_the_osu_ports_print_four_decimals():
+    row = '            print(f"{size:-10d}{bandwidth:20.2f}")\n'
+    assert wheel_installation.more_decimals(row, "osu_bw.py") == row.replace("20.2f", "20.4f")
+    for other in ("", row + row, row.replace("20.2f", "20.3f")):
+        with pytest.raises(PlumbError, match=r"':20.2f}' stands there [02] times"):
+            wheel_installation.more_decimals(other, "osu_bw.py")
