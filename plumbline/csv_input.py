@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 import csv
+import io
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from plumbline import units
 from plumbline.errors import PlumbError
+
+#: larger files are refused before they fill the memory
+MOST_BYTES = 1 << 28
 
 
 def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
     """The lines of ``file`` that are not empty, the header first, each with the number of its last line.
 
-    ``what`` names the content in the message of a file that cannot be read: ``cannot read the WHAT``. Raises
-    :class:`PlumbError` for that, for text that is not UTF-8 (a byte order mark is left out) and for broken quotes.
+    Raises :class:`PlumbError` as :func:`text` does, and for broken quotes.
     """
     line = 0
     try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
-            for row in reader:
-                line = reader.line_num
-                if row:
-                    yield line, row
-    except OSError as error:
-        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), "give a CSV file") from error
-    except UnicodeDecodeError as error:
-        raise PlumbError("not a text file in UTF-8", str(file), "give a CSV file") from error
+        reader = csv.reader(io.StringIO(text(file, what, "give a CSV file"), newline=""), strict=True)
+        for row in reader:
+            line = reader.line_num
+            if row:
+                yield line, row
     except csv.Error as error:
         raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "fix the line") from error
 
 
-def text(file: Path, what: str) -> str:
-    """The text of ``file``; raises :class:`PlumbError` if it cannot be read or is not UTF-8."""
+def text(file: Path, what: str, cure: str = "name another file") -> str:
+    """The text of ``file``, without a byte order mark, its line ends as they are.
+
+    ``what`` names the content in the message of a file that cannot be read: ``cannot read the WHAT``. Raises
+    :class:`PlumbError` for that, for a device, for more than :data:`MOST_BYTES` and for text that is not UTF-8.
+    """
     try:
-        return file.read_text(encoding="utf-8-sig")
+        with file.open("rb") as stream:
+            kind = os.fstat(stream.fileno()).st_mode
+            if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not stream.isatty()):
+                raise PlumbError(f"cannot read the {what}: it is a device", str(file), cure)
+            content = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), "name a file") from error
+        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), cure) from error
+    if len(content) > MOST_BYTES:
+        raise PlumbError(f"more than {units.human_bytes(MOST_BYTES)}", str(file), "divide it")
+    try:
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PlumbError("not a text file in UTF-8", str(file), "name another file") from error
+        raise PlumbError("not a text file in UTF-8", str(file), cure) from error
 
 
 def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:

@@ -36,6 +36,11 @@ _STYLES = (
 )
 
 
+def steers(text: str) -> bool:
+    """Whether ``text`` is more than a line that can be shown: it has a control character or a line end."""
+    return any(ord(char) in _CONTROLS or char in "\n\t" for char in text)
+
+
 class _Bar:
     """A line below all that is written to the terminal. It has no thread, which could disturb a launch."""
 

@@ -58,6 +58,19 @@ def moment(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
+def utc(text: str) -> str:
+    """A time in the form of ISO 8601 (without a zone: UTC) as records have it; raises ValueError for another text.
+
+    Nobody measured before 1970, and a year after 2199 is a slip of the keyboard: both are no times.
+    """
+    known = moment(text)
+    zoned = known if known.tzinfo else known.replace(tzinfo=datetime.timezone.utc)
+    whole = zoned.astimezone(datetime.timezone.utc)
+    if not 1970 <= whole.year < 2200:
+        raise ValueError(f"the year {whole.year}")
+    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def human(value: float, unit: str) -> tuple[str, str]:
     """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s."""
     factor, unit = scale(value, unit)

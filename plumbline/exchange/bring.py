@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Lo
 
 
 def _runs(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    with contextlib.suppress(OSError), file.open("rb") as stream:  # csv_input says why a file cannot be read
+    # what is no file is read once only; csv_input says why a file cannot be read
+    with contextlib.suppress(OSError), file.open("rb") if file.is_file() else io.BytesIO() as stream:
         if stream.read(len(reframe_results.DATABASE)) == reframe_results.DATABASE:
             return reframe_results.of_database(file)
     text = csv_input.text(file, "performance log")

@@ -11,6 +11,8 @@ from plumbline.exchange import jube, openmetrics, parquet, reframe_database, row
 from plumbline.records import query
 from plumbline.units import counted
 
+#: forms of every figure; the others hold what is valid, because their readers do not ask
+EVERY = ("csv", "parquet")
 #: forms of text, which may go to standard output, and those of files or (jube) folders
 TEXTS = {"csv": rows.as_csv, "openmetrics": openmetrics.text}
 FILES = {"parquet": parquet.write, "reframe": reframe_database.write, "jube": jube.write}
@@ -37,9 +39,15 @@ def run(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
     names = ("site", "test", "stack", "campaign", "since", "until")
     found, damages = query.records(query.Selection(**{name: getattr(args, name) for name in names}))
-    figures = rows.figures(found)
-    if not figures:
+    every = rows.figures(found)
+    figures = every if args.format in EVERY else [one for one in every if one.valid]
+    if args.format == "openmetrics":
+        figures = openmetrics.shown(figures)
+    if not every:
         raise PlumbError("no figure to export", "plumb export", "plumb list shows what there is")
+    if not figures:
+        what = f"no valid figure to export among {counted(len(every), 'figure')}"
+        raise PlumbError(what, f"plumb export --format {args.format}", f"{' and '.join(EVERY)} hold every figure")
     if args.format in TEXTS:
         text = TEXTS[args.format](figures)
         if args.output is None:
@@ -53,5 +61,7 @@ def run(args: argparse.Namespace) -> int:
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if args.output is not None:
-        print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {counted(len(found), 'record')}")
+        records = counted(len({one.id for one in figures}), "record")
+        left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
+        print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {records}{left}")
     return 1 if damages else 0

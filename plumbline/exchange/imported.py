@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from plumbline import units
+from plumbline import terminal, units
 from plumbline.errors import PlumbError
 from plumbline.records.model import (
     Benchmark,
@@ -44,6 +44,10 @@ NEEDED = {
 VALUE = "_value"
 #: what excalibur-tests builds a test with: other builds are other variants
 SPACK = "spack_spec"
+#: figures are 0 or within these: beyond, products and quotients are no numbers any more
+LEAST, MOST = 1e-30, 1e30
+#: characters of a name; of the name of a variant with its parameters, and of what it was built with
+LONGEST, LONGEST_NAME = 200, 2000
 #: what ReFrame writes where there is nothing
 NOTHING = ("", "None", "null")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
@@ -77,9 +81,13 @@ def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[
     found = []
     for column, text in cells.items():
         name = column.removesuffix(VALUE)
-        if name == column or f"{name}_unit" not in cells or text in NOTHING:
+        if name == column or text in NOTHING:
             continue
-        unit = cells[f"{name}_unit"]
+        _check(name, "the name of a figure", where)
+        unit = cells.get(f"{name}_unit", "").strip()
+        if unit in NOTHING:
+            raise PlumbError(f"figure {name} has no unit", where, f"write one as {name}_unit, 1 for a ratio")
+        _check(unit, f"the unit of {name}", where)
         item = Measurement(name, _number(text, column, where), unit, _better(name, unit, cells, lower), {})
         found.append(Figure.of(name, [item]))
     return found
@@ -97,8 +105,19 @@ def _number(text: str, column: str, where: str) -> float:
     except ValueError:
         raise PlumbError(f"{column} '{text[:40]}' is not a number", where, "correct or remove the line") from None
     if not math.isfinite(value):
-        raise PlumbError(f"{column} '{text}' is not finite", where, "correct or remove the line")
+        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, "correct or remove the line")
+    if value != 0 and not LEAST <= value <= MOST:
+        what = "negative" if value < 0 else f"not from {LEAST:g} to {MOST:g}"
+        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, "correct or remove the line")
     return value
+
+
+def _check(text: str, what: str, where: str, most: int = LONGEST) -> None:
+    """Refuse what would spoil every table that shows it."""
+    if len(text) > most:
+        raise PlumbError(f"{what} has {len(text)} characters, {most} at most", where, "shorten it")
+    if terminal.steers(text):
+        raise PlumbError(f"{what} has characters that cannot be shown", where, "remove them")
 
 
 def _record(cells: dict[str, str], figures: list[Figure], site: str | None, where: str) -> Record:
@@ -109,8 +128,15 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
     test, params = name.split()[0], dict(re.findall(r"%([^\s=]+)=(\S+)", name))
     built = cells.get(SPACK, "")
     params |= {} if built in NOTHING else {SPACK: built}
+    named = {"the name of the test": test, "the partition": _cell(cells, "partition"), "the environment": stack}
+    for what, text in named.items():
+        _check(text, what, where)
+    for what, text in (("the name", name), (SPACK, built)):
+        _check(text, what, where, LONGEST_NAME)
     moment = _time(cells, where)
     nodes = [node for node in re.split(r"[\s,]+", cells.get("job_nodelist", "")) if node]
+    for node in nodes:
+        _check(node, "the name of a node", where)
     ranks, threads = (_count(cells, column) for column in ("num_tasks", "num_cpus_per_task"))
     count = max(1, len(nodes))
     placed = Placement(
@@ -180,17 +206,15 @@ def _cell(cells: dict[str, str], what: str) -> str:
 
 def _count(cells: dict[str, str], column: str) -> int:
     text = cells.get(column, "")
-    return max(1, int(text)) if text.isdecimal() else 1
+    return max(1, int(text)) if text.isdecimal() and len(text) < 10 else 1
 
 
 def _time(cells: dict[str, str], where: str) -> str:
     """The end of the job in UTC; a time that names no zone is taken for UTC."""
     text = _cell(cells, "time")
     try:
-        seconds = re.fullmatch(r"\d+(\.\d+)?", text)
-        moment = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc) if seconds else units.moment(text)
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=datetime.timezone.utc)
-        whole = zoned.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        if re.fullmatch(r"\d+(\.\d+)?", text):
+            text = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).isoformat()
+        return units.utc(text)
     except (ValueError, OverflowError, OSError):
         raise PlumbError(f"'{text[:40]}' is no time", where, "correct or remove the line") from None
-    return whole.replace("+00:00", "Z")

@@ -26,16 +26,15 @@ NUMBER, STEP, ANALYSER = "000000", "measured", "figures"
 
 
 def write(found: Sequence[Exported], target: Path) -> None:
-    """Make the folder ``target`` anew: a work package for each valid figure among ``found``."""
-    kept = [one for one in found if one.valid]
+    """Make the folder ``target`` anew: a work package for each of the figures ``found``."""
     with files.writing("the figures", target):
         files.make_anew(target)
         folder = target / NUMBER
         folder.mkdir()
         for name, made in (
             ("configuration", _configuration()),
-            ("workpackages", _packages(kept)),
-            ("analyse", _analysis(kept)),
+            ("workpackages", _packages(found)),
+            ("analyse", _analysis(found)),
         ):
             ElementTree.ElementTree(made).write(folder / f"{name}.xml", encoding="UTF-8", xml_declaration=True)
 

@@ -30,16 +30,20 @@ LABELS = ("site", "partition", "nodes", "stack", "test", "variant", "placement",
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def text(found: Sequence[Exported]) -> str:
-    """The exposition of the valid figures among ``found``; those of one series stand in the order of their times.
+def shown(found: Sequence[Exported]) -> list[Exported]:
+    """Those that the exposition can hold.
 
     Of two figures of one series and moment the later one counts: OpenMetrics has no place for both. A figure that is
     not finite, or whose unit is not in :data:`BASE`, is left out.
     """
+    able = (one for one in found if one.unit in BASE and math.isfinite(one.value))
+    return list({(BASE[one.unit][0], _labels(one), _seconds(one.time)): one for one in able}.values())
+
+
+def text(found: Sequence[Exported]) -> str:
+    """The exposition of what :func:`shown` gives; the figures of a series stand in the order of their times."""
     families: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
     for one in found:
-        if not one.valid or one.unit not in BASE or not math.isfinite(one.value):
-            continue
         unit, factor = BASE[one.unit]
         families[unit][_labels(one)][_seconds(one.time)] = one.value * factor
     lines = []

@@ -31,11 +31,10 @@ _TABLES = """
 
 
 def write(found: Sequence[Exported], target: Path) -> None:
-    """Replace ``target`` by a database of the valid figures among ``found``."""
+    """Replace ``target`` by a database of the figures ``found``."""
     sessions: dict[str, list[Exported]] = {}
     for one in found:
-        if one.valid:
-            sessions.setdefault(one.campaign or one.session, []).append(one)
+        sessions.setdefault(one.campaign or one.session, []).append(one)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,

@@ -6,7 +6,6 @@ moment either the old or the new one. It holds no records: its name keeps it fro
 
 from __future__ import annotations
 
-import datetime
 import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -16,13 +15,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline import files, paths
+from plumbline import files, paths, units
 from plumbline.errors import PlumbError
 from plumbline.records import sources, store
 from plumbline.records.model import Time
 
 NAME = "notes.ndjson"
 LOCK = ".notes.lock"
+#: characters of a note: it is shown in tables
+LONGEST = 500
 
 
 class Note(Struct, frozen=True, kw_only=True, order=True):
@@ -93,13 +94,10 @@ def remove(site: str, prefix: str) -> Note:
 def moment(text: str) -> str:
     """``2026-11-22`` or ``2026-11-22T10:30[:00][Z]`` (UTC) as records have times; else raises :class:`PlumbError`."""
     try:
-        plain = datetime.datetime.fromisoformat(text.removesuffix("Z"))
-        if plain.tzinfo is None:
-            plain = plain.replace(tzinfo=datetime.timezone.utc)
-        known = plain.astimezone(datetime.timezone.utc)
+        return units.utc(text)
     except (ValueError, OverflowError):
-        raise PlumbError(f"'{text}' is no time", "--time", "such as 2026-11-22 or 2026-11-22T10:30 (UTC)") from None
-    return known.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        cure = "such as 2026-11-22 or 2026-11-22T10:30 (UTC), from 1970 to 2199"
+        raise PlumbError(f"'{text[:40]}' is no time", "--time", cure) from None
 
 
 def _id(line: bytes) -> str | None:

@@ -7,11 +7,12 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schemas
+from plumbline import paths, schemas, terminal
 from plumbline.errors import PlumbError, suggest
 from plumbline.site.tests import family
 
 FILE = "site.yaml"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
 def folder(name: str) -> Path:
@@ -43,6 +44,10 @@ def references_missing(name: str, test: str) -> str | None:
 
 def load(name: str) -> dict[str, Any]:
     """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
+    if not _NAME.fullmatch(name):
+        raise PlumbError(
+            f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
+        )
     file = folder(name) / FILE
     document = schemas.read_yaml(file, f"site '{name}'", f"plumb site init --name {name}")
     check(document, str(file))
@@ -104,6 +109,16 @@ def check_values(document: dict[str, Any], where: str) -> None:
             raise PlumbError(f"{error.json_path.removeprefix('$.')}: {error.message}", where, "correct or remove it")
 
 
+def _check_texts(value: Any, where: str, key: str = "") -> None:
+    """Raise :class:`PlumbError` for a text that is no single line that can be shown: it would spoil what names it."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, member in members:
+        _check_texts(str(name), where, f"{key}.{name}")
+        _check_texts(member, where, f"{key}.{name}")
+    if isinstance(value, str) and terminal.steers(value):
+        raise PlumbError(f"{key.removeprefix('.')} has a character that cannot be shown", where, "write it in one line")
+
+
 def check(document: dict[str, Any], where: str) -> None:
     """Raise :class:`PlumbError` for the first unknown key, with a suggestion, or else for the first wrong value."""
     for error in schemas.validator("site").iter_errors(document):
@@ -113,6 +128,7 @@ def check(document: dict[str, Any], where: str) -> None:
             place = f"{error.json_path}.{key}".removeprefix("$.")
             raise PlumbError(f"unknown key '{place}'", where, suggest(str(key), known))
     schemas.check("site", document, where)
+    _check_texts(document, where)
     for pattern in document["hostnames"]:
         try:
             re.compile(pattern)

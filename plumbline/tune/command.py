@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if args.nodes < 1:
         raise PlumbError(f"--nodes is {args.nodes}", "plumb tune", "give a positive number")
     if args.dry_run:
+        _counts(args)  # a record that is not there is an error now, not after the plan
         print(_plan(args))
         return 0
 

@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline import units
-from plumbline.records import query
+from plumbline import paths, units
+from plumbline.errors import PlumbError
+from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.statistics import bests, unpaired
 from plumbline.views import summary
@@ -89,6 +90,13 @@ def run(args: argparse.Namespace) -> int:
     records, damages = query.records(
         query.Selection(site=args.site, campaign=args.campaign, test=args.test, valid=True)
     )
+    if args.site:
+        sources.require_site(args.site)
+    if args.test and not records:
+        query.require_test(args.test)
+    if args.campaign and not records:
+        what = f"no valid record of campaign '{args.campaign}'"
+        raise PlumbError(what, str(paths.results()), "give the whole id: plumb show ID has it")
     newest: dict[str | None, str] = {}
     for record in records:
         newest[record.campaign] = record.time

@@ -34,6 +34,9 @@ def run(args: argparse.Namespace) -> int:
     text = " ".join(args.text.split())
     if not text or not text.isprintable():
         raise PlumbError("the text is empty, or has characters that cannot be shown", "plumb note", "say it in a line")
+    if len(text) > notes.LONGEST:
+        cure = f"say it in {notes.LONGEST}, and where the rest is"
+        raise PlumbError(f"the text has {len(text)} characters", "plumb note", cure)
     print(f"noted: {line(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
     return 0
 

@@ -189,6 +189,32 @@ def test_stacks_are_not_installed_where_their_programs_could_not_run(
     assert not (place / name).exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["hybrid", "--site", "nosuch"], "no records of site 'nosuch'"),
+        (["hybrid", "--test", "nosuch"], "no record of a test whose name begins with 'nosuch'"),
+        (["hybrid", "--campaign", "nosuch"], "no valid record of campaign 'nosuch'"),
+        (["tune", "some", "--dry-run", "--profile", "ffff"], "no record 'ffff'"),
+        (["tune", "some", "--dry-run", "--profile", "last"], "there is no profile"),
+        (["site", "check", "\x1b[31mno\nsuch"], "'\\u001b[31mno such' cannot be the name of a site"),
+        (["site", "check", "../sites"], "'../sites' cannot be the name of a site"),
+        (["site", "check", "s" * 5000], f"'{'s' * 40}' cannot be the name of a site"),
+        (["import", "/dev/zero"], "cannot read the performance log: it is a device"),
+        (["history", "--series", "/dev/zero", "--better", "lower"], "cannot read the series: it is a device"),
+        (["outliers", "--nodes", "/dev/zero", "--better", "lower"], "cannot read the values: it is a device"),
+    ],
+    ids=lambda value: "".join(char for char in str(value)[:50] if char.isalnum()),
+)
+def test_what_is_not_there_is_one_line(
+    words: list[str], what: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == (3 if words[0] in cli.OF_VERDICTS else 2)
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"plumb: {what}")
+    assert errors.count("\n") == 1
+
+
 def test_a_site_without_records_is_an_error_and_not_an_empty_list(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

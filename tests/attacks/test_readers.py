@@ -16,6 +16,7 @@ import yaml
 
 from plumbline import schemas, site
 from plumbline.errors import PlumbError
+from plumbline.exchange import bring
 from plumbline.gate import from_csv as gate_csv
 from plumbline.gate import from_records, rules, session
 from plumbline.history import series
@@ -42,6 +43,18 @@ PAIRS = b"series,baseline,candidate\n" + b"".join(b"a,%d.5,%d.25\n" % (number, n
 NODES = b"node,class,value\n" + b"".join(b"n%d,all,%d.5\n" % (number % 7, 100 + number) for number in range(40))
 LINKS = b"first,second,class,value\n" + b"".join(b"n%d,n%d,all,2.5\n" % (n % 5, 5 + n % 3) for n in range(40))
 NUMBERS = b"series,index,value\n" + b"".join(b"a,%d,%d.5\n" % (number, 100 + number % 3) for number in range(40))
+LOG = b"job_completion_time|name|system|partition|environ|rate_value|rate_unit\n" + b"".join(
+    b"2026-01-%02dT00:00:00|T %%n=1|sys|part|gnu|%d.5|GB/s\n" % (day, day) for day in range(1, 29)
+)
+REPORT = {
+    "session_info": {"data_version": "4.2", "uuid": "abc"},
+    "runs": [{
+        "testcases": [{
+            "name": "T", "system": "sys", "partition": "part", "environ": "gnu", "job_nodelist": ["n1"],
+            "job_completion_time_unix": 1767225600.5, "perfvalues": {"sys:part:rate": [1.5, 0, None, None, "GB/s"]},
+        }]
+    }],
+}  # fmt: skip
 MANIFEST = {
     "schema": 1,
     "name": "made",
@@ -107,6 +120,8 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "nodes": ("nodes.csv", lambda file: outliers_csv.nodes(file, "higher"), [NODES]),
     "links": ("links.csv", lambda file: outliers_csv.matrices(file, "lower"), [LINKS]),
     "numbers": ("numbers.csv", lambda file: series.read(file, "lower"), [NUMBERS]),
+    "performance log": ("T.log", bring.read, [LOG]),
+    "run report": ("report.json", bring.read, [as_json(REPORT)]),
     "state of a gate": ("gate.json", lambda file: session.peek(file.parent), [b'{"name":"a","rule":{}}']),
     "outcome": (
         "site/c.outcome.json",
@@ -129,6 +144,7 @@ DOCUMENTS: dict[str, tuple[Callable[[Any], bytes], list[Any]]] = {
     "references": (as_yaml, [yaml.safe_load(text) for text in REFERENCES]),
     "gate.yaml": (as_yaml, [yaml.safe_load(GATE)]),
     "manifest": (as_json, [MANIFEST]),
+    "run report": (as_json, [REPORT]),
     "facts of a node": (as_json, [node_facts.NODE]),
     "outcome": (as_json, [json.loads(TEXTS["outcome"][2][0])]),
     "note of a collection": (as_json, [json.loads(TEXTS["note of a collection"][2][0])]),

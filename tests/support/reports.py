@@ -130,8 +130,9 @@ def ping_pong(dice: random.Random, begin: int) -> list[Record]:
                 rows.append(("latency", time, "us", "lower", {"bytes": size}))
                 if size:
                     rows.append(("bandwidth", size / time, "MB/s", "higher", {"bytes": size}))
-            item = make("imb_pair", stack, {"operation": "PingPong", "placement": placement}, some(dice, *rows, count=8),
-                        begin + len(found))  # fmt: skip
+            launches = some(dice, *rows, count=8)
+            params = {"operation": "PingPong", "placement": placement}
+            item = make("imb_pair", stack, params, launches, begin + len(found))
             item["benchmark"] = {**item["benchmark"], "suite": "imb", "version": "2021.11"}
             item["variant"]["context"] = {"benchmark": "PingPong"}
             found.append(item)

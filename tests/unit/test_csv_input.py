@@ -20,6 +20,15 @@ def test_an_empty_file_has_no_columns(tmp_path):
     assert csv_input.header(csv_input.rows(file, "values")) == []
 
 
+def test_too_much_is_refused_before_it_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_input, "MOST_BYTES", 1 << 20)
+    file = tmp_path / "f.csv"
+    with file.open("wb") as stream:
+        stream.truncate((1 << 20) + 1)
+    with pytest.raises(PlumbError, match=r"^more than 1 MiB \(\S*f\.csv\): divide it$"):
+        list(csv_input.rows(file, "pairs"))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -259,6 +259,18 @@ def test_times(results, log, time, known):
         (line(time="yesterday"), "'yesterday' is no time"),
         (line(time="9" * 30), "is no time"),
         (line(system="x" * 200_000), "cannot be the name of a site"),
+        (line("-5"), "rate_value '-5' is negative"),
+        (line("1e308"), "rate_value '1e308' is not from 1e-30 to 1e+30"),
+        (line("5e-324"), "rate_value '5e-324' is not from"),
+        (line(unit=""), "figure rate has no unit"),
+        (line(unit="None"), "figure rate has no unit"),
+        (line(unit="u" * 100_000), "the unit of rate has 100000 characters, 200 at most"),
+        (line(name="T" * 100_000), "the name of the test has 100000 characters, 200 at most"),
+        (line(name="T %n=" + "1" * 100_000), "the name has 100005 characters, 2000 at most"),
+        (line(name="T\x1b[2J"), "the name of the test has characters that cannot be shown"),
+        (line().replace("gnu", "g" * 201), "the environment has 201 characters"),
+        (line().replace("n1,n2", "n" * 201), "the name of a node has 201 characters"),
+        (line(time="9999-01-01"), "'9999-01-01' is no time"),
         (line() + "|more", "14 cells under 13 columns"),
         (line(system="../x"), "cannot be the name of a site"),
     ],
@@ -268,7 +280,43 @@ def test_a_wrong_line_is_named_and_nothing_is_imported(results, log, capsys, bad
     said = capsys.readouterr().err
     assert what in said
     assert "T.log:3" in said
+    assert (said.count("\n"), len(said) < 300) == (1, True)
     assert list(results.rglob("*.jsonl")) == []
+
+
+def test_a_value_column_without_a_unit_column_is_named(results, tmp_path, capsys):
+    file = tmp_path / "T.log"
+    file.write_text(f"{HEADER}\n{line()}\n".replace("rate_unit", "rate_units"))
+    assert bring(file) == 2
+    assert "figure rate has no unit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/full"])
+def test_a_device_is_not_read(results, capsys, device):
+    assert bring(device) == 2
+    assert capsys.readouterr().err.startswith("plumb: cannot read the performance log: it is a device")
+
+
+def test_a_log_may_come_from_a_pipe(results, tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["sh", "-c", 'printf "%s\\n" "$1" "$2" >"$3"', "sh", HEADER, line(), str(pipe)]):
+        assert bring(pipe) == 0
+    assert "1 record imported" in capsys.readouterr().out
+
+
+def test_exports_count_what_they_hold(results, log, tmp_path, capsys):
+    bring(log(line()))
+    capsys.readouterr()
+    for form, output in (("openmetrics", "o.txt"), ("reframe", "r.db"), ("jube", "jube")):
+        assert cli.main(["export", "--format", form, "--output", str(tmp_path / output)]) == 2
+        assert "no valid figure to export among 1 figure" in capsys.readouterr().err
+        assert not (tmp_path / output).exists()
+    (results / "local").mkdir()
+    (results / "local" / "s.jsonl").write_text(json.dumps(record()) + "\n")
+    for form, told in (("openmetrics", "1 figure of 1 record, 1 left out"), ("csv", "2 figures of 2 records")):
+        assert cli.main(["export", "--format", form, "--output", str(tmp_path / "out")]) == 0
+        assert capsys.readouterr().out == f"exported: {tmp_path / 'out'}, {told}\n"
 
 
 def test_what_is_no_log(tmp_path):

@@ -215,6 +215,15 @@ def test_what_is_missing_of_the_references_can_be_written_as_the_error_says(loca
     assert References.load("local").entries == []
 
 
+@pytest.mark.parametrize("text", ['"\\e[2J"', '"one\\ntwo"', '"\\u202eoffers"'])
+def test_a_text_that_spoils_tables_is_named(local, text):
+    file = local / "site.yaml"
+    lines = [f"description: {text}" if one.startswith("description:") else one for one in file.read_text().splitlines()]
+    file.write_text("\n".join(lines))
+    with pytest.raises(PlumbError, match="description has a character that cannot be shown"):
+        site.load("local")
+
+
 def test_two_partitions_of_one_name(local):
     document = yaml.safe_load((local / "site.yaml").read_text())
     document["partitions"] *= 2
