@@ -102,7 +102,7 @@ def closing(verdicts: list[Verdict]) -> str:
         blind = max(value or 0.0 for item in verdicts for value in item.detectable.values())
         return f"{line}; a member slower by {percent(blind)} would have been found in every class"
     first = next(item for item in verdicts if item.verdict == state)
-    return f"{line}; {first.name}: {first.reason}"
+    return f"{line}; {first.name}: {first.said}"
 
 
 def _slower(verdicts: list[Verdict]) -> str:
@@ -129,7 +129,7 @@ def _by(who: tuple[str, str], size: float) -> str:
 def _row(item: Verdict) -> tuple[str, ...]:
     members = ", ".join(counted(count, kind) for kind, count in item.members.items())
     seen = ", ".join("none" if value is None else percent(value) for value in item.detectable.values()) or "none"
-    what = item.reason or ""
+    what = item.said
     notes = [note for finding in item.findings for note in finding.notes][:2]
     return (
         item.name,

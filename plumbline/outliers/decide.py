@@ -154,6 +154,7 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
         suspects=suspects,
         shared=_shared(findings),
         reason=_found(slower) if slower else "; ".join(doubts) or None,
+        slowest=_slowest(parts),
         facts=item.facts(),
     )
 
@@ -168,6 +169,22 @@ def _findings(part: _Part) -> list[Finding]:
         direction = "worse" if effect > 0 else "better"
         made.append(Finding(part.kind, name, ratio, direction, float(part.p[place]), part.item.notes(name)))
     return made
+
+
+def _slowest(parts: Sequence[_Part]) -> tuple[str, float] | None:
+    """The member that is farthest above the median of the others of its kind, and the ratio of its value to theirs."""
+    found = []
+    for part in parts:
+        summary = part.family.summary
+        if summary.size > 1:
+            place = int(np.argmax(summary))
+            found.append(
+                (float(summary[place] - np.median(np.delete(summary, place))), part.family.labels[place], part)
+            )
+    if not found:
+        return None
+    effect, name, part = max(found, key=lambda one: one[0])
+    return name, math.exp(effect if part.item.better == "lower" else -effect)
 
 
 def _shared(findings: Sequence[Finding]) -> tuple[tuple[str, int], ...]:

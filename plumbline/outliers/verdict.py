@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.units import significant
+from plumbline.units import percent, significant
 from plumbline.verdicts import State
 
 
@@ -58,6 +58,8 @@ class Verdict:
     ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
     ``detectable``: had any one member been slower by this fraction, it would have been reported. ``suspects`` are
     slower than the members' spread explains, but their launches may be chance: with any, a class is no PASS.
+    ``slowest`` is the member farthest on the slow side and its value over the median of the others: a ratio that was
+    measured, whatever may be claimed of it; None with fewer than two members.
     """
 
     name: str
@@ -71,7 +73,17 @@ class Verdict:
     suspects: tuple[str, ...] = ()
     shared: tuple[tuple[str, int], ...] = ()
     reason: str | None = None
+    slowest: tuple[str, float] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """The reason; where nothing is slower, the slowest member follows."""
+        if self.slowest is None or self.verdict == "FAIL":
+            return self.reason or ""
+        name, ratio = self.slowest
+        slowest = f"slowest: {name} by {percent(max(ratio, 1 / ratio) - 1)}"
+        return f"{self.reason}; {slowest}" if self.reason else slowest
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb outliers`` prints for it, numbers to few digits."""
@@ -80,6 +92,8 @@ class Verdict:
         seen = self.detectable.items()
         found["detectable"] = {kind: None if value is None else significant(value, 3) for kind, value in seen}
         found["findings"] = [item.to_dict() for item in self.findings]
+        if self.slowest:
+            found["slowest"] = {"name": self.slowest[0], "ratio": significant(self.slowest[1], 6)}
         if self.suspects:
             found["suspects"] = list(self.suspects)
         if self.shared:

@@ -176,6 +176,27 @@ def test_too_little_is_inconclusive_with_what_is_needed(made, reason):
     assert reason in verdict.reason
 
 
+@pytest.mark.parametrize(("better", "ratio"), [("lower", 2.7), ("higher", 1 / 2.7)])
+def test_the_slowest_of_two_nodes_is_printed_whatever_may_be_claimed(better, ratio, tmp_path, capsys):
+    """Two nodes are too few to say which is odd; that one is 2.7 times slower was measured."""
+    (verdict,) = judge(nodes(2, slow={1: ratio}, better=better))
+    assert (verdict.verdict, verdict.slowest[0]) == ("INCONCLUSIVE", "n1")
+    assert verdict.slowest[1] == pytest.approx(ratio, rel=0.01)
+    assert verdict.said.startswith("2 nodes: at least 5 are needed; slowest: n1 by 1")
+    file = tmp_path / "f.csv"
+    file.write_text("node,class,value\na,x,10\na,x,10\nb,x,27\nb,x,27\n")
+    assert plumb_outliers("--nodes", file, "--better", "lower") == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["slowest"] == {"name": "b", "ratio": 2.7}
+    assert err.rstrip().endswith("slowest: b by 170 %")
+
+
+def test_a_pass_has_its_slowest_too_and_one_member_has_none():
+    assert judge(nodes())[0].said.startswith("slowest: n")
+    (alone,) = judge(nodes(1))
+    assert (alone.slowest, alone.said) == (None, alone.reason)
+
+
 def test_more_classes_ask_for_more_evidence():
     alone = judge(nodes())[0].detectable["node"]
     among = judge(*[nodes(seed=seed) for seed in range(1, 41)])[0].detectable["node"]
