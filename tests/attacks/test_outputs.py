@@ -66,7 +66,7 @@ REFUSED = re.compile(r"plumb: an output may not replace measured data: .+ \(.+\)
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a record, a note and a profile: among the results, by other names, and in copies."""
-    for folder in ("results", "sites", "stacks", "build"):
+    for folder in ("results", "sites", "stacks"):
         monkeypatch.setenv(f"PLUMB_{folder.upper()}", str(tmp_path / folder))
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "results" / "local"
