@@ -153,7 +153,7 @@ static void slow(struct result *result, double rate, double limit, const struct 
                  limit * 8.0 / (double)all->k);
     else
         snprintf(cause, sizeof cause, "this BLAS (no other cause was found); try another one");
-    result_remark(result, "%.1f %% of the measured peak, less than %d %%; likely cause: %s",
+    result_remark(result, "%.1f %% of the peak of the same run, less than %d %%; likely cause: %s",
                   100.0 * rate / limit, ENOUGH, cause);
 }
 

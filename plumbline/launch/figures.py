@@ -6,7 +6,7 @@ import math
 import statistics
 from typing import Any
 
-from plumbline import limits
+from plumbline import limits, units
 from plumbline.errors import PlumbError
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import LARGER, Measured
@@ -14,7 +14,6 @@ from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Mea
 from plumbline.references import References, judge
 from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
-from plumbline.units import TIMES_AND_RATES
 
 
 def settle(
@@ -71,27 +70,37 @@ def _figure(
     directions = record.variant.context.get("directions", 1)
     known = {**limits.reach(record.plan, host), **limits.kind(chosen[0].params), "unit": figure.unit}
     limit = limits.of(wanted.metric, facts, used, record.placement.nodes, directions, **known)
+    own = _model(figure, chosen)
     if limit is not None:
         figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
+    elif figure.unit == units.GFLOP_S and own is not None:  # the peak at the clock of the same launches
+        figure.ceiling = own
     elif measured is not None:
         about = ceilings.Figure(wanted.metric, figure.unit, chosen[0].params, directions)
         taken = ceilings.taken(record.plan, host, record.placement.nodes)
         figure.ceiling = _ceiling(figure, ceilings.of(about, taken, measured), measured.measured)
     if limit is None and figure.ceiling is None:
-        figure.ceiling = _ceiling(figure, _model(figure, chosen), None)
+        figure.ceiling = own
     return figure
 
 
-def _model(figure: Figure, chosen: list[Measurement]) -> ceilings.Bound | None:
-    """What the benchmark's own model gave in the launches; None where one of them has none."""
+def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
+    """What the benchmark's own model gave in the launches; None where one of them has none.
+
+    The percentage is the median of the launches', as that of an efficiency is which the benchmark prints.
+    """
     models = [item.model for item in chosen if isinstance(item.model, (int, float)) and 0 < item.model < math.inf]
-    if len(models) < len(chosen):
+    if len(models) < len(chosen) or not all(0 < item.value < math.inf for item in chosen):
         return None
+    ratios = [item.value / model for item, model in zip(chosen, models, strict=True)]
+    part = statistics.median(ratios if figure.better == "higher" else [1 / ratio for ratio in ratios])
     value = statistics.median(models)
-    return ceilings.Bound(value, figure.unit, "the benchmark's model", 100 * (max(models) - min(models)) / value)
+    spread = 100 * (max(models) - min(models)) / value
+    bound = ceilings.Bound(value, figure.unit, "the benchmark's model", spread)
+    return Ceiling(**bound._asdict(), percent=round(100 * part, 2), measured=None)
 
 
-def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str | None) -> Ceiling | None:
+def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Ceiling | None:
     """``bound`` as the figure has it; None for a figure that is not positive and finite, which has no percentage."""
     if bound is None or not 0 < figure.value < math.inf:
         return None
@@ -127,7 +136,8 @@ def _faults(found: list[Figure]) -> list[str]:
 def _repetition(record: Record) -> list[str]:
     """The reason if all launches printed the same figures, which no measurement does."""
     tables = [
-        [item.value for item in launch.measurements if item.unit in TIMES_AND_RATES] for launch in record.counting()
+        [item.value for item in launch.measurements if item.unit in units.TIMES_AND_RATES]
+        for launch in record.counting()
     ]
     alike = len({len(table) for table in tables}) == 1
     if not alike or not constant.repeats(zip(*tables, strict=True)):

@@ -13,7 +13,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -304,6 +304,17 @@ class Reference(Struct, frozen=True, gc=False, kw_only=True):
     file: str
 
 
+class Reached(NamedTuple):
+    """How many ``percent`` of ``bound`` a figure reached; ``mark`` is the letter behind it in tables, or empty."""
+
+    percent: float
+    bound: str
+    mark: str
+
+    def __str__(self) -> str:
+        return f"{self.percent:.1f} % of {self.bound}"
+
+
 class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A figure of merit of a record: the median of ``samples``, one for each launch that counts, in their order.
 
@@ -322,11 +333,12 @@ class Figure(Struct, gc=False, kw_only=True, forbid_unknown_fields=True, omit_de
     ceiling: Ceiling | None = None
 
     @property
-    def percent_of_limit(self) -> float | None:
-        """How many percent of its limit the figure reached, None without a limit."""
-        if self.limit is None:
-            return None
-        return 100 * self.value / self.limit.value if self.limit.percent is None else self.limit.percent
+    def reached(self) -> Reached | None:
+        """What all views show as its percentage: of the limit, or else of the ceiling; None with neither."""
+        if self.limit is not None:
+            percent = 100 * self.value / self.limit.value if self.limit.percent is None else self.limit.percent
+            return Reached(percent, self.limit.method, "")
+        return Reached(self.ceiling.percent, self.ceiling.name, self.ceiling.mark) if self.ceiling else None
 
     @classmethod
     def of(cls, name: str, chosen: list[Measurement]) -> Figure:

@@ -83,8 +83,8 @@ def _figure(figure: Figure, record: Record) -> dict[str, Any]:
     del found["launches"]
     taken = iter(figure.samples)
     found["samples"] = [None if launch.superseded else next(taken, None) for launch in record.launches]
-    if figure.limit is not None:
-        found["limit"]["percent"] = figure.percent_of_limit
+    if figure.limit is not None and figure.reached is not None:
+        found["limit"]["percent"] = figure.reached.percent
     if figure.ceiling is not None:
         found["ceiling"] |= {"suspect": figure.ceiling.suspect, "mark": figure.ceiling.mark}
     return found

@@ -91,11 +91,12 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
         if not record.plan.get("bound", True):
             continue  # the control without placement is compared with the others by another rule
         figure = record.figures[0]
-        percent, bound = _bound(figure)
-        key = (record.variant.test, figure.name, bound)
-        if percent is not None and percent < LOW_PERCENT and percent > found.get(key, (0.0,))[0]:
-            what = f"{_called(record)} reaches {percent:.0f} % of {bound} ({figure.name} {_value(figure)})"
-            found[key] = (percent, Finding(f"{what} at best, on {record.stack.name}", number))
+        if figure.reached is None or figure.reached.percent >= LOW_PERCENT:
+            continue
+        key = (record.variant.test, figure.name, figure.reached.bound)
+        if figure.reached.percent > found.get(key, (0.0,))[0]:
+            what = f"{_called(record)} reaches {figure.reached} ({figure.name} {_value(figure)})"
+            found[key] = (figure.reached.percent, Finding(f"{what} at best, on {record.stack.name}", number))
     yield from (finding for _, finding in sorted(found.values(), key=lambda item: item[0]))
 
 
@@ -177,14 +178,20 @@ def disturbed(campaign: Campaign) -> Iterator[Finding]:
 
 
 def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """Remarks of programs on figures below what the program itself measured as possible, each remark once."""
+    """What programs say of a first figure that falls short of what they measured as possible, each cause once.
+
+    The percentage is the record's, as in all views: a remark has that of one launch.
+    """
     seen: set[str] = set()
     for record, number in campaign.usable:
+        figure = record.figures[0]
         for remark in dict.fromkeys(text for launch in record.counting() for text in launch.remarks):
-            kind = re.sub(r"[\d.]+", "#", remark)
-            if SHORT in remark and kind not in seen:
+            _, short, cause = remark.partition(SHORT)
+            kind = re.sub(r"[\d.]+", "#", cause)
+            if short and kind not in seen:
                 seen.add(kind)
-                yield Finding(f"{_called(record)} on {record.stack.name}: {remark}", number)
+                what = f"{figure.name} reaches {figure.reached}" if figure.reached else f"{figure.name} falls short"
+                yield Finding(f"{_called(record)} on {record.stack.name}: {what}; {short}{cause}", number)
 
 
 RULES = (not_valid, below_reference, far_from_reach, unbound, shortfalls, stacks_apart, hybrid_or_pure, disturbed)
@@ -196,12 +203,6 @@ def _called(record: Record) -> str:
 
 def _value(figure: Figure) -> str:
     return " ".join(units.human(figure.value, figure.unit))
-
-
-def _bound(figure: Figure) -> tuple[float | None, str]:
-    if figure.limit:
-        return figure.percent_of_limit, figure.limit.method
-    return (figure.ceiling.percent, figure.ceiling.name) if figure.ceiling else (None, "")
 
 
 def _extremes(line: Line) -> tuple[tuple[int, Cell], tuple[int, Cell]] | None:

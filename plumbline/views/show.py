@@ -88,13 +88,13 @@ def _remarks(record: Record) -> str:
 
 def _bound(figure: Figure) -> str:
     """How much of its limit a figure reached, or else of its ceiling."""
-    if figure.limit:
-        return f"{figure.percent_of_limit:.1f} % of {figure.limit.method}"
-    if not figure.ceiling:
+    if not figure.reached:
         return "no limit known"
+    if figure.limit or not figure.ceiling:
+        return str(figure.reached)
     suspect = "; suspect: plumb site measure" if figure.ceiling.suspect else ""
     when = f"measured {figure.ceiling.measured[:10]}" if figure.ceiling.measured else "for the same launches"
-    return f"{summary.of_ceiling(figure)}, {when}{suspect}"
+    return f"{figure.reached}, {when}{suspect}"
 
 
 def _launches(record: Record) -> str:

@@ -105,13 +105,8 @@ def legend(records: Sequence[AnyRecord]) -> list[str]:
     if beyond:
         figure, record = beyond[0]
         more = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
-        found.append(f"suspect: {of_ceiling(figure)}, {figure.name} of {record.id}{more}: plumb site measure")
+        found.append(f"suspect: {figure.reached}, {figure.name} of {record.id}{more}: plumb site measure")
     return found
-
-
-def of_ceiling(figure: Figure) -> str:
-    """Percent of the measured ceiling or of the model, and which that is; empty where there is none."""
-    return f"{figure.ceiling.percent:.1f} % of {figure.ceiling.name}" if figure.ceiling else ""
 
 
 def _rank(record: AnyRecord) -> tuple[Any, ...]:
@@ -177,9 +172,7 @@ def placement(placed: Placement) -> str:
 
 def percent(figure: Figure) -> str:
     """Percent of the physical limit; else of the measured ceiling or of the model, with its letter; else a dash."""
-    if figure.limit:
-        return f"{figure.percent_of_limit:.1f}"
-    return f"{figure.ceiling.percent:.1f}{figure.ceiling.mark}" if figure.ceiling else "–"
+    return f"{figure.reached.percent:.1f}{figure.reached.mark}" if figure.reached else "–"
 
 
 def shorten(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ import shutil
 
 import msgspec
 import pytest
-from samples import plan, record
+from samples import launch, plan, record, variant
 
 from plumbline import ceilings as measuring
 from plumbline import jobs, paths, schemas, site, site_command
@@ -14,8 +14,10 @@ from plumbline.errors import PlumbError
 from plumbline.launch import figures
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Ceiling, Measured
+from plumbline.records.model import Ceiling as RecordedCeiling
 from plumbline.records.model import convert, document
 from plumbline.references import References
+from plumbline.report import findings
 from plumbline.report.entry import Shared, entry
 from plumbline.site import ceilings as file_of
 from plumbline.topology import machine
@@ -166,6 +168,24 @@ def settled(host, facts=None, best=10_000.0):
     return made
 
 
+def dgemm(host, facts):
+    """Launches of dgemm at 72.0, 72.3 and 73.0 % of their own peaks; the median rate is 73.0 % of the median peak."""
+    wanted = [{"name": name, "metric": name, "where": {}} for name in ("rate", "efficiency")]
+    launches = []
+    for order, (rate, peak) in enumerate([(36.0, 50.0), (61.455, 85.0), (58.4, 80.0)]):
+        rows = [("rate", rate, "GFlop/s", {"model": peak}), ("efficiency", 100 * rate / peak, "%", {})]
+        measurements = [
+            {"metric": name, "params": {}, "value": value, "unit": unit, "better": "higher", **model}
+            for name, value, unit, model in rows
+        ]
+        remark = f"{100 * rate / peak:.1f} % of the peak of the same run, less than 80 %; likely cause: the BLAS"
+        launches.append(launch(order, 1.0, measurements=measurements, remarks=[remark]))
+    asked = variant(test="dgemm_node", name="dgemm_node", benchmark="dgemm", figures=wanted)
+    made = convert(record(figures=[], variant=asked, launches=launches, reasons=[], verdict="unreferenced"))
+    figures.settle(made, facts, host, References([]), measured())
+    return made
+
+
 class TestFigures:
     """The sample is STREAM on two cores: 10100 MB/s."""
 
@@ -205,8 +225,8 @@ class TestFigures:
     @pytest.mark.parametrize(("models", "percent"), [([20_000.0] * 9, 50.5), ([5000.0] * 9, 202.0), ([5000.0], None)])
     def test_without_limit_and_ceiling_the_benchmarks_own_model_counts(self, host, models, percent):
         made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
-        for launch, model in zip(made.launches, models, strict=False):
-            launch.measurements = [msgspec.structs.replace(item, model=model) for item in launch.measurements]
+        for each, model in zip(made.launches, models, strict=False):
+            each.measurements = [msgspec.structs.replace(item, model=model) for item in each.measurements]
         figures.settle(made, {}, host, References([]))
         if percent is None:
             assert made.figures[0].ceiling is None, "a launch without"
@@ -215,6 +235,37 @@ class TestFigures:
         assert summary.percent(made.figures[0]) == f"{percent}m"
         assert f"{percent} % of the benchmark's model, for the same launches" in show.text(made)
         assert summary.legend([made]) == [summary.MARKS["m"]], "a model makes nothing suspect"
+
+    @pytest.mark.parametrize(
+        ("facts", "shown", "bound"),
+        [
+            ({}, "72.3m", "the benchmark's model"),
+            ({"flops_per_cycle": 16, "core_ghz": 4}, "45.6", "cores"),
+        ],
+    )
+    def test_every_view_gives_one_percentage_of_a_record(self, host, facts, shown, bound):
+        """dgemm measures the peak itself; the ceiling of the same cores is another one, and was 80.1 %."""
+        made = dgemm(host, facts)
+        percent = shown.rstrip("m")
+        assert summary.percent(made.figures[0]) == shown
+        assert f" {shown} " in summary.lines([made])
+        assert f"{percent} % of " in show.text(made)
+        drawn = entry(made, Shared())["figures"][0]
+        assert f"{(drawn['limit'] or drawn.get('ceiling'))['percent']:.1f}" == percent
+        for rule in (findings.shortfalls, findings.far_from_reach)[: 1 + (float(percent) < findings.LOW_PERCENT)]:
+            (said,) = rule(findings.Campaign([(made, 0)], None))
+            assert f"reaches {percent} % of " in said.text
+            assert "72.0" not in said.text, "of one launch"
+        assert bound in made.figures[0].reached.bound
+        assert f"{made.figures[1].value:.1f}" == "72.3", "the efficiency that the benchmark prints"
+
+    def test_a_record_that_was_held_against_the_ceiling_keeps_its_percentage_in_the_findings(self, host):
+        made = dgemm(host, {})
+        old = ceilings.Bound(1.0, "GFlop/s", "multiply-add peak, 2 cores", 1.0)
+        made.figures[0].ceiling = RecordedCeiling(**old._asdict(), percent=80.1, measured="2026-11-22T10:00:00.000Z")
+        (said,) = findings.shortfalls(findings.Campaign([(made, 0)], None))
+        assert summary.percent(made.figures[0]) == "80.1c"
+        assert "rate reaches 80.1 % of ceiling multiply-add peak, 2 cores; likely cause: the BLAS" in said.text
 
     def test_a_time_is_held_against_what_it_cannot_fall_below(self):
         about = convert(record()).figures[0]

@@ -69,7 +69,7 @@ def test_stream_far_from_its_limit_is_said(percent, told):
     limit = {"value": 10000.0 * 100 / percent, "unit": "MB/s", "method": "memory channels", "percent": percent}
     texts = said(findings.far_from_reach, made(figure={"limit": limit}))
     assert texts == (
-        ["stream_threads (compact 1x2 local) reaches 40 % of memory channels (triad 10.00 GB/s) at best, on openmpi"]
+        ["stream_threads (compact 1x2 local) reaches 40.0 % of memory channels (triad 10.00 GB/s) at best, on openmpi"]
         if told
         else []
     )
@@ -119,7 +119,7 @@ def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
         made(launches=one, variant=variant(launches=1)),
         made(stack="mpich", launches=other, variant=variant(launches=1)),
     )
-    assert texts == ["stream_threads (compact 1x2 local) on openmpi: 70.1 % of the peak; likely cause: the BLAS"]
+    assert texts == ["stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"]
 
 
 def test_disturbed_launches_are_counted_by_cause():

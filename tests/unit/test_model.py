@@ -79,7 +79,7 @@ def test_a_record_of_the_first_version_is_read():
     assert obeys_the_schema(old)
     found = model.convert(old)
     assert found.is_valid
-    assert found.figures[0].percent_of_limit == pytest.approx(1010000.0)
+    assert found.figures[0].reached.percent == pytest.approx(1010000.0)
 
 
 @pytest.mark.parametrize("path", [("suite",), ("stack",), ("variant",), ("benchmark",), ("placement",), ("host",),
