@@ -54,8 +54,8 @@ static const void *fortran_in_place(void) {
     static void *const *pointer;
     static bool searched;
     if (!searched) {
-        variable = library_variable("mpi_fortran_in_place_");
-        pointer = library_variable("MPIR_F_MPI_IN_PLACE");
+        variable = mpi_variable("mpi_fortran_in_place_");
+        pointer = mpi_variable("MPIR_F_MPI_IN_PLACE");
         searched = true;
     }
     return pointer != NULL ? *pointer : variable;

@@ -1,6 +1,5 @@
 /* The MPI library that this one stands in front of. Its PMPI_ functions are called, so that a call does not
  * go through another preloaded library, such as the witness. */
-#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,36 +9,19 @@
 struct abi abi;
 struct asked asked;
 
-static const struct abi mpich = {0x44000000, 0x4c00010d, 4, 20, 2, 3, 2, 1, 3};
-static const struct abi standard = {0x101, 0x247, 8, 32, 0, 4096, 211, 212, 213};
-
 static any_function found(const char *name) {
     char whole[64];
     snprintf(whole, sizeof whole, "PMPI_%s", name);
     return next_function(whole);
 }
 
-/* The linker may have moved a variable of a library into the program. */
-void *library_variable(const char *name) {
-    void *address = dlsym(RTLD_DEFAULT, name);
-    any_function next = address == NULL ? next_function(name) : NULL;
-    if (next != NULL)
-        memcpy(&address, &next, sizeof address);
-    return address;
-}
-
 bool library_find(void) {
-    const void *world = library_variable("ompi_mpi_comm_world"), *byte = library_variable("ompi_mpi_byte");
-    const struct abi openmpi = {WORD(world), WORD(byte), 8, 24, 0, 3, 1, 2, 3};
-    void *address;
     any_function size = found("Comm_size");
-    memcpy(&address, &size, sizeof address);
-    Dl_info where;
-    if (size == NULL || dladdr(address, &where) == 0)
+    if (size == NULL)
         return false;
-    abi = strstr(where.dli_fname, "libmpi_abi") != NULL ? standard
-          : world != NULL && byte != NULL               ? openmpi
-                                                        : mpich;
+    abi = mpi_abi(size);
+    if (abi.world == 0)
+        return false;
 #define ASKED_FIND(Name)                                                                                     \
     asked.Name = found(#Name);                                                                               \
     if (asked.Name == NULL)                                                                                  \

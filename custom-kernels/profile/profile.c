@@ -468,7 +468,7 @@ static void start(void) {
     if (counting || !remember_folder())
         return;
     if (!library_find()) {
-        complain("no profile: this MPI library lacks a function that it is asked for");
+        complain("no profile: this MPI library is not known, or lacks a function that it is asked for");
         return;
     }
     by_clock = !counter_is_steady();

@@ -12,6 +12,7 @@
 
 #include "calls.h"
 #include "json.h"
+#include "mpi_library.h"
 #include "next_function.h"
 
 /* Which entry point was called: how its arguments are to be read. */
@@ -26,14 +27,6 @@ struct arguments {
 
 enum { STATUS_BYTES = 32 };
 
-struct abi {
-    uint64_t world, byte;  /* MPI_COMM_WORLD, MPI_BYTE */
-    unsigned handle;       /* bytes of a handle */
-    unsigned status;       /* bytes of an MPI_Status */
-    unsigned source;       /* which of its integers is MPI_SOURCE */
-    int multiple;          /* MPI_THREAD_MULTIPLE */
-    int cart, graph, dist; /* what MPI_Topo_test says */
-};
 extern struct abi abi;
 
 /* The library's own functions that the profile calls for facts. */
@@ -51,12 +44,9 @@ extern struct asked {
 } asked;
 /* Call a function of the library with up to five words. */
 int ask(any_function function, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e);
-#define WORD(pointer) ((uint64_t)(uintptr_t)(pointer))
 
 /* False: there is no MPI library that can be profiled. */
 bool library_find(void);
-/* A variable of the library; NULL: it has none of that name. */
-void *library_variable(const char *name);
 /* The functions behind the calls that were made so far. */
 extern _Atomic any_function library_known[FORMS][CALLS];
 /* The function behind `call`, looked for; NULL: the library has none. */

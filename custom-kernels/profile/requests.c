@@ -105,9 +105,9 @@ int status_readable(struct arguments *arguments, int position) {
     uint64_t *status = &arguments->at[position];
     if (arguments->form == FORTRAN_FORM) {
         if (one == NULL)
-            one = library_variable("MPI_F_STATUS_IGNORE");
+            one = mpi_variable("MPI_F_STATUS_IGNORE");
         if (all == NULL)
-            all = library_variable("MPI_F_STATUSES_IGNORE");
+            all = mpi_variable("MPI_F_STATUSES_IGNORE");
         if (one == NULL || all == NULL)
             return -1;
         if (*status == WORD(*one) || *status == WORD(*all))
