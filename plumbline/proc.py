@@ -14,8 +14,8 @@ PROC = Path("/proc")
 class Stat(NamedTuple):
     """A process. ``state`` is the kernel's letter, ``cpu_ticks`` its user and system time in clock ticks.
 
-    ``began`` is in clock ticks since boot: no other process of that host has the same ``pid`` and ``began``.
-    ``threads`` is their number.
+    ``children_ticks`` is that of its children that ended and were waited for. ``began`` is in clock ticks since boot:
+    no other process of that host has the same ``pid`` and ``began``. ``threads`` is their number.
     """
 
     pid: int
@@ -25,11 +25,17 @@ class Stat(NamedTuple):
     cpu_ticks: int
     began: int
     threads: int = 1
+    children_ticks: int = 0
 
     @property
     def of_kernel(self) -> bool:
         """Whether it is a thread of the kernel: they all begin below process 2."""
         return 2 in (self.pid, self.parent)
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of the process and of its ended children."""
+        return (self.cpu_ticks + self.children_ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def stat(folder: Path) -> Stat:
@@ -40,8 +46,17 @@ def stat(folder: Path) -> Stat:
     if len(values) < 20:
         raise ProcessLookupError(f"{folder} is of no process")
     name = head.partition("(")[2]
-    ticks = int(values[11]) + int(values[12])
-    return Stat(int(folder.name), name, values[0], int(values[1]), ticks, int(values[19]), int(values[17]))
+    user, system, user_of_children, system_of_children = map(int, values[11:15])
+    return Stat(
+        int(folder.name),
+        name,
+        values[0],
+        int(values[1]),
+        user + system,
+        int(values[19]),
+        int(values[17]),
+        user_of_children + system_of_children,
+    )
 
 
 def every(proc: Path = PROC) -> Iterator[Stat]:

@@ -33,7 +33,6 @@ typedef int (*init_thread_function)(int *, char ***, int, int *);
 typedef int (*finalize_function)(void);
 typedef void *(*routine)(void *);
 typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
-typedef int (*flag_function)(int *);
 
 EXPORT void free(void *block);
 EXPORT void *realloc(void *block, size_t size);
@@ -161,12 +160,6 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-bool hooks_mpi_initialised(void) {
-    any_function real = next_function("MPI_Initialized");
-    int flag = 0;
-    return real != NULL && ((flag_function)real)(&flag) == 0 && flag != 0;
-}
-
 any_function hooks_find_mpi(const char *name) {
     char profiling[40] = "P";
     any_function real = next_function(name);
@@ -182,23 +175,26 @@ any_function hooks_find_mpi(const char *name) {
     return real;
 }
 
+static void began(int status) {
+    if (!witness_is_mine())
+        return;
+    if (status == 0)
+        library_note();
+    threads_count_from_here();
+    window_begin();
+}
+
 int MPI_Init(int *count, char ***words) {
     any_function real = hooks_find_mpi("MPI_Init");
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
-    if (witness_is_mine()) {
-        threads_count_from_here();
-        window_begin();
-    }
+    began(status);
     return status;
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
     any_function real = hooks_find_mpi("MPI_Init_thread");
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
-    if (witness_is_mine()) {
-        threads_count_from_here();
-        window_begin();
-    }
+    began(status);
     return status;
 }
 

@@ -22,6 +22,8 @@ struct thread {
     pid_t tid;
     int last_cpu;
     long migrations; /* from CPU to CPU; -1: the kernel does not report it */
+    long long cpu;   /* microseconds of CPU time */
+    struct scheduling scheduling;
     char name[32];
     size_t mask_used; /* bytes of the mask that the kernel filled */
     unsigned char mask[];
@@ -127,6 +129,8 @@ static void add_thread(const char *tid, void *context) {
     thread->tid = (pid_t)atoi(tid);
     thread->mask_used = get_mask(thread->tid, thread->mask, mask_bytes);
     thread->migrations = read_migrations(tid);
+    thread->cpu = cpu_of_thread(thread->tid);
+    thread->scheduling = scheduling_of(thread->tid);
     if (thread->tid == getpid() && thread->migrations >= first_migrations)
         thread->migrations -= first_migrations;
     if (thread->mask_used > 0 && read_stat(tid, thread))
@@ -148,6 +152,8 @@ static void add_caller(struct table *table) {
     thread->last_cpu = sched_getcpu();
     thread->mask_used = get_mask(0, thread->mask, mask_bytes);
     thread->migrations = -1;
+    thread->cpu = cpu_of_thread(0);
+    thread->scheduling = scheduling_of(0);
     memcpy(thread->name, "?", 2);
     table->count = 1;
 }
@@ -203,15 +209,19 @@ static void write_thread(struct json *out, const struct thread *thread) {
     json_int(out, "last_cpu", thread->last_cpu);
     if (thread->migrations >= 0)
         json_int(out, "migrations", thread->migrations);
+    json_seconds(out, "cpu_s", thread->cpu);
+    scheduling_write(out, thread->scheduling);
     json_close(out, '}');
 }
 
-static bool same_mask(const struct thread *a, const struct thread *b) {
-    return a->mask_used == b->mask_used && memcmp(a->mask, b->mask, a->mask_used) == 0;
+/* On the same CPUs, with the same rights to them. */
+static bool alike(const struct thread *a, const struct thread *b) {
+    return a->mask_used == b->mask_used && memcmp(a->mask, b->mask, a->mask_used) == 0 &&
+           a->scheduling.policy == b->scheduling.policy && a->scheduling.nice == b->scheduling.nice;
 }
 
 static bool same_binding(const struct thread *a, const struct thread *b) {
-    return a->tid == b->tid && same_mask(a, b);
+    return a->tid == b->tid && alike(a, b);
 }
 
 static bool holds(const struct table *table, const struct thread *wanted) {
@@ -226,6 +236,7 @@ void threads_end(void) {
     int saved = errno;
     while (atomic_flag_test_and_set(&ended_busy))
         sched_yield();
+    long long cpu = usage_thread_ended();
     if (ended.rooms == NULL) {
         ended.capacity = ENDED_THREADS;
         ended.rooms = witness_room(ended.capacity * stride());
@@ -235,12 +246,18 @@ void threads_end(void) {
         thread->tid = (pid_t)syscall(SYS_gettid);
         thread->last_cpu = sched_getcpu();
         thread->migrations = -1;
+        thread->cpu = cpu;
+        thread->scheduling = scheduling_of(0);
         thread->mask_used = get_mask(0, thread->mask, mask_bytes);
         memset(thread->name, 0, sizeof thread->name);
         prctl(PR_GET_NAME, thread->name);
         bool known = false;
-        for (size_t i = 0; i < ended.count && !known; i++)
-            known = same_mask(thread_at(&ended, i), thread);
+        for (size_t i = 0; i < ended.count && !known; i++) {
+            struct thread *other = thread_at(&ended, i);
+            known = alike(other, thread);
+            if (known)
+                other->cpu += cpu;
+        }
         ended.count += !known;
     }
     atomic_flag_clear(&ended_busy);
@@ -250,11 +267,13 @@ void threads_end(void) {
 void threads_write_start(struct json *out) {
     json_open(out, "start", '{');
     write_mask(out, start_mask, start_mask_used);
+    scheduling_write_start(out);
     json_close(out, '}');
 }
 
 /* "threads": those that exist now, and those that were seen at MPI_Finalize and have ended since or had
- * another binding. "ended": of the threads that ended while the program ran, one for each binding. */
+ * another binding. "ended": of the threads that ended while the program ran, one for each
+ * binding and scheduling, with the CPU time of all. */
 void threads_write(struct json *out) {
     struct table present = {0, 0, NULL};
     capture(&present);

@@ -1,3 +1,4 @@
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -12,12 +13,8 @@
 static struct rusage start_usage;
 static long long start_microseconds;
 static long long binder_microseconds;
-
-long long wall_microseconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000LL + time.tv_nsec / 1000;
-}
+static long long unlisted_before;       /* microseconds of CPU time that no thread had then */
+static atomic_llong ended_microseconds; /* those of the threads that ended since */
 
 static long long elapsed(struct timeval end, struct timeval start) {
     return (end.tv_sec - start.tv_sec) * 1000000LL + (end.tv_usec - start.tv_usec);
@@ -35,9 +32,44 @@ long long cpu_microseconds(void) {
     return cpu_time(&usage);
 }
 
+static long long clock_microseconds(clockid_t clock) {
+    struct timespec time;
+    return clock_gettime(clock, &time) == 0 ? time.tv_sec * 1000000LL + time.tv_nsec / 1000 : 0;
+}
+
+long long wall_microseconds(void) {
+    return clock_microseconds(CLOCK_MONOTONIC);
+}
+
+/* By the clock that pthread_getcpuclockid(3) makes of the thread's number. */
+long long cpu_of_thread(pid_t tid) {
+    return clock_microseconds(tid == 0 ? CLOCK_THREAD_CPUTIME_ID : (clockid_t)(~(unsigned)tid << 3 | 6U));
+}
+
+long long usage_thread_ended(void) {
+    long long cpu = cpu_of_thread(0);
+    atomic_fetch_add(&ended_microseconds, cpu);
+    return cpu;
+}
+
+static void add_thread(const char *tid, void *sum) {
+    *(long long *)sum += cpu_of_thread((pid_t)atoi(tid));
+}
+
+/* The clock of the process has that of its ended threads, too. It is read before those of the threads: what
+ * they do meanwhile must not count. */
+static long long cpu_of_no_thread(void) {
+    long long whole = clock_microseconds(CLOCK_PROCESS_CPUTIME_ID);
+    long long sum = atomic_load(&ended_microseconds);
+    threads_visit(add_thread, &sum);
+    return whole - sum;
+}
+
 void usage_start(void) {
     getrusage(RUSAGE_SELF, &start_usage);
     start_microseconds = wall_microseconds();
+    atomic_store(&ended_microseconds, 0);
+    unlisted_before = cpu_of_no_thread();
     const char *binder = witness_is_root() ? getenv("PLUMB_BINDER_CPU_US") : NULL;
     binder_microseconds = binder != NULL ? strtoll(binder, NULL, 10) : 0;
 }
@@ -48,12 +80,14 @@ void usage_write(struct json *out) {
     memset(&children, 0, sizeof children);
     getrusage(RUSAGE_SELF, &end);
     getrusage(RUSAGE_CHILDREN, &children);
+    long long unlisted = cpu_of_no_thread() - unlisted_before;
     json_open(out, "usage", '{');
     json_seconds(out, "wall_s", wall_microseconds() - start_microseconds);
     json_seconds(out, "user_s", elapsed(end.ru_utime, start_usage.ru_utime));
     json_seconds(out, "system_s", elapsed(end.ru_stime, start_usage.ru_stime));
     json_seconds(out, "before_s", cpu_time(&start_usage) - binder_microseconds);
     json_seconds(out, "children_s", cpu_time(&children));
+    json_seconds(out, "unlisted_s", unlisted > 0 ? unlisted : 0);
     json_int(out, "voluntary_switches", end.ru_nvcsw - start_usage.ru_nvcsw);
     json_int(out, "involuntary_switches", end.ru_nivcsw - start_usage.ru_nivcsw);
     json_int(out, "minor_faults", end.ru_minflt - start_usage.ru_minflt);

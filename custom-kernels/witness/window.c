@@ -1,13 +1,16 @@
 /* The window in which figures are made: from the return of MPI_Init to the call of MPI_Finalize, or the whole
  * run of a program without MPI. What a launcher does to start and end its ranks lies outside.
  *
- * In the window: the CPU time of this process, the longest time that one of its busy threads waited for a CPU
+ * In the window: the CPU time of this process, the longest time that one of its busy threads waited for a
+ * CPU, how long the thread that calls MPI_Finalize did neither and how often it slept,
  * and, reported by the first rank of each host, what every CPU of the host did (proc_stat(5)) and how long
  * tasks waited for memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "procfile.h"
@@ -26,6 +29,10 @@ struct host {
 struct moment {
     long long wall; /* microseconds, as all times here */
     long long cpu;
+    struct {
+        pid_t tid;
+        long long cpu, queue, sleeps; /* queue: time in the queue of a CPU, NEVER without schedstat */
+    } thread;                         /* the calling one */
     struct host host;
 };
 
@@ -71,17 +78,6 @@ static long long read_memory_stall(void) {
     return total == NULL ? NEVER : strtoll(total + strlen("total="), NULL, 10);
 }
 
-static void look(struct moment *moment) {
-    if (rank_is_first_of_host()) {
-        for (size_t cpu = 0; cpu < MOST_CPUS; cpu++)
-            moment->host.busy[cpu] = NEVER;
-        read_cpus(&moment->host);
-        moment->host.memory_stall = read_memory_stall();
-    }
-    moment->cpu = cpu_microseconds();
-    moment->wall = wall_microseconds();
-}
-
 /* The CPU time of a thread and its time in the queue of a CPU, in nanoseconds (schedstat: "running waiting
  * slices"); zeros on a kernel that does not count them. */
 static void read_schedstat(const char *tid, long long *running, long long *waiting) {
@@ -94,6 +90,32 @@ static void read_schedstat(const char *tid, long long *running, long long *waiti
         return;
     *running = strtoll(at, &at, 10);
     *waiting = strtoll(at, &at, 10);
+}
+
+static void look_at_caller(struct moment *moment) {
+    struct rusage usage = {0};
+    long long running;
+    char tid[24];
+    moment->thread.tid = (pid_t)syscall(SYS_gettid);
+    snprintf(tid, sizeof tid, "%ld", (long)moment->thread.tid);
+    getrusage(RUSAGE_THREAD, &usage);
+    moment->thread.sleeps = usage.ru_nvcsw;
+    read_schedstat(tid, &running, &moment->thread.queue);
+    moment->thread.cpu = cpu_of_thread(0);
+    if (running == 0)
+        moment->thread.queue = NEVER;
+}
+
+static void look(struct moment *moment) {
+    if (rank_is_first_of_host()) {
+        for (size_t cpu = 0; cpu < MOST_CPUS; cpu++)
+            moment->host.busy[cpu] = NEVER;
+        read_cpus(&moment->host);
+        moment->host.memory_stall = read_memory_stall();
+    }
+    look_at_caller(moment);
+    moment->cpu = cpu_microseconds();
+    moment->wall = wall_microseconds();
 }
 
 /* The threads that were there when the window began, and what they had run and waited until then. */
@@ -165,8 +187,19 @@ static void write_host(struct json *out) {
     json_close(out, '}');
 }
 
+/* Neither running nor waiting for its CPU: asleep, or stopped, which the thread itself cannot tell apart. */
+static void write_idle(struct json *out) {
+    if (begin.thread.tid != end.thread.tid || begin.thread.queue == NEVER)
+        return;
+    long long busy = end.thread.cpu - begin.thread.cpu + (end.thread.queue - begin.thread.queue) / 1000;
+    long long idle = end.wall - begin.wall - busy;
+    json_seconds(out, "idle_s", idle > 0 ? idle : 0);
+    json_int(out, "sleeps", end.thread.sleeps - begin.thread.sleeps);
+}
+
 void window_write(struct json *out) {
     json_open(out, "window", '{');
+    write_idle(out);
     json_seconds(out, "wall_s", end.wall - begin.wall);
     json_seconds(out, "cpu_s", end.cpu - begin.cpu);
     json_seconds(out, "delay_s", longest_delay / 1000);

@@ -105,6 +105,8 @@ static void after_fork(void) {
     threads_forget();
     freed_forget();
     transports_forget();
+    library_forget();
+    scheduling_start();
 }
 
 static __attribute__((constructor)) void start(void) {
@@ -119,6 +121,7 @@ static __attribute__((constructor)) void start(void) {
         rank_start();
         devices_start();
         threads_start();
+        scheduling_start();
         usage_start();
         window_begin();
         if (owner == root)
@@ -130,6 +133,23 @@ static __attribute__((constructor)) void start(void) {
     errno = saved;
 }
 
+/* "PID (name) S PARENT ...": the name may hold anything. */
+static long parent_of(long pid) {
+    char file[32];
+    char text[512];
+    snprintf(file, sizeof file, "/proc/%ld/stat", pid);
+    char *bracket = read_text(file, text, sizeof text) ? strrchr(text, ')') : NULL;
+    return bracket == NULL || strlen(bracket) < 4 ? 0 : strtol(bracket + 3, NULL, 10);
+}
+
+/* The parent of this process now, its parent and so on: which processes are the launcher's. */
+static void write_ancestors(struct json *out) {
+    json_open(out, "ancestors", '[');
+    for (long pid = getppid(); pid > 1; pid = parent_of(pid))
+        json_int(out, NULL, pid);
+    json_close(out, ']');
+}
+
 static int write_document(int fd) {
     json_start(&document, fd);
     json_open(&document, NULL, '{');
@@ -137,6 +157,7 @@ static int write_document(int fd) {
     json_text(&document, "host", host.nodename);
     json_int(&document, "pid", owner);
     json_int(&document, "parent", parent);
+    write_ancestors(&document);
     json_int(&document, "root", root);
     json_bool(&document, "forked", forked);
     rank_write(&document);
@@ -149,7 +170,8 @@ static int write_document(int fd) {
     threads_write_start(&document);
     threads_write(&document);
     memory_write(&document);
-    json_bool(&document, "mpi", !forked && hooks_mpi_initialised());
+    scheduling_write_end(&document);
+    library_write(&document, forked);
     settings_write(&document);
     objects_write(&document, program);
     transports_write(&document);

@@ -57,11 +57,31 @@ const char *freed_unavailable(void);
 bool hooks_resolve(void);
 /* From now on threads are recorded when they end. */
 void hooks_watch_threads(void);
-/* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
- * language and however it was loaded; false without one. */
-bool hooks_mpi_initialised(void);
 /* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
 any_function hooks_find_mpi(const char *name);
+
+/* library.c */
+
+/* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
+ * language and however it was loaded; false without one. */
+bool library_initialised(void);
+/* Asks for the number of ranks in MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. */
+void library_note(void);
+/* In a forked child: forgets the number, which is the parent's. */
+void library_forget(void);
+void library_write(struct json *out, bool forked);
+
+/* scheduling.c */
+
+struct scheduling {
+    int policy; /* SCHED_OTHER and so on; -1: not known */
+    int nice;
+};
+struct scheduling scheduling_of(pid_t tid);
+void scheduling_start(void);
+void scheduling_write(struct json *out, struct scheduling scheduling);
+void scheduling_write_start(struct json *out);
+void scheduling_write_end(struct json *out);
 
 /* calls.c */
 
@@ -81,6 +101,10 @@ void memory_write(struct json *out);
 /* Microseconds: of the monotonic clock, and of CPU time of this process. */
 long long wall_microseconds(void);
 long long cpu_microseconds(void);
+/* Of one thread of this process; 0: the calling one. */
+long long cpu_of_thread(pid_t tid);
+/* The calling thread is about to end: the same of it, which is kept. */
+long long usage_thread_ended(void);
 void usage_start(void);
 void usage_write(struct json *out);
 void rank_start(void);

@@ -1,9 +1,15 @@
-"""The program and libraries that a record's ranks loaded: listed once in the record, and the same in every launch."""
+"""The program and libraries that a record's ranks loaded: listed once in the record, and the same in every launch.
+
+Their MPI library is the stack's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from plumbline import files, units
 from plumbline.records.model import LoadedFile, Record
 
 #: changed files that one reason names
@@ -27,6 +33,31 @@ def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
                 changed[file.path] = None
     record.loaded = list(known.values())
     return [*_other_program(record, seen), *_shown(list(changed))]
+
+
+def other_library(loads: Mapping[str, Any], ranks: int, seen: list[dict[str, Any]]) -> list[str]:
+    """Why the ranks are not one MPI program of ``ranks`` ranks on the stack's library.
+
+    ``loads`` is that of the stack's manifest. A copy of one of its files, with the same content, is that file. Ranks
+    that could not be asked (no MPI, or no stack's library is recorded) give no reason.
+    """
+    worlds = sorted({rank["world"] for rank in seen if "world" in rank} - {ranks})
+    used = sorted({rank["mpi_library"] for rank in seen if "mpi_library" in rank})
+    others = [path for path in used if loads.get("library") and not _is_of(path, loads["files"])]
+    words = f"{', '.join(others)}, the stack's is {loads['library']}" if others else ""
+    if not worlds:
+        return [f"the program loaded another MPI library: {words}"] if others else []
+    sizes = " or ".join(units.counted(size, "rank") for size in worlds)
+    why = f"; the program was built for another MPI library: it loaded {words}" if others else ""
+    return [f"MPI_COMM_WORLD has {sizes}, planned: {ranks}{why}"]
+
+
+def _is_of(path: str, known: Mapping[str, str]) -> bool:
+    """Whether the file ``path``, links resolved, is one of the ``known``, by its path or its SHA-256."""
+    try:
+        return path in known or files.sha256_once(Path(path)) in known.values()
+    except OSError:
+        return False
 
 
 def _other_program(record: Record, seen: list[dict[str, Any]]) -> list[str]:

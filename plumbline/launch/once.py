@@ -17,7 +17,7 @@ from plumbline.launch import cause, environment, figures, hosts, joules, loaded,
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
-from plumbline.witness import disturbance, processes, transports
+from plumbline.witness import disturbance, processes, scheduling, transports
 from plumbline.witness.compare_nodes import compare_nodes
 
 #: characters of a failed launch's output that its record keeps
@@ -68,6 +68,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         errors += _ending(job, ended, folder)
         return None
     seen, reasons = witness.read(folder / "witness")
+    here = os.uname().nodename  # as witnesses name it
     disturbed = msgspec.convert(disturbance.assess(before, after, seen, job.host), Disturbance)
     if short := _without_room(job, room):
         disturbed = msgspec.structs.replace(disturbed, disturbed=True, causes=[*disturbed.causes, *short])
@@ -78,6 +79,9 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         *_degraded(job, folder),
         *reasons,
         *_compare(job, seen),
+        *(processes.unseen_orphans(seen, ended.orphans, here) if job.plan["bound"] else []),
+        *scheduling.faults(seen, scheduling.own()),
+        *loaded.other_library(job.loads, job.layout.ranks, seen),
         *loaded.note(record, seen),
     ]
     measurements: list[Measurement] = []
@@ -96,7 +100,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
             printed = _printed(job, folder)
             remarks = parsers.remarks(job.variant.parser, "".join(printed))
             did = msgspec.convert(parsers.work(job.variant.parser, printed), Work | None)
-            reasons += work.claims(record.benchmark, measurements, seen)
+            reasons += work.claims(record.benchmark, measurements, seen, job.variant.arguments)
         except PlumbError as error:
             reasons.append(str(error))
     found = Launch(
@@ -159,7 +163,7 @@ def _seen(witness: dict[str, Any]) -> RankSeen:
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())
     ]
-    return msgspec.convert({**witness, "others": found}, RankSeen)
+    return msgspec.convert({**witness, "others": found, "scheduling": scheduling.at_start(witness)}, RankSeen)
 
 
 def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:

@@ -32,6 +32,7 @@ class Prepared:
     """One variant, ready to be launched here.
 
     ``facts`` and ``ceilings`` are those of the partition; ``ceilings`` is None where such a machine was not measured.
+    ``loads`` is what the stack's programs load, by its manifest.
     ``settings`` are those that the MPI library is asked for; ``remarks`` are of a tuned stack.
     ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
     """
@@ -45,6 +46,7 @@ class Prepared:
     command: list[str]
     environment: dict[str, str]
     files: Files
+    loads: dict[str, Any]
     record: Record
     settings: dict[str, str]
     remarks: list[str]
@@ -114,6 +116,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
         record.command,
         {**kept, **changes},
         unchanged,
+        manifest.get("loads", {}),
         record,
         asked,
         tuned.remarks(manifest),

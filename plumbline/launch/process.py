@@ -29,12 +29,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class Ended:
-    """How a launch ended. ``waiting``: where ranks and processes waited when the time limit ended it."""
+    """How a launch ended. ``waiting``: where ranks and processes waited when the time limit ended it.
+
+    ``orphans``: processes of this host that ended after their parent had, with the CPU time that they used.
+    """
 
     status: Literal["ok", "failed", "timeout"]
     exit_code: int | None
     wall_s: float
     waiting: list[str] = field(default_factory=list)
+    orphans: list[proc.Stat] = field(default_factory=list)
 
 
 def run(
@@ -66,6 +70,7 @@ def run(
             preexec_fn=die_with_parent,
         )
         processes: list[str] = []
+        orphans: list[proc.Stat] = []
         status = "interrupted"
         try:
             status = _wait(child, time_limit_s, wakeup)
@@ -73,13 +78,13 @@ def run(
                 processes = waiting.ask(descendants(os.getpid()), folder)
         finally:
             mine = set() if status == "exited" else shared_memory.mapped(descendants(os.getpid()))
-            _end_tree(child, folder)
+            _end_tree(child, folder, orphans)
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
     wall = time.monotonic() - begin
     if status == "timeout":
-        return Ended("timeout", None, wall, waiting.calls(folder) + processes)
-    return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall)
+        return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
+    return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall, orphans=orphans)
 
 
 def sleep_until_end(pid: int, limit_s: float | None) -> None:
@@ -156,8 +161,10 @@ def _wait(child: subprocess.Popen[bytes], time_limit_s: float, wakeup: int) -> s
     return "exited" if ready else "timeout"
 
 
-def _end_tree(child: subprocess.Popen[bytes], folder: Path) -> None:
+def _end_tree(child: subprocess.Popen[bytes], folder: Path, orphans: list[proc.Stat]) -> None:
     """End and reap everything below this process, and strays: SIGTERM, a grace period, SIGKILL.
+
+    The reaped processes, all but ``child``, are added to ``orphans``.
 
     A launcher that did not end by itself may have been about to start ranks elsewhere: they are waited for.
     """
@@ -175,18 +182,21 @@ def _end_tree(child: subprocess.Popen[bytes], folder: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         while (victims or time.monotonic() < watched) and time.monotonic() < deadline:
-            _reap(child)
+            _reap(child, orphans)
             victims = victims_now()
             time.sleep(0.01 if victims else 0.05)
-    _reap(child)
+    _reap(child, orphans)
 
 
-def _reap(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:  # never let waitpid(-1) take the child's own exit status from Popen
+def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
+    """Reap what has ended, and add it to ``orphans``: /proc has the times of a process until it is reaped."""
+    if child.poll() is None:  # never let waitid take the child's own exit status from Popen
         return
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0] > 0:
-            pass
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            with contextlib.suppress(OSError):  # no /proc
+                orphans.append(proc.stat(proc.PROC / str(ended.si_pid)))
+            os.waitpid(ended.si_pid, 0)
 
 
 def descendants(parent: int) -> list[int]:

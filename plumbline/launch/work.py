@@ -5,13 +5,16 @@ The limits are far below what an honest program does: they find a program that d
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from plumbline.limits import WORKING_SET
+from plumbline.parsers import osu
 from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.model import Benchmark, Measurement
 from plumbline.units import US
-from plumbline.witness.processes import cpu_s, everyone
+from plumbline.witness.processes import everyone
 
 Witness = dict[str, Any]
 
@@ -23,7 +26,8 @@ ARRAYS_LEAST = 16 << 20
 ARRAYS_SEEN = 0.9
 #: the program must have run for this fraction of the time that its figures stand for; a median stands for half
 TIME_RUN = 0.5
-#: fraction of the same time that STREAM, which never waits, must have used a CPU, even on a crowded machine
+#: fraction of the same time that the ranks together must have used a CPU, even on a crowded machine: STREAM never
+#: waits, and MPI libraries poll
 TIME_ON_CPU = 0.05
 
 
@@ -32,19 +36,29 @@ def shortfalls(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
     return [*_programs(seen), *_without_mpi(benchmark, seen), *_arrays(seen, _stream_bytes(benchmark))]
 
 
-def claims(benchmark: Benchmark, measurements: list[Measurement], seen: list[Witness]) -> list[str]:
-    """The reasons why the witnessed processes did too little to have measured ``measurements``, or used other GPUs."""
+def claims(
+    benchmark: Benchmark, measurements: list[Measurement], seen: list[Witness], arguments: Sequence[str] = ()
+) -> list[str]:
+    """The reasons why the witnessed processes did too little to have measured ``measurements``, or used other GPUs.
+
+    ``arguments`` are those of the benchmark. Time counts between MPI_Init and MPI_Finalize, or in the whole run.
+    """
     if not seen:
         return []
-    ran = max(float(witness["usage"]["wall_s"]) for witness in seen)
-    used = sum(cpu_s(process) for witness in seen for process in everyone(witness))
-    needed = _stream_time(measurements) if benchmark.suite == "stream" else _longest(measurements)
+    ran = max(float(witness["window"]["wall_s"]) for witness in seen)
+    used = sum(float(process["window"]["cpu_s"]) for witness in seen for process in everyone(witness))
+    if benchmark.suite == "stream":
+        needed = _stream_time(measurements)
+    elif benchmark.suite == "osu" and not any(word.startswith(osu.ITERATIONS_OPTIONS) for word in arguments):
+        needed = _osu_time(measurements)
+    else:
+        needed = _longest(measurements)
     reasons = _arrays(seen, max((_working_set(item) for item in measurements), default=0) / len(seen))
     reasons += _devices(measurements, seen)
     if ran < TIME_RUN * needed:
-        reasons.append(f"the figures stand for {needed:.2f} s of work, but no rank ran longer than {ran:.2f} s")
-    if benchmark.suite == "stream" and used < TIME_ON_CPU * needed:
-        reasons.append(f"the figures stand for {needed:.2f} s of work, but the ranks used {used:.2f} s of CPU time")
+        reasons.append(f"the figures stand for {needed:.3g} s of work, but no rank ran longer than {ran:.3g} s")
+    if used < TIME_ON_CPU * needed:
+        reasons.append(f"the figures stand for {needed:.3g} s of work, but the ranks used {used:.3g} s of CPU time")
     return reasons
 
 
@@ -116,6 +130,22 @@ def _stream_time(measurements: list[Measurement]) -> float:
         for item in measurements
         if item.value > 0
     )
+
+
+def _osu_time(measurements: list[Measurement]) -> float:
+    """Seconds of all rows of OSU's table: each size is a loop of its own, whose least number of iterations is known."""
+    rows: dict[str, float] = {}
+    for item in measurements:
+        if item.unit in osu.LEAST_ITERATIONS and item.value > 0 and item.params.get("ranks") is None:
+            row, size = repr(sorted(item.params.items())), int(item.params.get("bytes", 0))
+            iterations = item.iterations or osu.LEAST_ITERATIONS[item.unit][size > osu.LARGE_BYTES]
+            if item.unit == US:
+                seconds = item.value / 1e6
+            else:
+                messages = int(item.params.get("window", osu.LEAST_WINDOW)) * int(item.params.get("pairs", 1))
+                seconds = messages * size / (item.value * 1e6)
+            rows[row] = min(rows.get(row, math.inf), seconds * iterations)
+    return sum(rows.values())
 
 
 def _longest(measurements: list[Measurement]) -> float:

@@ -100,6 +100,16 @@ TITLES: dict[str, tuple[str, ...]] = {
 #: Benchmarks with one row for the whole run: no message sizes, or the size of the one operand.
 ONE_ROW = ("barrier", "ibarrier", "fop_latency", "cas_latency")
 
+#: The fewest iterations of a size in any version of the suite (4 to 7) or its port, unless the command line has a
+#: number: unit to those for sizes up to ``LARGE_BYTES``, and beyond. An iteration of a bandwidth is a window of
+#: messages.
+LEAST_ITERATIONS = {US: (1000, 100), MB_S: (100, 20)}
+LARGE_BYTES = 8192
+#: Messages of a window that the output does not tell: the one-sided tests have 32, the others 64.
+LEAST_WINDOW = 32
+#: How the number of iterations is given on the command line.
+ITERATIONS_OPTIONS = ("-i", "--iterations")
+
 #: Column, without blanks and with round brackets, to metric, unit and direction.
 COLUMNS: dict[str, table.Meaning] = {
     "Latency(us)": ("latency", US, "lower"),

@@ -41,11 +41,14 @@ def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
     """What a profile of ``expected`` ranks lacks, a line for each kind."""
     if not found:
         return ["no rank left a profile: the program is no MPI program, is linked statically, or was killed"]
-    lines = [
-        f"{_named(missing)} left no profile: killed, or never past MPI_Init"
-        for missing in [sorted(set(range(expected)) - {one.rank for one in found})]
-        if missing
-    ]
+    worlds = sorted({one.size for one in found} - {expected})
+    missing = sorted(set(range(expected)) - {one.rank for one in found})
+    lines = []
+    if worlds:  # several processes may be rank 0 of their own world: which of them is missing cannot be told
+        sizes = " or ".join(units.counted(size, "rank") for size in worlds)
+        lines.append(f"MPI_COMM_WORLD had {sizes}, {expected} were started: built for another MPI library?")
+    elif missing:
+        lines.append(f"{_named(missing)} left no profile: killed, or never past MPI_Init")
     endings = {
         "MPI_Abort": "called MPI_Abort",
         "SIGTERM": "was ended by SIGTERM",

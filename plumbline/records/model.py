@@ -21,6 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from plumbline.errors import PlumbError
 from plumbline.records import seal
 from plumbline.units import Better
+from plumbline.witness.scheduling import Scheduling
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
 FLEETING = ("load",)
@@ -139,10 +140,15 @@ class RankSeen(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     All members but ``others`` describe the process that did the work. ``program`` and ``mpi`` (it called MPI_Init) are
     None in early records. ``device_variables`` are the environment variables that select GPUs; ``gpu_address`` is the
     PCI address of the GPU that the thread calling MPI_Finalize used, by the CUDA driver; None if it used none.
+    ``mpi_library`` is the file of its MPI library, ``world`` the number of ranks in MPI_COMM_WORLD, None where it was
+    not asked. ``scheduling`` is that at its begin, None in records of earlier versions.
     """
 
     program: str | None = None
     mpi: bool | None = None
+    mpi_library: str | None = None
+    world: int | None = None
+    scheduling: Scheduling | None = None
     device_variables: dict[str, str] = {}
     gpu_address: str | None = None
     others: list[OthersSeen] = []

@@ -31,6 +31,12 @@ OTHER_CPU_FRACTION = 0.02
 DELAY_FRACTION = 0.02
 #: Seconds that it may have waited in a short window: one turn of a thread of the kernel, or of a library's helper.
 DELAY_S = 0.003
+#: Share of the window in which the thread that calls MPI_Init may be neither running nor waiting for its CPU, and
+#: seconds. MPI libraries and our kernels poll; a thread that is stopped (SIGSTOP, a frozen cgroup) does not.
+IDLE = (0.02, 0.05)
+#: Mean seconds of such a pause from which it is a stop. Waits that sleep (blocking modes of MPI libraries, yielding,
+#: reading a file) are many and short.
+STOP_S = 0.005
 #: CPUs that processes of others may keep busy beside the planned ones, by what those share: cores run two hardware
 #: threads at half the speed each; a NUMA node or cache is shared by many cores, of which one tenth does about 1 %;
 #: elsewhere it is the clock and the power of the package that are shared.
@@ -56,6 +62,7 @@ KINDS = {
     "(memory pressure)": "memory pressure",
     "throttled": "a CPU too hot",
     "waited for its CPU": "waits for a CPU",
+    "was stopped": "ranks that were stopped",
     "(major faults)": "pages from disk",
     "/dev/shm": "little room in /dev/shm",  # noqa: S108 - the words of a cause
 }
@@ -201,6 +208,7 @@ def _assess_ranks(
         if not _waited_for_its_own(one, [other for other in witnesses if other["host"] == one["host"]]):
             causes.append(f"a thread of {_name(one)} waited for its CPU {_percent(_delay(one))} of the time")
             break
+    causes += _stopped(witnesses, figures)
     faults, swapped = max(
         ((witness["usage"]["major_faults"], _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
     )
@@ -214,6 +222,24 @@ def _is_late(window: Mapping[str, Any], meanwhile: Meanwhile) -> bool:
     """Whether a thread waited for longer than an idle node's housekeeping explains."""
     limit = max(DELAY_FRACTION * window["wall_s"], DELAY_S)
     return bool(window["wall_s"] > 0 and window["delay_s"] > limit + meanwhile.allowed_s(limit))
+
+
+def _stopped(witnesses: Sequence[Witness], figures: dict[str, float]) -> list[str]:
+    """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses."""
+    told = [one for one in witnesses if "idle_s" in one["window"] and one["mpi"] and one["window"]["wall_s"] > 0]
+    if not told:
+        return []
+    worst = max(told, key=_idle)
+    figures["idle_fraction"] = _rounded(_idle(worst))
+    idle, sleeps = worst["window"]["idle_s"], max(1, worst["window"]["sleeps"])
+    if _idle(worst) <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
+        return []
+    text = f"{_name(worst)} was stopped {_percent(_idle(worst))} of the time: {idle:.2f} s in {sleeps} pauses, neither "
+    return [text + "running nor waiting for its CPU"]
+
+
+def _idle(witness: Witness) -> float:
+    return float(witness["window"]["idle_s"] / witness["window"]["wall_s"])
 
 
 def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> bool:

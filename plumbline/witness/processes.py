@@ -7,8 +7,10 @@ nobody saw: the preloaded library was taken from them, they were linked statical
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from plumbline import proc
 from plumbline.topology.text import cpu_list
 
 Witness = dict[str, Any]
@@ -79,6 +81,7 @@ def faults(rank: dict[str, Any], witness: Witness, name: str) -> list[str]:
     if rank["places"]:
         reasons += _elsewhere(set(rank["cpus"]), witness, name)
         reasons += _unseen(witness, name)
+        reasons += _unlisted(witness, name)
         reasons += _before(witness, name)
     return reasons
 
@@ -115,6 +118,35 @@ def _unseen(witness: Witness, name: str) -> list[str]:
         f"processes that {_label(root)} of {name} started used {unseen:.2f} s of CPU time and left no witness: "
         "nobody knows where they ran"
     ]
+
+
+def _unlisted(witness: Witness, name: str) -> list[str]:
+    """CPU time of threads that the C library does not know: started by clone(2), or ended by the system call alone."""
+    unlisted = sum(float(document["usage"]["unlisted_s"]) for document in everyone(witness))
+    if unlisted <= allowed_s(UNSEEN, witness):
+        return []
+    return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: nobody knows where they ran"]
+
+
+def unseen_orphans(witnesses: Sequence[Witness], orphans: Sequence[proc.Stat], host: str) -> list[str]:
+    """CPU time of daemons that ranks left on ``host``: ``orphans`` that are not the launcher's, beyond their documents.
+
+    What a rank descends from is the launcher's. Daemons on other hosts are not seen: their orphans are not ours.
+    """
+    here = [document for witness in witnesses for document in everyone(witness) if document["host"] == host]
+    launchers = {
+        pid for document in here for pid in document["ancestors"] if document["pid"] == document["root"]
+    }
+    used = {one.pid: one.cpu_s for one in orphans if one.pid not in launchers}
+    for document in here:
+        for pid in used.keys() & {document["pid"], *document["ancestors"]}:
+            used[pid] -= cpu_s(document) + _before_s(document)
+    working = {one.name: used[one.pid] for one in orphans if used.get(one.pid, 0) > UNSEEN[1]}
+    unseen = sum(value for value in used.values() if value > 0)
+    if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
+        return []
+    named = f": {', '.join(sorted(working))}" if working else ""
+    return [f"daemons that the ranks left on {host} used {unseen:.2f} s of CPU time and left no witness{named}"]
 
 
 def _before_s(document: Witness) -> float:

@@ -41,7 +41,7 @@ def _load(file: Path) -> dict[str, Any]:
         document: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PlumbError(f"damaged witness file: {error}", str(file), cure) from error
-    if isinstance(document, dict) and "root" not in document:
+    if isinstance(document, dict) and "ancestors" not in document:
         raise PlumbError(
             "witness file of an earlier libplumbwitness.so", str(file), "build the tools again: make setup"
         )

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
-from witness_helper import MPI, compile_c, cpus, node_plan, rank_plan, run
+from witness_helper import MPI, Rank, compile_c, run
 
 from plumbline import witness
 from plumbline.launch import driver
@@ -117,36 +116,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compile_c(folder, FORKED, name="forked")
     compile_c(folder, AWAY, "-pthread", name="away")
     return folder
-
-
-class Rank:
-    """One rank, planned for the second CPU; what moves it moves it to the first."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.other, self.own = cpus(2)
-        self.plan = rank_plan([[self.own]])
-
-    def reasons(self, *command: object) -> list[str]:
-        """Why a run of ``command`` is not verified."""
-        status, stderr = run(self.folder / "w", self.plan, list(command))
-        assert (status, stderr) == (0, "")
-        self.seen, faults = witness.read(self.folder / "w")
-        return faults + witness.compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
-
-    def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:
-        """A script that runs ``words`` as a child, or is replaced by them."""
-        script = self.folder / f"wrapper-{kind}"
-        line = " ".join(map(str, words))
-        if kind == "bash":
-            text = f"#!/bin/bash\nexport LC_ALL=C\n{'exec ' if replace else ''}{line}\nexit $?\n"
-        elif replace:
-            text = f"#!{sys.executable}\nimport os\nos.execvp({str(words[0])!r}, {line.split()!r})\n"
-        else:
-            text = f"#!{sys.executable}\nimport subprocess, sys\nsys.exit(subprocess.call({line.split()!r}))\n"
-        script.write_text(text)
-        script.chmod(0o755)
-        return script
 
 
 @pytest.fixture
@@ -299,8 +268,8 @@ class TestLaunch:
 
     def test_rates_that_the_time_was_too_short_for(self, bench):
         reasons = self.record(bench, STREAM_OUTPUT.replace("executed 2 times", "executed 90000 times")).reasons
-        assert "the figures stand for 360.00 s of work, but no rank ran longer than" in reasons[0]
-        assert "the figures stand for 360.00 s of work, but the ranks used" in reasons[1]
+        assert "the figures stand for 360 s of work, but no rank ran longer than" in reasons[0]
+        assert "the figures stand for 360 s of work, but the ranks used" in reasons[1]
 
     def test_an_mpi_benchmark_without_mpi(self, bench):
         text = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.95\n"

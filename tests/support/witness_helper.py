@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,36 @@ def only(folder: Path) -> dict:
     assert reasons == []
     assert len(found) == 1
     return found[0]
+
+
+class Rank:
+    """One rank, planned for the second CPU; what moves it moves it to the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.other, self.own = cpus(2)
+        self.plan = rank_plan([[self.own]])
+
+    def reasons(self, *command: object) -> list[str]:
+        """Why a run of ``command`` is not verified."""
+        status, stderr = run(self.folder / "w", self.plan, list(command))
+        assert (status, stderr) == (0, "")
+        self.seen, faults = witness.read(self.folder / "w")
+        return faults + witness.compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
+
+    def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:
+        """A script that runs ``words`` as a child, or is replaced by them."""
+        script = self.folder / f"wrapper-{kind}"
+        line = " ".join(map(str, words))
+        if kind == "bash":
+            text = f"#!/bin/bash\nexport LC_ALL=C\n{'exec ' if replace else ''}{line}\nexit $?\n"
+        elif replace:
+            text = f"#!{sys.executable}\nimport os\nos.execvp({str(words[0])!r}, {line.split()!r})\n"
+        else:
+            text = f"#!{sys.executable}\nimport subprocess, sys\nsys.exit(subprocess.call({line.split()!r}))\n"
+        script.write_text(text)
+        script.chmod(0o755)
+        return script
 
 
 def _become() -> None:

@@ -34,8 +34,8 @@ def test_a_name_may_hold_blanks_and_brackets(tmp_path: Path) -> None:
         (tmp_path / f"{pid}/stat").write_bytes(os.fsencode(f"{pid} ({name}) D {numbers}\n"))
     (tmp_path / "9").mkdir()  # it ended meanwhile
     assert sorted(proc.every(tmp_path)) == [
-        proc.Stat(7, "a) S 1 (", "D", 4, 14 + 15, 22, 20),
-        proc.Stat(8, "caf\N{REPLACEMENT CHARACTER}", "D", 4, 14 + 15, 22, 20),
+        proc.Stat(7, "a) S 1 (", "D", 4, 14 + 15, 22, 20, 16 + 17),
+        proc.Stat(8, "caf\N{REPLACEMENT CHARACTER}", "D", 4, 14 + 15, 22, 20, 16 + 17),
     ]
 
 

@@ -100,8 +100,8 @@ def test_a_signal_that_comes_when_the_launcher_has_just_ended_is_not_lost(tmp_pa
     """Grid Engine signals both, and the launcher ended first."""
     end_tree = process._end_tree
 
-    def end_late(child, folder):
-        end_tree(child, folder)
+    def end_late(*arguments):
+        end_tree(*arguments)
         os.kill(os.getpid(), signum)
 
     monkeypatch.setattr(process, "_end_tree", end_late)

@@ -102,6 +102,7 @@ def test_what_is_printed() -> None:
     [
         ([], "no rank left a profile"),
         ([TWO[0]], "rank 1 left no profile"),
+        ([{**TWO[0], "size": 1, "peers": []}], "MPI_COMM_WORLD had 1 rank, 2 were started: built for another MPI libr"),
         ([TWO[0], {**TWO[1], "ended": "SIGTERM"}], "partial profile: rank 1 was ended by SIGTERM"),
         ([{**one, "ended": "MPI_Abort"} for one in TWO], "partial profile: ranks 0, 1 (2) called MPI_Abort"),
         ([TWO[0], {**TWO[1], "ended": "exit"}], "rank 1 ended without MPI_Finalize"),

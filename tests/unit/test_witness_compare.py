@@ -50,7 +50,7 @@ def seen(rank, host="n1", first=0):
             "nodes": {str(planned["mem"]["nodes"][0]): 5000},
             "freed_nodes": {},
         },
-        "usage": {"user_s": 1.0, "system_s": 0.0, "before_s": 0.0, "children_s": 0.0},
+        "usage": {"user_s": 1.0, "system_s": 0.0, "before_s": 0.0, "children_s": 0.0, "unlisted_s": 0.0},
     }
 
 

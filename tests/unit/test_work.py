@@ -17,7 +17,7 @@ def benchmark(suite="stream", **facts):
     return structs.replace(convert(record()).benchmark, suite=suite, facts=facts or {"array_elements": 20_000_000})
 
 
-def process(**changes):
+def process(wall=3.0, cpu=2.7, **changes):
     """A rank that did what STREAM with 20 million elements does."""
     memory = {"page_bytes": 4096, "nodes": {"0": PAGES}, "freed_nodes": {}}
     return {
@@ -26,7 +26,7 @@ def process(**changes):
         "others": [],
         "objects": [],
         "memory": {**memory, "freed_blocks_skipped": 0, "untracked_mappings": 0, **changes.pop("memory", {})},
-        "usage": {"wall_s": 3.0, "user_s": 2.5, "system_s": 0.2, **changes.pop("usage", {})},
+        "window": {"wall_s": wall, "cpu_s": cpu},
         **changes,
     }
 
@@ -63,13 +63,13 @@ def test_memory_that_was_not_counted_whole_proves_nothing(gap):
 
 
 def test_figures_of_a_program_that_ended_at_once():
-    (reason,) = work.claims(benchmark(), stream(), [process(usage={"wall_s": 0.02})])
-    assert reason == "the figures stand for 1.60 s of work, but no rank ran longer than 0.02 s"
+    (reason,) = work.claims(benchmark(), stream(), [process(wall=0.02)])
+    assert reason == "the figures stand for 1.6 s of work, but no rank ran longer than 0.02 s"
 
 
 def test_figures_of_a_program_that_slept():
-    (reason,) = work.claims(benchmark(), stream(), [process(usage={"user_s": 0.01, "system_s": 0.0})])
-    assert reason == "the figures stand for 1.60 s of work, but the ranks used 0.01 s of CPU time"
+    (reason,) = work.claims(benchmark(), stream(), [process(cpu=0.01)])
+    assert reason == "the figures stand for 1.6 s of work, but the ranks used 0.01 s of CPU time"
 
 
 def test_an_mpi_benchmark_whose_ranks_never_called_mpi():
@@ -94,10 +94,49 @@ def test_the_longest_row_of_a_table_must_fit_into_the_run():
         latency(800.0, 10_000, bytes=1 << 20),
         latency(900.0, 10_000, "p99", bytes=1 << 20),
     ]
-    (reason,) = work.claims(benchmark("imb"), rows, [process(usage={"wall_s": 3.9})])
-    assert reason.startswith("the figures stand for 8.00 s of work")
-    assert work.claims(benchmark("imb"), rows, [process(usage={"wall_s": 4.1})]) == []
-    assert work.claims(benchmark("osu"), [latency(800.0, None)], [process(usage={"wall_s": 0.1})]) == []
+    (reason,) = work.claims(benchmark("imb"), rows, [process(wall=3.9)])
+    assert reason.startswith("the figures stand for 8 s of work")
+    assert work.claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
+
+
+#: 14 small sizes of 1000 iterations at least, 9 large ones of 100: 1000 x 14 x 0.5 us + 100 x 9 x 100 us
+LATENCIES = [latency(0.5, None, bytes=1 << power) for power in range(14)]
+LATENCIES += [latency(100.0, None, bytes=1 << power) for power in range(14, 23)]
+
+
+class TestOsu:
+    """Tables of OSU, which do not print how often each size was repeated."""
+
+    def test_a_table_that_was_only_printed(self):
+        reasons = work.claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
+        assert reasons == [
+            "the figures stand for 0.097 s of work, but no rank ran longer than 0.001 s",
+            "the figures stand for 0.097 s of work, but the ranks used 0.0001 s of CPU time",
+        ]
+
+    def test_a_table_that_a_sleeping_program_prints(self):
+        (reason,) = work.claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
+        assert reason == "the figures stand for 0.097 s of work, but the ranks used 0.002 s of CPU time"
+
+    def test_the_least_that_an_honest_program_does(self):
+        assert work.claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
+
+    def test_a_number_on_the_command_line_or_in_the_table_counts(self):
+        assert work.claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
+        (reason,) = work.claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
+        assert reason.startswith("the figures stand for 0.2 s of work")
+
+    def test_bandwidths(self):
+        """20 windows of 32 messages of 4 MB at 10 GB/s, and 64 where the table says so."""
+        row = Measurement("bandwidth", 10_000.0, "MB/s", "higher", {"bytes": 4_000_000}, None)
+        (reason,) = work.claims(benchmark("osu"), [row], [process(wall=0.1)])
+        assert reason.startswith("the figures stand for 0.256 s of work")
+        wide = structs.replace(row, params={"bytes": 4_000_000, "window": 64, "pairs": 2})
+        (reason,) = work.claims(benchmark("osu"), [wide], [process(wall=0.1)])
+        assert reason.startswith("the figures stand for 1.02 s of work")
+
+    def test_the_times_of_a_start_are_no_loop(self):
+        assert work.claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)]) == []
 
 
 def test_the_working_set_of_a_kernel_must_have_been_there():

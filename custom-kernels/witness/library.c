@@ -1,0 +1,50 @@
+/* The process's own MPI library: its file, and the number of ranks in MPI_COMM_WORLD. A program that was
+ * built for another library than that of its launcher runs as many worlds of one rank each. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_library.h"
+#include "witness.h"
+
+typedef int (*flag_function)(int *);
+typedef int (*size_function)(void *comm, int *size);
+
+static int world;
+
+static bool answers_yes(const char *name) {
+    any_function function = next_function(name);
+    int flag = 0;
+    return function != NULL && ((flag_function)function)(&flag) == 0 && flag != 0;
+}
+
+bool library_initialised(void) {
+    return answers_yes("MPI_Initialized");
+}
+
+/* A handle of 4 bytes is passed in the same register as one of 8. */
+void library_note(void) {
+    int saved = errno;
+    any_function size = next_function("PMPI_Comm_size");
+    struct abi abi = mpi_abi(size);
+    if (world == 0 && abi.world != 0 && library_initialised() && !answers_yes("MPI_Finalized") &&
+        ((size_function)size)((void *)(uintptr_t)abi.world, &world) != 0)
+        world = 0;
+    errno = saved;
+}
+
+void library_forget(void) {
+    world = 0;
+}
+
+void library_write(struct json *out, bool forked) {
+    static char path[PATH_MAX];
+    bool initialised = !forked && library_initialised();
+    const char *file = initialised ? mpi_file(next_function("MPI_Initialized")) : NULL;
+    json_bool(out, "mpi", initialised);
+    if (file != NULL && realpath(file, path) != NULL)
+        json_text(out, "mpi_library", path);
+    if (world > 0)
+        json_int(out, "world", world);
+}

@@ -1,0 +1,261 @@
+"""Work that the plan does not show, ranks that are scheduled otherwise, and figures without work: each is found."""
+
+# ruff: noqa: F811 - fixtures are imported
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
+from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
+
+from plumbline.launch import driver
+from plumbline.launch.prepare import OWN
+from plumbline.records.model import Record
+from plumbline.stacks import manifest
+from plumbline.topology import machine
+from plumbline.witness import disturbance, scheduling
+
+#: a thread works for hundredths of a second of CPU time: "return" ends as a thread should, "exit" by the system call,
+#: "clone" was started by clone(2) and never was a thread of the C library
+THREADS = """
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static atomic_int done;
+static char stack[1 << 16];
+static int hundredths;
+static long long cpu(void) {
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 100 + now.tv_nsec / 10000000;
+}
+static int work(void *way) {
+    while (cpu() < hundredths) { }
+    done = 1;
+    if (strcmp(way, "return")) syscall(SYS_exit, 0);
+    return 0;
+}
+static void *thread(void *way) { work(way); return NULL; }
+int main(int argc, char **argv) {
+    pthread_t one;
+    (void)argc;
+    hundredths = atoi(argv[2]);
+    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    if (!strcmp(argv[1], "clone"))
+        clone(work, stack + sizeof stack, flags, argv[1]);
+    else
+        pthread_create(&one, NULL, thread, argv[1]);
+    while (!done) usleep(1000);
+    usleep(100000);
+    return 0;
+}
+"""
+#: an MPI program that works for hundredths of a second, or sleeps in pieces of microseconds for as long
+PHASE = """
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+int MPI_Init(int *, char ***), MPI_Finalize(void);
+int main(int argc, char **argv) {
+    (void)argc;
+    MPI_Init(NULL, NULL);
+    clock_t end = clock() + atoi(argv[1]) * (CLOCKS_PER_SEC / 100);
+    while (atoi(argv[2]) == 0 && clock() < end) { }
+    for (int left = atoi(argv[1]) * 10000; atoi(argv[2]) > 0 && left > 0; left -= atoi(argv[2])) usleep(atoi(argv[2]));
+    if (argc > 3) setpriority(PRIO_PROCESS, 0, atoi(argv[3]));
+    return MPI_Finalize();
+}
+"""
+#: a real MPI program that prints a table of OSU's and does nothing for it; with a word, it sleeps as long as it took
+TABLE = """
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc > 1) usleep(900000);
+    if (rank == 0)
+        printf("# OSU MPI Latency Test v7.4\\n# Size          Latency (us)\\n4194304        8000.%02d\\n", getpid() % 100);
+    return MPI_Finalize();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs ``threads`` and ``phase``."""
+    folder = tmp_path_factory.mktemp("programs")
+    compile_c(folder, MPI, "-shared", "-fPIC", name="libmpi.so")
+    compile_c(folder, THREADS, "-pthread", name="threads")
+    compile_c(folder, PHASE, f"-L{folder}", "-lmpi", f"-Wl,-rpath,{folder}", name="phase")
+    return folder
+
+
+@pytest.fixture
+def rank(tmp_path: Path) -> Rank:
+    return Rank(tmp_path)
+
+
+def linked(bench: Bench, source: str, stack: str) -> Path:
+    """``source`` built for the MPI library of an installed stack."""
+    file = bench.folder / "installed" / stack / manifest.FILE
+    if not file.is_file():
+        pytest.skip(f"stack {stack} is not installed: make setup")
+    document = json.loads(file.read_text())
+    library = Path(document["loads"]["library"])
+    search = ("-I", f"{document['prefix']}/include", f"-Wl,-rpath,{library.parent}")
+    return compile_c(bench.folder, source, *search, str(library), name="table")
+
+
+class TestThreads:
+    """CPU time of threads that nobody lists."""
+
+    @pytest.mark.parametrize("way", ["clone", "exit"])
+    def test_one_that_ended_unseen(self, rank, programs, way):
+        (reason,) = rank.reasons(programs / "threads", way, 40)
+        assert reason.startswith(f"threads of rank 0 on {os.uname().nodename} used 0.")
+        assert reason.endswith("s of CPU time and ended unseen: nobody knows where they ran")
+
+    def test_one_that_ended_as_a_thread(self, rank, programs):
+        assert rank.reasons(programs / "threads", "return", 40) == []
+        (ended,) = rank.seen[0]["ended"]
+        assert ended["cpu_s"] >= 0.4
+
+    def test_little_work_is_allowed(self, rank, programs):
+        assert rank.reasons(programs / "threads", "exit", 2) == []
+
+
+class TestScheduling:
+    """Nice value, policy and personality."""
+
+    @pytest.mark.parametrize(
+        ("wrapper", "words"),
+        [
+            (["nice", "-n", "5"], "SCHED_OTHER, nice 5, personality 0x0"),
+            (["chrt", "--idle", "0"], "SCHED_IDLE, nice 0, personality 0x0"),
+            (["setarch", "-R"], "SCHED_OTHER, nice 0, personality 0x40000"),
+        ],
+        ids=["nice", "idle", "personality"],
+    )
+    def test_a_wrapper_that_changes_it(self, rank, programs, wrapper, words):
+        driver = scheduling.Scheduling(policy="SCHED_OTHER", nice=0, personality=0)
+        if scheduling.own() != driver:
+            pytest.skip("not run: the tests run with another priority or personality themselves")
+        assert rank.reasons(*wrapper, programs / "phase", 1, 0) == []
+        (reason,) = scheduling.faults(rank.seen, driver)
+        assert reason == f"rank 0 on {os.uname().nodename} began with {words}; plumb itself has {driver}"
+
+    def test_a_change_in_the_middle(self, rank, programs):
+        driver = scheduling.own()
+        assert rank.reasons(programs / "phase", 1, 0, driver.nice + 3) == []
+        (reason,) = scheduling.faults(rank.seen, driver)
+        assert f"had a thread with {driver.policy}, nice {driver.nice + 3}, " in reason
+        assert reason.endswith(f" at its end; plumb itself has {driver}")
+
+    def test_what_was_inherited(self, rank, programs):
+        assert rank.reasons(programs / "phase", 1, 0) == []
+        assert scheduling.faults(rank.seen, scheduling.own()) == []
+        assert scheduling.at_start(rank.seen[0]) == scheduling.own()
+
+
+class TestStopped:
+    """A rank that is stopped now and then, as batch systems suspend jobs."""
+
+    @staticmethod
+    def causes(seen: dict[str, Any]) -> list[str]:
+        now = disturbance.snapshot([0])
+        found = disturbance.assess(now, now, [seen], machine.load())["causes"]
+        return [cause for cause in found if disturbance.kind(cause) == "ranks that were stopped"]
+
+    def test_nine_tenths_of_the_time(self, tmp_path, programs):
+        (cpu,) = cpus(1)
+        process = start(tmp_path / "w", rank_plan([[cpu]]), [programs / "phase", 6, 0])
+        time.sleep(0.2)
+        while process.poll() is None:
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.045)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.005)
+        assert process.communicate() == ("", "")
+        (cause,) = self.causes(only(tmp_path / "w"))
+        assert cause.startswith(f"rank 0 on {os.uname().nodename} was stopped ")
+        assert cause.endswith(" pauses, neither running nor waiting for its CPU")
+
+    @pytest.mark.parametrize("pieces", [0, 500], ids=["polls", "sleeps"])
+    def test_one_that_polls_and_one_that_sleeps_shortly_are_not(self, tmp_path, programs, pieces):
+        (cpu,) = cpus(1)
+        assert run(tmp_path / "w", rank_plan([[cpu]]), [programs / "phase", 30, pieces]) == (0, "")
+        seen = only(tmp_path / "w")
+        assert self.causes(seen) == []
+        assert (seen["window"]["idle_s"] > 0.1) is (pieces > 0)
+
+
+class TestLaunch:
+    """The same against the whole driver, with real launchers and libraries."""
+
+    pytestmark = pytest.mark.e2e
+
+    @staticmethod
+    def record(bench: Bench, **changes: Any) -> Record:
+        return driver.run([bench.variant(**changes)], bench.folder / "work")[1][0]
+
+    @pytest.mark.parametrize("ending", ["os._exit(0)", "sys.exit()"])
+    def test_a_daemon_that_a_rank_leaves(self, bench, ending):
+        """One that leaves a witness is known, and was on the rank's CPUs."""
+        code = "import os, sys, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() > 0: os._exit(0)\n"
+        code += f"    while time.process_time() < 0.6: pass\n    {ending}\nos.wait()\ntime.sleep(1.5)\n{STREAM_OUTPUT}"
+        bench.stack(code)
+        reasons = self.record(bench).reasons
+        if ending == "sys.exit()":
+            assert reasons == []
+        else:
+            (reason,) = reasons
+            assert "daemons that the ranks left on" in reason
+            assert "s of CPU time and left no witness: python" in reason
+
+    @pytest.mark.parametrize("words", [[], ["slowly"]], ids=["at once", "asleep"])
+    def test_a_table_without_work(self, bench, words):
+        program = linked(bench, TABLE, "mpich")
+        document = bench.stack("")
+        document["benchmarks"]["stream"] |= {"suite": "osu", "command": [str(program)]}
+        manifest.save(document)
+        figure = {"name": "time_4M", "metric": "latency", "where": {"bytes": 4194304}}
+        changes = {"parser": "osu", "context": {"benchmark": "osu_latency", "last_bytes": 4194304}, "figures": [figure]}
+        found = self.record(bench, placement="pair:0,1", ranks_per_node=2, arguments=words, launches=2, **changes)
+        assert len({launch.measurements[0].value for launch in found.launches}) == 2
+        assert not found.verified
+        reasons = [reason for launch in found.launches for reason in launch.reasons]
+        assert any("stand for 0.8 s of work, but the ranks used 0.0" in reason for reason in reasons)
+        assert any("but no rank ran longer than" in reason for reason in reasons) is (not words)
+
+    @pytest.mark.parametrize("built", ["openmpi", "mpich"])
+    def test_a_program_that_was_built_for_another_library(self, bench, built):
+        program = linked(bench, TABLE, built)
+        changes = {"benchmark": OWN, "parser": "none", "figures": [], "profiled": True, "placement": "pair:0,1"}
+        changes["context"] = {"program": str(program), "command": [str(program)]}
+        (bench.folder / "stacks" / "mpich").symlink_to(bench.folder / "installed" / "mpich")
+        found = self.record(bench, stack="mpich", ranks_per_node=2, **changes)
+        stack = manifest.load("mpich")["loads"]["library"]
+        assert [seen.mpi_library == stack for seen in found.launches[0].ranks] == [built == "mpich"] * 2
+        if built == "mpich":
+            assert found.reasons == []
+            assert [seen.world for seen in found.launches[0].ranks] == [2, 2]
+        else:
+            (reason,) = found.reasons
+            assert "MPI_COMM_WORLD has 1 rank, planned: 2; the program was built for another MPI library" in reason
+            assert reason.endswith(f"/libmpi.so.40, the stack's is {stack}")
