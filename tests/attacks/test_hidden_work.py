@@ -88,9 +88,9 @@ int main(int argc, char **argv) {
     int rank;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (argc > 1) usleep(900000);
+    if (argc > 1) usleep(500000);
     if (rank == 0)
-        printf("# OSU MPI Latency Test v7.4\\n# Size          Latency (us)\\n4194304        8000.%02d\\n", getpid() % 100);
+        printf("# OSU MPI Latency Test v7.4\\n# Size   Latency (us)\\n4194304   8000.%02d\\n", getpid() % 100);
     return MPI_Finalize();
 }
 """
@@ -248,6 +248,7 @@ class TestLaunch:
         program = linked(bench, TABLE, built)
         changes = {"benchmark": OWN, "parser": "none", "figures": [], "profiled": True, "placement": "pair:0,1"}
         changes["context"] = {"program": str(program), "command": [str(program)]}
+        (bench.folder / "stacks").mkdir()
         (bench.folder / "stacks" / "mpich").symlink_to(bench.folder / "installed" / "mpich")
         found = self.record(bench, stack="mpich", ranks_per_node=2, **changes)
         stack = manifest.load("mpich")["loads"]["library"]
