@@ -9,6 +9,7 @@
 #include "program.h"
 #include "result.h"
 #include "samples.h"
+#include "warm_up.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -123,6 +124,7 @@ struct windows {
     long count;
 };
 static struct candidates *candidates;
+static struct warm_ups warm_ups;
 
 /* Totals over all rows. `cut`: rows with fewer calls because of --seconds; `fewest`: the fewest calls of a
  * row. worst_invalid is in percent, clock_error in ns. */
@@ -130,6 +132,23 @@ struct findings {
     long wrong, too_few, rows, cut, fewest;
     double worst_invalid, clock_error;
 };
+
+/* Calls without a common start, with each candidate until they take as long as before; what they give is not
+ * looked at. */
+static void get_steady(struct call *calls, int pairs) {
+    for (int pair = 0; pair < pairs; pair++)
+        call_prepare(&calls[pair], 0);
+    for (int which = 0; which < candidates_count(candidates); which++) {
+        struct warm_up warm_up = warm_up_new(fmin(WARM_UP_S, most_seconds));
+        MPI_Comm all = candidates_take(candidates, which);
+        for (int pair = 0; pair < pairs; pair++)
+            calls[pair].all = all;
+        while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+            for (long number = 0; number < warm_up.calls; number++)
+                call_make(&calls[number % pairs]);
+        warm_ups_count(&warm_ups, &warm_up);
+    }
+}
 
 /* All calls of a size, or as many as --seconds has time for: the starts are agreed on, so all ranks end after
  * the same round. The candidates take turns at being the first of a round. Returns the number of wrong
@@ -140,6 +159,7 @@ static long measure(enum protocol by, struct call *calls, int pairs, struct wind
     bool over = false;
     long wrong = 0, of_round = candidates_count(candidates);
     windows->count = 0;
+    get_steady(calls, pairs);
     clock_before();
     for (long round = 0; windows->count < (over ? LEAST_FOR_INTERVAL : repetitions); round++) {
         bool counts = round >= protocol_warm_up(by) || over;
@@ -329,6 +349,7 @@ int main(int argc, char **argv) {
             result,
             "%ld of %ld rows have fewer calls than %ld, the least %ld: %g s of a size were over (--seconds)",
             found.cut, found.rows, repetitions, found.fewest, most_seconds);
+    warm_ups_remark(result, &warm_ups);
     result_check(result, found.wrong == 0, "elements that are not the operation's", (double)found.wrong, 0);
     result_check(result, found.worst_invalid <= most_invalid,
                  "windows that missed the common start, % of those of a row", found.worst_invalid,

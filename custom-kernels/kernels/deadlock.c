@@ -5,6 +5,7 @@
 #include "result.h"
 #include "samples.h"
 #include "timer.h"
+#include "warm_up.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,10 +71,15 @@ static double exchange_values(double mine, int left, int right) {
 }
 
 /* Seconds of every exchange into `times`; returns how many values were not the left neighbour's. */
-static long measure(double *times) {
+static long measure(double *times, struct warm_ups *warm_ups) {
     int ranks = program_ranks(), rank = program_rank();
     int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     long wrong = 0;
+    struct warm_up warm_up = warm_up_new(WARM_UP_S);
+    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+        for (long call = 0; call < warm_up.calls; call++)
+            exchange_values(value_of(rank, call), left, right);
+    warm_ups_count(warm_ups, &warm_up);
     for (long exchange = 0; exchange < repetitions; exchange++) {
         uint64_t begin = ticks();
         double got = exchange_values(value_of(rank, exchange), left, right);
@@ -88,11 +94,13 @@ int main(int argc, char **argv) {
     if (program_ranks() < 2)
         fail_together("2 ranks needed, 1 given: start it with mpirun -n 2");
     double *times = allocate((size_t)repetitions, sizeof *times);
+    struct warm_ups warm_ups = {0};
     MPI_Barrier(MPI_COMM_WORLD);
-    double wrong = ranks_sum((double)measure(times));
+    double wrong = ranks_sum((double)measure(times, &warm_ups));
     double median = ranks_max(summarize(times, (size_t)repetitions).median);
     free(times);
     struct result *result = result_new();
+    warm_ups_remark(result, &warm_ups);
     result_model(result, "none: the library's latency decides");
     struct row *row = result_row(result);
     row_text(row, "mode", modes[mode]);

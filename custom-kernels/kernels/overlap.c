@@ -6,6 +6,7 @@
 #include "program.h"
 #include "result.h"
 #include "samples.h"
+#include "warm_up.h"
 
 #include <limits.h>
 #include <math.h>
@@ -21,6 +22,7 @@ static struct sizes bytes = {3, {64 << 10, 1 << 20, 80 << 20}};
 static struct sizes works = {1, {100}};
 static long repetitions = 9;
 static double poll_us = 10.0;
+static struct warm_ups warm_ups;
 
 static const struct argument arguments[] = {
     {"--bytes", ARGUMENT_SIZES, &bytes, 8, 8.0 * INT_MAX, NULL, "messages; multiples of 8"},
@@ -69,8 +71,14 @@ static double median(double *values) {
     return summarize(values, (size_t)repetitions).median;
 }
 
-/* Steps of work for `percent` of the time of a message without work, which is measured first. */
+/* Steps of work for `percent` of the time of a message without work, which is warmed up and measured first.
+ */
 static size_t choose_steps(struct transfer *transfer, double percent, double ns_per_step, double *room) {
+    struct warm_up warm_up = warm_up_new(WARM_UP_S);
+    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+        for (long call = 0; call < warm_up.calls; call++)
+            transfer_message(transfer, false, false);
+    warm_ups_count(&warm_ups, &warm_up);
     for (long repetition = 0; repetition < repetitions; repetition++)
         room[repetition] = transfer_message(transfer, false, repetition == 0);
     return (size_t)fmax(1.0, median(room) * 1e3 * percent / 100.0 / ns_per_step);
@@ -160,6 +168,7 @@ int main(int argc, char **argv) {
     memory_give_back(transfer.buffer, sizes_largest(&bytes));
     long wrong[] = {transfer.wrong_messages, transfer.wrong_works};
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+    warm_ups_remark(result, &warm_ups);
     result_check(result, wrong[0] == 0, "messages that did not arrive as sent", (double)wrong[0], 0);
     result_check(result, wrong[1] == 0, "works with a wrong result", (double)wrong[1], 0);
     return result_finish(result);

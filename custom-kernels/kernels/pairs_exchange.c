@@ -57,13 +57,13 @@ static void play(const struct exchange *exchange, int partner, int bytes, long r
 /* Whole round trips until both ranks see the same time again. */
 static struct warm_up get_steady(const struct exchange *exchange, int partner, int bytes) {
     struct warm_up warm_up = warm_up_new(exchange->warm_up_s);
-    while (warm_up_goes_on(&warm_up)) {
+    while (!warm_up.over) {
         warm_up_begin(&warm_up);
         play(exchange, partner, bytes, warm_up.calls);
-        struct taken own = warm_up_taken(&warm_up), other;
+        struct batch own = warm_up_taken(&warm_up), other;
         MPI_Sendrecv(&own, 2, MPI_DOUBLE, partner, AGREEMENT, &other, 2, MPI_DOUBLE, partner, AGREEMENT,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        warm_up_add(&warm_up, (struct taken){fmax(own.ns, other.ns), fmax(own.faults, other.faults)});
+        warm_up_add(&warm_up, (struct batch){fmax(own.ns, other.ns), fmax(own.faults, other.faults)});
     }
     return warm_up;
 }

@@ -124,9 +124,13 @@ static long wrong_faces(const struct halo *halo) {
 }
 
 long time_exchange(const struct grid *grid, const int *position_of, size_t face, long repetitions,
-                   double *times) {
+                   double *times, struct warm_ups *warm_ups) {
     struct halo halo = halo_new(grid, position_of, face);
-    exchange(&halo);
+    struct warm_up warm_up = warm_up_new(WARM_UP_S);
+    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+        for (long call = 0; call < warm_up.calls; call++)
+            exchange(&halo);
+    warm_ups_count(warm_ups, &warm_up);
     for (long repetition = 0; repetition < repetitions; repetition++) {
         MPI_Barrier(MPI_COMM_WORLD);
         uint64_t begin = ticks();

@@ -5,6 +5,8 @@
 #include "rank_nodes.h"
 #include "rank_order.h"
 
+#include "warm_up.h"
+
 #include <stddef.h>
 
 /* Bytes sent to other nodes in one exchange: by all nodes, and by the node that sends most. */
@@ -22,9 +24,10 @@ struct traffic count_traffic(const struct grid *grid, const struct nodes *nodes,
  * of the order. */
 const char *map_node_aware(const struct grid *grid, const struct nodes *nodes, size_t face, int *position_of);
 
-/* Collective: exchange faces of `face` bytes with all neighbours `repetitions` times. Fills `times`
- * (microseconds, the slowest rank's) and returns how many faces did not come from the neighbour expected. */
+/* Collective: exchange faces of `face` bytes with all neighbours, warm up and then `repetitions` times. Fills
+ * `times` (microseconds, the slowest rank's) and returns how many faces did not come from the neighbour
+ * expected. */
 long time_exchange(const struct grid *grid, const int *position_of, size_t face, long repetitions,
-                   double *times);
+                   double *times, struct warm_ups *warm_ups);
 
 #endif

@@ -7,13 +7,14 @@
 #include "result.h"
 #include "samples.h"
 #include "timer.h"
+#include "warm_up.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static size_t bytes = 524288;
-static long iterations = 5, repetitions = 5, ranks_per_node, maps_used = 2, warm_ups = 1;
+static long iterations = 5, repetitions = 5, ranks_per_node, maps_used = 2, warm_first = 1;
 
 static const struct argument arguments[] = {
     {"--bytes", ARGUMENT_SIZE, &bytes, 8, 1e9, NULL, "bytes of one ring message"},
@@ -23,7 +24,8 @@ static const struct argument arguments[] = {
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
      "count the ranks' nodes as if so many ran on each; 0: as it is"},
     {"--maps", ARGUMENT_INTEGER, &maps_used, 1, 2, NULL, "1: as given only; 2: node-aware too"},
-    {"--warm-ups", ARGUMENT_INTEGER, &warm_ups, 0, 1e6, NULL, "repetitions before those that are timed"},
+    {"--warm-ups", ARGUMENT_INTEGER, &warm_first, 0, 1, NULL,
+     "1: warm up until a repetition takes as long as before; 0: do not"},
     {.name = NULL},
 };
 
@@ -241,10 +243,14 @@ int main(int argc, char **argv) {
     struct ring rings[] = {ring_new(dims[0], dims[1], rank),
                            ring_new(dims[0], dims[1], node_aware(&nodes, dims[0], dims[1], rank))};
     struct times *times[2];
+    struct warm_ups warm_ups = {0};
     for (int map = 0; map < maps_used; map++) {
         times[map] = allocate((size_t)repetitions, sizeof **times);
-        for (long warm_up = 0; warm_up < warm_ups; warm_up++)
-            repetition_of(&rings[map]);
+        struct warm_up warm_up = warm_up_new(WARM_UP_S);
+        while (warm_first && warm_up_next(&warm_up, MPI_COMM_WORLD))
+            for (long call = 0; call < warm_up.calls; call++)
+                repetition_of(&rings[map]);
+        warm_ups_count(&warm_ups, &warm_up);
     }
     for (long repetition = 0; repetition < repetitions; repetition++)
         for (int map = 0; map < maps_used; map++)
@@ -263,6 +269,7 @@ int main(int argc, char **argv) {
                          "are not known here");
     result_note(result, "grid of %d x %d ranks on %d node%s: %d rings of %d", dims[0], dims[1], nodes.count,
                 nodes.count == 1 ? "" : "s", dims[0], dims[1]);
+    warm_ups_remark(result, &warm_ups);
     result_check(result, wrong == 0, "every message and maximum is the expected one", (double)wrong, 0);
     nodes_free(&nodes);
     return result_finish(result);

@@ -6,6 +6,7 @@
 #include "result.h"
 #include "samples.h"
 #include "threaded_messages.h"
+#include "warm_up.h"
 
 #include <limits.h>
 #include <math.h>
@@ -24,6 +25,9 @@ static struct sizes bytes = {2, {64 << 10, 3200000}};
 static struct sizes threads;
 static long messages = 16, repetitions = 20;
 static bool first;
+static struct warm_ups warm_ups;
+/* Seconds of a warm-up: an exchange takes milliseconds with its checks. */
+static const double most_s = 0.5 * WARM_UP_S;
 
 static const struct argument arguments[] = {
     {"--mode", ARGUMENT_CHOICE, &mode, 0, 0, modes, "where the MPI calls are made"},
@@ -35,7 +39,7 @@ static const struct argument arguments[] = {
     {"--first", ARGUMENT_FLAG, &first, 0, 0, NULL,
      "begin with the mode, on the last of --threads: its cold_time is the run's first exchange"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 2, 1e6, NULL,
-     "exchanges; the first is reported by itself, the median of the others counts"},
+     "exchanges; the first is reported alone, a warm-up follows, the median of the others counts"},
     {.name = NULL},
 };
 
@@ -89,6 +93,16 @@ static void reduce_messages(const struct exchange *exchange, const double *sampl
     free(column);
 }
 
+/* Exchanges between the first one and those that count; `times` has room for those of one. */
+static void get_steady(struct exchange *exchange, double *times) {
+    struct warm_up warm_up = warm_up_new(most_s);
+    exchange->times = times;
+    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+        for (long call = 0; call < warm_up.calls; call++)
+            exchange_once(exchange);
+    warm_ups_count(&warm_ups, &warm_up);
+}
+
 static struct taken take(struct exchange *exchange) {
     size_t count = (size_t)exchange->messages;
     struct taken taken = {.each = allocate(count, sizeof(double)),
@@ -99,6 +113,8 @@ static struct taken take(struct exchange *exchange) {
     for (long repetition = 0; repetition < repetitions; repetition++) {
         exchange->times = samples + (size_t)repetition * count;
         totals[repetition] = exchange_once(exchange);
+        if (repetition == 0)
+            get_steady(exchange, samples + count);
     }
     exchange_end(exchange);
     taken.cold_time = totals[0];
@@ -193,6 +209,15 @@ static void measure_size(struct result *result, struct exchange *exchange, size_
         }
 }
 
+static void get_steady_broadcasts(int team) {
+    struct warm_up warm_up = warm_up_new(most_s);
+    int value = 0;
+    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
+        for (long call = 0; call < warm_up.calls; call++)
+            broadcast_once(team, &value);
+    warm_ups_count(&warm_ups, &warm_up);
+}
+
 /* In a team of `team` threads, or outside of a parallel region if that is 0. */
 static void measure_broadcast(struct result *result, int team, long *wrong) {
     double *times = allocate((size_t)repetitions, sizeof *times);
@@ -200,6 +225,8 @@ static void measure_broadcast(struct result *result, int team, long *wrong) {
         int expected = (int)repetition + 1000 * team + 1, value = program_rank() == 0 ? expected : 0;
         times[repetition] = broadcast_once(team, &value);
         *wrong += value != expected;
+        if (repetition == 0)
+            get_steady_broadcasts(team);
     }
     double cold_time = ranks_max(times[0]), time = ranks_max(median_of_warm(times));
     struct row *row =
@@ -265,6 +292,7 @@ int main(int argc, char **argv) {
     long wrong[] = {exchange.wrong, 0};
     measure_broadcasts(result, &wrong[1]);
     note_what_is_missing(result);
+    warm_ups_remark(result, &warm_ups);
     memory_give_back(exchange.outgoing, sizes_largest(&bytes));
     memory_give_back(exchange.incoming, sizes_largest(&bytes));
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);

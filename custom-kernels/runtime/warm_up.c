@@ -13,35 +13,26 @@ struct warm_up warm_up_new(double most_s) {
     return (struct warm_up){.calls = 1, .least_ns = fmin(LEAST_NS, 1e9 * most_s), .most_ns = 1e9 * most_s};
 }
 
-bool warm_up_goes_on(const struct warm_up *warm_up) {
-    return !warm_up->over;
-}
-
-static struct taken now(void) {
+static struct batch now(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (struct taken){.ns = ticks_ns(ticks()), .faults = (double)usage.ru_minflt};
+    return (struct batch){.ns = ticks_ns(ticks()), .faults = (double)usage.ru_minflt};
 }
 
 void warm_up_begin(struct warm_up *warm_up) {
     warm_up->begin = now();
+    warm_up->begun = true;
 }
 
-struct taken warm_up_taken(const struct warm_up *warm_up) {
-    struct taken end = now();
-    return (struct taken){end.ns - warm_up->begin.ns, end.faults - warm_up->begin.faults};
-}
-
-void warm_up_end(struct warm_up *warm_up, MPI_Comm comm) {
-    struct taken own = warm_up_taken(warm_up), all;
-    MPI_Allreduce(&own, &all, 2, MPI_DOUBLE, MPI_MAX, comm);
-    warm_up_add(warm_up, all);
+struct batch warm_up_taken(const struct warm_up *warm_up) {
+    struct batch end = now();
+    return (struct batch){end.ns - warm_up->begin.ns, end.faults - warm_up->begin.faults};
 }
 
 /* Look at the newer half. */
 static void judge(struct warm_up *warm_up) {
     int half = warm_up->count - warm_up->count / 2, quarter = half / 2;
-    const struct taken *newer = warm_up->batches + warm_up->count - half;
+    const struct batch *newer = warm_up->batches + warm_up->count - half;
     double times[WARM_UP_BATCHES], ratios[WARM_UP_BATCHES], passed = 0.0, faults = 0.0;
     for (int index = 0; index < half; index++) {
         times[index] = newer[index].ns;
@@ -66,20 +57,31 @@ static void merge_pairs(struct warm_up *warm_up) {
     warm_up->count /= 2;
     warm_up->calls *= 2;
     for (int index = 0; index < warm_up->count; index++) {
-        const struct taken *pair = &warm_up->batches[2 * index];
-        warm_up->batches[index] = (struct taken){pair[0].ns + pair[1].ns, pair[0].faults + pair[1].faults};
+        const struct batch *pair = &warm_up->batches[2 * index];
+        warm_up->batches[index] = (struct batch){pair[0].ns + pair[1].ns, pair[0].faults + pair[1].faults};
     }
 }
 
-void warm_up_add(struct warm_up *warm_up, struct taken taken) {
-    warm_up->batches[warm_up->count++] = taken;
-    warm_up->passed_ns += taken.ns;
+void warm_up_add(struct warm_up *warm_up, struct batch batch) {
+    warm_up->batches[warm_up->count++] = batch;
+    warm_up->passed_ns += batch.ns;
     bool full = warm_up->count == WARM_UP_BATCHES, late = warm_up->passed_ns >= warm_up->most_ns;
     if (late || (full && warm_up->passed_ns >= warm_up->least_ns))
         judge(warm_up);
     warm_up->over = late || (full && warm_up->passed_ns >= warm_up->least_ns && !warm_up->unsteady);
     if (full && !warm_up->over)
         merge_pairs(warm_up);
+}
+
+bool warm_up_next(struct warm_up *warm_up, MPI_Comm comm) {
+    if (warm_up->begun) {
+        struct batch own = warm_up_taken(warm_up), all;
+        MPI_Allreduce(&own, &all, 2, MPI_DOUBLE, MPI_MAX, comm);
+        warm_up_add(warm_up, all);
+    }
+    if (!warm_up->over)
+        warm_up_begin(warm_up);
+    return !warm_up->over;
 }
 
 void warm_ups_count(struct warm_ups *warm_ups, const struct warm_up *warm_up) {

@@ -23,22 +23,22 @@
 enum { WARM_UP_BATCHES = 64 };
 
 /* Time and page faults of a batch. */
-struct taken {
+struct batch {
     double ns, faults;
 };
 
 struct warm_up {
     long calls; /* of the batch that comes next */
-    bool unsteady;
+    bool over, unsteady;
     double change;    /* of the time of a call between the last two quarters, as a part of it */
     double faults;    /* page faults of a call in the newer half, where they are too many; else 0 */
     double call_ns;   /* median over the newer half */
     double passed_ns; /* in all batches */
     /* its own: */
-    bool over;
+    bool begun;
     double least_ns, most_ns;
     int count;
-    struct taken batches[WARM_UP_BATCHES], begin;
+    struct batch batches[WARM_UP_BATCHES], begin;
 };
 
 /* Seconds that are enough for the warm-up of messages in shared memory. */
@@ -47,19 +47,16 @@ struct warm_up {
 /* A warm-up of at most `most_s` seconds, a batch at least. */
 struct warm_up warm_up_new(double most_s);
 
-/* while (warm_up_goes_on(&warm_up)) {
- *     warm_up_begin(&warm_up);
+/* while (warm_up_next(&warm_up, comm))
  *     make warm_up.calls calls;
- *     warm_up_end(&warm_up, comm);
- * }
- * warm_up_end is collective: the slowest rank counts, so all ranks take the same number of batches. Where the
- * ranks of no communicator take part, warm_up_taken is what this rank took, and warm_up_add gets what they
- * agree on. */
-bool warm_up_goes_on(const struct warm_up *warm_up);
+ * Collective: the slowest rank counts, so all ranks take the same number of batches. */
+bool warm_up_next(struct warm_up *warm_up, MPI_Comm comm);
+
+/* The same in steps, until `over`, for two ranks without a communicator: what this rank took since the begin
+ * is warm_up_taken, what they agree on is added. */
 void warm_up_begin(struct warm_up *warm_up);
-void warm_up_end(struct warm_up *warm_up, MPI_Comm comm);
-struct taken warm_up_taken(const struct warm_up *warm_up);
-void warm_up_add(struct warm_up *warm_up, struct taken taken);
+struct batch warm_up_taken(const struct warm_up *warm_up);
+void warm_up_add(struct warm_up *warm_up, struct batch batch);
 
 /* What the warm-ups of a program came to: how many, how many unsteady, and what the worst of these has. */
 struct warm_ups {

@@ -1,0 +1,122 @@
+"""The warm-up of kernels, in C, against calls whose times and page faults are made up here."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from kernel_stack import KernelStack
+
+from plumbline import paths
+from plumbline.stacks import kernels
+
+FOLDER = paths.root() / "custom-kernels"
+#: what the C function of this test tells
+TELL = """
+#include "warm_up.h"
+long take(double most_s, void (*call)(long first, long calls, double *ns, double *faults), struct warm_ups *all) {
+    struct warm_up warm_up = warm_up_new(most_s);
+    long calls = 0;
+    while (!warm_up.over) {
+        struct batch batch;
+        call(calls, warm_up.calls, &batch.ns, &batch.faults);
+        calls += warm_up.calls;
+        warm_up_add(&warm_up, batch);
+    }
+    warm_ups_count(all, &warm_up);
+    return calls;
+}
+"""
+#: time in ns and page faults of a call, by its number
+Call = Callable[[int], tuple[float, float]]
+BATCH = ctypes.CFUNCTYPE(
+    None, ctypes.c_long, ctypes.c_long, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double)
+)
+
+
+class WarmUps(ctypes.Structure):
+    _fields_ = (
+        ("all", ctypes.c_long),
+        ("unsteady", ctypes.c_long),
+        ("change", ctypes.c_double),
+        ("faults", ctypes.c_double),
+        ("passed_ns", ctypes.c_double),
+    )
+
+
+@pytest.fixture
+def warm_up(one_stack: KernelStack, tmp_path) -> Callable[..., tuple[int, WarmUps]]:
+    """Warms up by a ``Call``: the number of calls, and what it came to."""
+    source, file = tmp_path / "take.c", tmp_path / "take.so"
+    source.write_text(TELL)
+    sources = [source, *(FOLDER / "runtime" / name for name in ("warm_up.c", "samples.c", "timer.c"))]
+    command = [kernels.wrapper(one_stack.document), "-std=c17", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC"]
+    # the functions of MPI and of results are not called
+    command += [f"-I{FOLDER / 'runtime'}", "-Wl,-z,lazy", "-o", file, *sources, "-lm"]
+    subprocess.run([str(word) for word in command], check=True)
+    library = ctypes.CDLL(str(file), mode=ctypes.RTLD_LOCAL | 1)
+    library.take.restype = ctypes.c_long
+
+    def taken(call: Call, most_s: float = 0.1) -> tuple[int, WarmUps]:
+        def batch(first: int, calls: int, time, faults) -> None:
+            made = [call(number) for number in range(first, first + calls)]
+            time[0], faults[0] = sum(one[0] for one in made), sum(one[1] for one in made)
+
+        found = WarmUps()
+        return library.take(ctypes.c_double(most_s), BATCH(batch), ctypes.byref(found)), found
+
+    return taken
+
+
+def noisy(seed: int) -> Callable[[], float]:
+    """A factor about 1, sometimes 20: what an interruption does."""
+    dice = random.Random(seed)  # noqa: S311 - a simulation
+    return lambda: dice.uniform(0.9, 1.1) * (20 if dice.random() < 0.002 else 1)
+
+
+def test_calls_that_stay_the_same_end_the_warm_up_by_its_least_time(warm_up):
+    for seed in range(20):
+        factor = noisy(seed)
+        calls, found = warm_up(lambda _: (5000 * factor(), 0.0))
+        assert 500 <= calls <= 10_000, seed
+        assert found.unsteady == 0, seed
+
+
+def test_a_slow_start_with_page_faults_is_waited_for(warm_up):
+    """As Intel MPI's: 510 round trips of 40 us (here so slow that the least time is over), then 0.4 us."""
+    factor = noisy(1)
+    calls, found = warm_up(lambda number: (40_000 * factor(), 0.5) if number < 510 else (400 * factor(), 0.0))
+    assert calls > 2 * 510
+    assert found.unsteady == 0
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_trend_that_remains_is_unsteady(warm_up, sign):
+    factor = noisy(2)
+    _, found = warm_up(lambda number: (20_000 * (number + 1) ** (0.3 * sign) * factor(), 0.0))
+    assert found.unsteady == 1
+    assert sign * found.change > 0.05
+    assert found.faults == 0
+    assert found.passed_ns >= 1e8
+
+
+def test_page_faults_that_remain_are_unsteady_and_counted(warm_up):
+    _, found = warm_up(lambda number: (5_000.0, 0.25))
+    assert found.unsteady == 1
+    assert found.faults == pytest.approx(0.25)
+
+
+def test_few_page_faults_are_none(warm_up):
+    """Intel MPI's large messages have two in eight for good."""
+    _, found = warm_up(lambda number: (80_000.0, 0.25))
+    assert found.unsteady == 0
+
+
+@pytest.mark.parametrize(("most_s", "expected"), [(0.1, 10), (0.0, 1)])
+def test_long_calls_end_by_the_bound_and_are_not_judged(warm_up, most_s, expected):
+    calls, found = warm_up(lambda number: (1e7 / (number + 1) if most_s == 0 else 1e7, 5.0), most_s)
+    assert calls == expected
+    assert found.unsteady == 0
