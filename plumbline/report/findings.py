@@ -16,6 +16,7 @@ from plumbline import units
 from plumbline.compare.rows import Cell, Comparison, Line
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
+from plumbline.report import agreement
 from plumbline.views import hybrid, summary
 from plumbline.witness import disturbance
 
@@ -132,14 +133,24 @@ def _but_for_placement(record: Record) -> str:
 
 
 def stacks_apart(campaign: Campaign) -> Iterator[Finding]:
-    """The tests in which stacks differ most, as far as a difference may be claimed; each test once."""
+    """The tests in which stacks differ most, as far as a difference may be claimed; each test once.
+
+    A figure that another test contradicts is not compared.
+    """
     if campaign.comparison is None:
         return
     numbers = {record.id: number for record, number in campaign.entries}
+    doubtful = {
+        (claim.record.id, figure)
+        for pair in agreement.disagreements(campaign.usable)
+        for claim in pair
+        for figure in claim.quantity.figures
+    }
     found: dict[str, tuple[float, Finding]] = {}
     for line in campaign.comparison.lines:
         apart = _extremes(line)
-        if apart is None:
+        records = itertools.chain.from_iterable(cell.records for cell in line.cells if cell)
+        if apart is None or any((record, line.key.figure) in doubtful for record in records):
             continue
         (_, one), (_, other) = apart
         ratio = max(one.value, other.value) / min(one.value, other.value)
@@ -194,7 +205,34 @@ def shortfalls(campaign: Campaign) -> Iterator[Finding]:
                 yield Finding(f"{_called(record)} on {record.stack.name}: {what}; {short}{cause}", number)
 
 
-RULES = (not_valid, below_reference, far_from_reach, unbound, shortfalls, stacks_apart, hybrid_or_pure, disturbed)
+def contradictions(campaign: Campaign) -> Iterator[Finding]:
+    """Tests that measure the same quantity on the same cores and stack and do not agree; two tests and a stack once."""
+    seen = set()
+    for pair in agreement.disagreements(campaign.usable):
+        first, _ = pair
+        tests = frozenset(claim.record.variant.test for claim in pair)
+        if (tests, first.record.stack.name, first.quantity) in seen:
+            continue
+        seen.add((tests, first.record.stack.name, first.quantity))
+        values = " and ".join(
+            f"{' '.join(units.human(claim.value, claim.unit))} by {_called(claim.record)}" for claim in pair
+        )
+        cpus = " and ".join(map(str, first.cpus))
+        text = f"{first.quantity.name} between CPUs {cpus} on {first.record.stack.name} is {values}"
+        yield Finding(f"these two disagree: {text}; neither is used to compare stacks", first.number)
+
+
+RULES = (
+    not_valid,
+    below_reference,
+    far_from_reach,
+    unbound,
+    shortfalls,
+    contradictions,
+    stacks_apart,
+    hybrid_or_pure,
+    disturbed,
+)
 
 
 def _called(record: Record) -> str:

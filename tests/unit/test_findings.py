@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from msgspec import structs
 from samples import launch, plan, record, variant
 
 from plumbline.records.model import convert
@@ -120,6 +121,71 @@ def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
         made(stack="mpich", launches=other, variant=variant(launches=1)),
     )
     assert texts == ["stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"]
+
+
+def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8):
+    """A record of ``test``: half a round trip of 8 B in us, in three launches."""
+    params = {"operation": operation or {"imb_pair": "PingPong", "osu_pair": "latency"}.get(test, "tournament")}
+    samples = [(1 - spread) * value, value, (1 + spread) * value]
+    where = {"first_cpu": cpus[0], "second_cpu": cpus[1]} if test == "pairs_cores" else {"bytes": at}
+    item = {"metric": "latency", "unit": "us", "better": "lower", "params": where}
+    launches = [launch(n, 1.0, measurements=[{**item, "value": sample}]) for n, sample in enumerate(samples)]
+    ranks = [{"local_rank": n, "cpus": [cpu], "places": [[cpu]], "mem": {}} for n, cpu in enumerate(cpus)]
+    asked = variant(test=test, name=f"{test} %operation=x", params=params, arguments=["--bandwidth-bytes", "2M"])
+    name = "class_latency" if test == "pairs_cores" else "time_8B"
+    one = made(value, stack, "core", name=name, better="lower", variant=asked, launches=launches)
+    figure = structs.replace(one.figures[0], samples=samples)
+    return structs.replace(
+        one,
+        plan={**one.plan, "ranks": ranks},
+        figures=[figure],
+        benchmark=structs.replace(one.benchmark, version=version),
+    )
+
+
+@pytest.mark.parametrize("factor", [6.2, 1 / 6.2])
+def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor):
+    records = [
+        pingpong(0.23 * factor, "intelmpi", "pairs_cores"),
+        pingpong(0.23, "intelmpi", "imb_pair"),
+        pingpong(0.23 * 2, "mpich", "pairs_cores"),
+        pingpong(0.23 * 2.1, "mpich", "imb_pair"),
+    ]
+    (text,) = said(findings.contradictions, *records)
+    assert text.startswith("these two disagree: half a round trip of 8 B between CPUs 0 and 1 on intelmpi is ")
+    assert f"{0.23 * factor:.3f} us by pairs_cores" in text
+    assert "0.230 us by imb_pair" in text
+    assert said(findings.stacks_apart, *records) == []
+
+
+def test_two_tests_that_agree_are_compared():
+    records = [
+        pingpong(value, stack, test)
+        for stack, value in (("intelmpi", 0.23), ("mpich", 1.0))
+        for test in ("pairs_cores", "imb_pair")
+    ]
+    assert said(findings.contradictions, *records) == []
+    assert len(said(findings.stacks_apart, *records)) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"test": "imb_pair", "value": 0.26},  # less than a quarter apart
+        {"test": "imb_pair", "spread": 0.9},  # launches overlap
+        {"test": "imb_pair", "cpus": (0, 2)},
+        {"test": "imb_pair", "operation": "PingPing"},
+        {"test": "imb_pair", "at": 16},
+        {"test": "osu_pair", "version": "mpi4py-4.1.2"},  # Python's own time is in it
+        {"test": "imb_pair", "stack": "mpich"},
+        {"test": "pairs_cores", "operation": "serial"},  # the same test
+    ],
+    ids=str,
+)
+def test_what_is_another_quantity_or_within_the_errors_does_not_disagree(other):
+    first = pingpong(0.23, "intelmpi", "pairs_cores")
+    assert said(findings.contradictions, first, pingpong(**{"value": 0.69, "stack": "intelmpi", **other})) == []
+    assert said(findings.contradictions, first, pingpong(0.69, "intelmpi", "osu_pair")) != []
 
 
 def test_disturbed_launches_are_counted_by_cause():

@@ -1,0 +1,111 @@
+"""Tests that measure the same quantity on the same cores, and whether they agree.
+
+A quantity is half of a ping-pong between two ranks by MPI_Send and MPI_Recv of the C interface: its time for 8 bytes, its
+bandwidth for 2 MiB. The port of the OSU benchmarks to Python has Python's own time in it, and ``collective`` times from a
+common start to the last exit: neither measures this.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plumbline.records.model import Measurement, Record
+from plumbline.report.collectives import PORT
+from plumbline.report.curves import measurements
+from plumbline.statistics import unpaired
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """``metric`` of messages of ``size`` bytes; ``figures`` are the names that it has in records."""
+
+    name: str
+    size: int
+    metric: str
+    figures: frozenset[str]
+
+
+QUANTITIES = (
+    Quantity("half a round trip of 8 B", 8, "latency", frozenset({"time_8B", "class_latency", "worst_latency"})),
+    Quantity(
+        "bandwidth of 2 MiB", 2 << 20, "bandwidth", frozenset({"bandwidth", "class_bandwidth", "worst_bandwidth"})
+    ),
+)
+#: operations of the tests of IMB and OSU that measure them
+OPERATIONS = {"imb_pair": "PingPong", "osu_pair": "latency"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one record says of a quantity: a value for each launch, of the ranks on two ``cpus``."""
+
+    record: Record
+    number: int
+    quantity: Quantity
+    cpus: tuple[int, ...]
+    samples: tuple[float, ...]
+    unit: str
+
+    @property
+    def value(self) -> float:
+        """The median over the launches."""
+        return statistics.median(self.samples)
+
+
+def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Claim]]:
+    """Claims of two tests on the same CPUs, nodes and stack that differ by more than their errors, the worst first.
+
+    The rule is that of two sides of a comparison: no launches overlap, and the medians are 25 % apart
+    (:func:`plumbline.statistics.unpaired.of_launches`).
+    """
+    groups: dict[tuple[Any, ...], list[Claim]] = defaultdict(list)
+    for record, number in usable:
+        for claim in _claims(record, number):
+            place = (record.site, record.partition, tuple(record.nodes), claim.cpus)
+            groups[(*place, record.stack.name, claim.quantity)].append(claim)
+    found = [
+        (one, other)
+        for group in groups.values()
+        for one, other in itertools.combinations(group, 2)
+        if one.record.variant.test != other.record.variant.test
+        and unpaired.compare([one.samples], [other.samples]).p < unpaired.ERROR
+    ]
+    return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
+
+
+def _claims(record: Record, number: int) -> Iterator[Claim]:
+    if record.placement.nodes > 1:
+        return
+    for quantity in QUANTITIES:
+        found: dict[tuple[int, ...], list[Measurement]] = defaultdict(list)
+        for _, item in measurements(record):
+            cpus = _cpus(record, item, quantity.size) if item.metric == quantity.metric else ()
+            if cpus:
+                found[cpus].append(item)
+        for cpus, items in found.items():
+            if all(item.value > 0 for item in items):
+                yield Claim(record, number, quantity, cpus, tuple(item.value for item in items), items[0].unit)
+
+
+def _cpus(record: Record, item: Measurement, size: int) -> tuple[int, ...]:
+    """The CPUs of the two ranks whose messages of ``size`` bytes are measured; empty if it is something else.
+
+    In ``pairs`` other pairs talk at the same time, unless it takes one at a time or has one only; its sizes are 8 B and
+    what its arguments say.
+    """
+    variant, ranks = record.variant, record.plan.get("ranks", [])
+    if variant.test == "pairs_cores":
+        alone = len(ranks) == 2 or variant.params.get("operation") == "serial"
+        sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
+        pair = [item.params.get("first_cpu"), item.params.get("second_cpu")]
+        return tuple(sorted(pair)) if alone and sizes and None not in pair else ()
+    port = record.benchmark.version.startswith(PORT)
+    if OPERATIONS.get(variant.test) != variant.params.get("operation", "") or port or item.params.get("bytes") != size:
+        return ()
+    single = len(ranks) == 2 and all(len(rank["cpus"]) == 1 for rank in ranks)
+    return tuple(sorted(rank["cpus"][0] for rank in ranks)) if single else ()
