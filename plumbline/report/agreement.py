@@ -1,8 +1,8 @@
 """Tests that measure the same quantity on the same cores, and whether they agree.
 
-A quantity is half of a ping-pong between two ranks by MPI_Send and MPI_Recv of the C interface: its time for 8 bytes, its
-bandwidth for 2 MiB. The port of the OSU benchmarks to Python has Python's own time in it, and ``collective`` times from a
-common start to the last exit: neither measures this.
+A quantity is half of a ping-pong between two ranks by MPI_Send and MPI_Recv of the C interface: its time for 8 bytes,
+its bandwidth for 2 MiB. The port of the OSU benchmarks to Python has Python's own time in it, and ``collective`` times
+from a common start to the last exit: neither measures this.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Cla
     groups: dict[tuple[Any, ...], list[Claim]] = defaultdict(list)
     for record, number in usable:
         for claim in _claims(record, number):
-            place = (record.site, record.partition, tuple(record.nodes), claim.cpus)
-            groups[(*place, record.stack.name, claim.quantity)].append(claim)
+            key = (record.site, record.partition, *record.nodes, record.stack.name, claim.cpus, claim.quantity)
+            groups[key].append(claim)
     found = [
         (one, other)
         for group in groups.values()
@@ -102,8 +102,8 @@ def _cpus(record: Record, item: Measurement, size: int) -> tuple[int, ...]:
     if variant.test == "pairs_cores":
         alone = len(ranks) == 2 or variant.params.get("operation") == "serial"
         sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
-        pair = [item.params.get("first_cpu"), item.params.get("second_cpu")]
-        return tuple(sorted(pair)) if alone and sizes and None not in pair else ()
+        pair = [int(item.params[name]) for name in ("first_cpu", "second_cpu") if name in item.params]
+        return tuple(sorted(pair)) if alone and sizes else ()
     port = record.benchmark.version.startswith(PORT)
     if OPERATIONS.get(variant.test) != variant.params.get("operation", "") or port or item.params.get("bytes") != size:
         return ()
