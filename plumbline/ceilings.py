@@ -22,8 +22,8 @@ from plumbline.topology import machine, placements, plan
 from plumbline.topology.counts import cores_in
 from plumbline.topology.machine import Machine
 
-#: launches of each experiment
-LAUNCHES = 3
+#: launches of each experiment; set-up measures twice
+LAUNCHES = 2
 #: bytes that a repetition goes over in a cache, and its repetitions
 CACHE_BYTES = 64 << 20
 CACHE_REPETITIONS = 10
@@ -92,16 +92,17 @@ class Experiment:
         return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
 
 
-def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[str], None]) -> int:
+def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[str], None], add: bool = False) -> int:
     """Measure the ceilings of partition ``part`` (an element of ``site.yaml``) of site ``name``, in a job if needed.
 
     Returns 0 if every ceiling was measured, 1 if some were left out, which the file and a line say. ``stack``: whose
-    kernels; None: those of the first of the partition's that are installed.
+    kernels; None: those of the first of the partition's that are installed. ``add``: ceilings that were measured on
+    such a machine before stay where they are better.
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
-        return _in_job(name, part, stack, work / f"job-{part['name']}", say)
-    return _here(name, part, stack or _stack(part), work, say)
+        return _in_job(name, part, [*(["--stack", stack] if stack else []), *(["--add"] if add else [])], work, say)
+    return _here(name, part, stack or _stack(part), work, say, add)
 
 
 def is_current(name: str, part: dict[str, Any]) -> bool:
@@ -111,12 +112,11 @@ def is_current(name: str, part: dict[str, Any]) -> bool:
     return site.ceilings_of(name, part["name"], words(host)) is not None
 
 
-def _in_job(name: str, part: dict[str, Any], stack: str | None, folder: Path, say: Callable[[str], None]) -> int:
+def _in_job(name: str, part: dict[str, Any], options: list[str], work: Path, say: Callable[[str], None]) -> int:
     program = paths.program("plumb")
-    command = [program, *paths.options(), "site", "measure", "--name", name, "--partition", part["name"]]
-    command += ["--stack", stack] if stack else []
+    command = [program, *paths.options(), "site", "measure", "--name", name, "--partition", part["name"], *options]
     with interruptible():
-        return jobs.run(jobs.Submission(part, command, 1, folder.resolve()), say)
+        return jobs.run(jobs.Submission(part, command, 1, (work / f"job-{part['name']}").resolve()), say)
 
 
 def _stack(part: dict[str, Any]) -> str:
@@ -128,7 +128,7 @@ def _stack(part: dict[str, Any]) -> str:
     raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
 
 
-def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable[[str], None]) -> int:
+def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
     host = machine.load()
     benchmarks = manifests.load(stack)["benchmarks"]
     wanted = list(experiments(host))
@@ -157,7 +157,7 @@ def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable
         left_out=left_out,
         **found,
     )
-    say(f"ceilings: {file_of.save(name, measured)}, in {measured.seconds:.0f} s")
+    say(f"ceilings: {file_of.save(name, measured, add)}, in {measured.seconds:.0f} s")
     say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
     if disturbed := sum(record.disturbed_count for record in records):
         total = units.counted(sum(record.launch_count for record in records), "launch")

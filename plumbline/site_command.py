@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measure.add_argument("--name", help="the site (default: the one that claims this host)")
     measure.add_argument("--partition", help="default: all partitions of the site")
     measure.add_argument("--stack", help="whose kernels (default: the first of the partition's)")
+    measure.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
     measure.add_argument(
         "--if-needed", action="store_true", help="only where there are no ceilings, or those of another machine"
     )
@@ -164,5 +165,5 @@ def _measure(args: argparse.Namespace) -> int:
         if args.if_needed and ceilings.is_current(name, part):
             print(f"site {name}: the ceilings of partition {part['name']} are up to date")
             continue
-        worst = max(worst, ceilings.measure(name, part, args.stack, lambda line: print(line, flush=True)))
+        worst = max(worst, ceilings.measure(name, part, args.stack, lambda line: print(line, flush=True), args.add))
     return worst

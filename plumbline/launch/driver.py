@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from plumbline import files, terminal
 from plumbline.errors import PlumbError
 from plumbline.launch import figures, once
@@ -20,6 +22,7 @@ from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
 from plumbline.references import References
+from plumbline.site import ceilings as site_ceilings
 from plumbline.units import human_seconds
 
 #: the lock file in the work folder, held while launches run there
@@ -99,6 +102,9 @@ def _run(
     _close(file, records, "complete")
     if unseen := _unseen(records):
         say(unseen)
+    if into is None and any([_raise_ceilings(job, expected, say) for job in jobs]):
+        with held_back():
+            store.write(file, records)
     return file, records
 
 
@@ -134,6 +140,26 @@ def _unseen(records: list[Record]) -> str | None:
     if not kind or not any(record.disturbed_count for record in records):
         return None
     return f"a virtual machine ({kind}): what disturbed launches from outside of it is seen as steal alone"
+
+
+def _raise_ceilings(job: Prepared, expected: References, say: Callable[[str], None]) -> bool:
+    """Raise the ceilings that the record exceeds, and compare its figures with them; returns whether it exceeds any."""
+    record, known = job.record, job.ceilings
+    if known is None or figures.raised(record, job.host, known) is known:
+        return False
+    try:
+        where = record.site, record.partition, known.machine
+        now = site_ceilings.change(*where, lambda present: figures.raised(record, job.host, present))
+    except PlumbError as error:
+        say(f"record {record.id} is above a ceiling, which cannot be raised: {error}")
+        return False
+    before = [figure.ceiling for figure in record.figures]
+    figures.settle(record, job.facts, job.host, expected, now or known)
+    for figure, old in zip(record.figures, before, strict=True):
+        if old and figure.ceiling and old.percent > max(100, figure.ceiling.percent):
+            figure.ceiling = msgspec.structs.replace(figure.ceiling, raised_from=old.value)
+            say(f"{figure.name} of record {record.id}: {figure.ceiling.raising}")
+    return True
 
 
 def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:

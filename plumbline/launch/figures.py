@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from typing import Any
 
 from plumbline import limits, units
 from plumbline.errors import PlumbError
-from plumbline.limits import ceilings
+from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
 from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
@@ -48,6 +49,24 @@ def settle(
     record.verdict = "invalid" if reasons else verdict
 
 
+def raised(record: Record, host: Machine, measured: Measured) -> Measured:
+    """``measured`` with the ceilings raised that the undisturbed launches of ``record`` exceed in the median.
+
+    It is the same object where none is exceeded, and for a record that is not valid.
+    """
+    if not record.is_valid:
+        return measured
+    undisturbed = [not launch.disturbed for launch in record.counting()]
+    for figure, wanted in zip(record.figures, _reported(record), strict=True):
+        samples = list(itertools.compress(figure.samples, undisturbed))
+        if not samples or figure.ceiling is None or figure.ceiling.measured is None:
+            continue
+        reached = raising.Reached(statistics.median(samples), figure.better, record.time, record.id)
+        about = _about(record, wanted, figure)
+        measured = raising.raised(measured, about, ceilings.taken(record.plan, host, record.placement.nodes), reached)
+    return measured
+
+
 def idle_of(measured: Measured | None) -> Idle | None:
     """The idle power in ``measured``; None if it was not measured."""
     if measured is None or measured.idle_W is None:
@@ -67,21 +86,26 @@ def _figure(
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
     used = packages_used(record.plan, host)
-    directions = record.variant.context.get("directions", 1)
+    about = _about(record, wanted, figure)
     known = {**limits.reach(record.plan, host), **limits.kind(chosen[0].params), "unit": figure.unit}
-    limit = limits.of(wanted.metric, facts, used, record.placement.nodes, directions, **known)
+    limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
     own = _model(figure, chosen)
     if limit is not None:
         figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
     elif figure.unit == units.GFLOP_S and own is not None:  # the peak at the clock of the same launches
         figure.ceiling = own
     elif measured is not None:
-        about = ceilings.Figure(wanted.metric, figure.unit, chosen[0].params, directions)
         taken = ceilings.taken(record.plan, host, record.placement.nodes)
         figure.ceiling = _ceiling(figure, ceilings.of(about, taken, measured), measured.measured)
     if limit is None and figure.ceiling is None:
         figure.ceiling = own
     return figure
+
+
+def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Figure:
+    """What decides which ceiling ``figure`` has."""
+    params = record.counting()[0].measurement(wanted).params
+    return ceilings.Figure(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
@@ -96,8 +120,8 @@ def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
     part = statistics.median(ratios if figure.better == "higher" else [1 / ratio for ratio in ratios])
     value = statistics.median(models)
     spread = 100 * (max(models) - min(models)) / value
-    bound = ceilings.Bound(value, figure.unit, "the benchmark's model", spread)
-    return Ceiling(**bound._asdict(), percent=round(100 * part, 2), measured=None)
+    about = {"unit": figure.unit, "method": "the benchmark's model", "spread_percent": spread}
+    return Ceiling(value=value, **about, percent=round(100 * part, 2), measured=None)
 
 
 def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Ceiling | None:
@@ -105,7 +129,8 @@ def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Cei
     if bound is None or not 0 < figure.value < math.inf:
         return None
     part = figure.value / bound.value if figure.better == "higher" else bound.value / figure.value
-    return Ceiling(**bound._asdict(), percent=round(100 * part, 2), measured=measured)
+    about = {"unit": bound.unit, "method": bound.method, "spread_percent": bound.spread_percent}
+    return Ceiling(value=bound.value, **about, percent=round(100 * part, 2), measured=measured)
 
 
 def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:

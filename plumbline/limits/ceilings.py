@@ -1,6 +1,7 @@
 """Ceilings: what the machine of a partition reached where it was measured, and which figures are compared with them.
 
-A limit is declared and physical: above it a figure is invalid. A ceiling is measured: above it the ceiling is suspect.
+A limit is declared and physical: above it a figure is invalid. A ceiling is measured: a verified record above it raises
+it (:mod:`plumbline.limits.raising`).
 ``site-configs/NAME/ceilings.yaml`` is a :class:`Document`.
 """
 
@@ -24,11 +25,21 @@ LINE_BYTES = 64
 MEMORY = 0
 
 
+class Raise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A ceiling that was ``before`` became ``after``, at ``time`` (UTC, ISO 8601) by the record with this id."""
+
+    before: float
+    after: float
+    time: str
+    record: str
+
+
 class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The best figure of some launches; its unit is in the name of the list that it stands in.
 
     It was reached by ``cores`` cores; ``numa_node`` is set where these were all cores of that node on its own memory.
-    ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores.
+    ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores. ``raised`` is
+    its history, the oldest first; ``method`` and ``record`` are of the measurement before it.
     """
 
     best: float
@@ -41,6 +52,7 @@ class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     pair: str | None = None
     method: str
     record: str
+    raised: list[Raise] = []
 
 
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -77,12 +89,16 @@ class Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Bound(NamedTuple):
-    """The ceiling of one figure, in the figure's unit; ``spread_percent`` is that of the launches that gave it."""
+    """The ceiling of one figure, in the figure's unit, and the ``parts`` that it is worked out from.
+
+    ``spread_percent`` is that of the launches that gave it.
+    """
 
     value: float
     unit: str
     method: str
     spread_percent: float
+    parts: tuple[Ceiling, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -199,6 +215,7 @@ def _memory(_: Figure, used: Taken, measured: Measured) -> Bound | None:
             units.MB_S,
             f"memory of NUMA {'node' if len(parts) == 1 else 'nodes'} {', '.join(map(str, used.numa_nodes))}",
             max(part.spread_percent for part in parts),
+            tuple(parts),
         )
     else:
         shared = _of_all(whole, units.MB_S, "memory")
@@ -233,7 +250,7 @@ def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     found = next((one for one in measured.handover_latency_ns if one.pair == pair), None)
     if found is None:
         return None
-    return Bound(found.best / 1000, units.US, f"handover of a cache line, {pair}", found.spread_percent)
+    return Bound(found.best / 1000, units.US, f"handover of a cache line, {pair}", found.spread_percent, (found,))
 
 
 def _is_message(figure: Figure, used: Taken) -> bool:
@@ -282,7 +299,7 @@ def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, what: str) -> Bou
     if one is None:
         return None
     of_cores = f"{cores} x one core" if cores > 1 else "one core"
-    return Bound(cores * one.best, unit, f"{what}, {of_cores}", one.spread_percent)
+    return Bound(cores * one.best, unit, f"{what}, {of_cores}", one.spread_percent, (one,))
 
 
 def _of_all(known: Iterable[Ceiling], unit: str, what: str) -> Bound | None:
@@ -290,7 +307,8 @@ def _of_all(known: Iterable[Ceiling], unit: str, what: str) -> Bound | None:
     most = max(known, key=lambda one: one.cores or 0, default=None)
     if most is None:
         return None
-    return Bound(most.best, unit, f"{what}, {units.counted(most.cores or 0, 'core')}", most.spread_percent)
+    what = f"{what}, {units.counted(most.cores or 0, 'core')}"
+    return Bound(most.best, unit, what, most.spread_percent, (most,))
 
 
 def _least(bounds: Sequence[Bound | None]) -> Bound | None:

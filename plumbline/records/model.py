@@ -20,13 +20,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline.errors import PlumbError
 from plumbline.records import seal
-from plumbline.units import Better
+from plumbline.units import Better, human
 from plumbline.witness.scheduling import Scheduling
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
 FLEETING = ("load",)
 
-#: a ceiling is suspect if a figure exceeds it by more than this, or than the spread of its launches if that is larger
+#: a ceiling is suspect if a figure exceeds it by more than this, or than the spread of its launches if that is larger,
+#: and did not raise it
 CEILING_MARGIN_PERCENT = 5
 
 #: a whole number stays one: how many digits a program printed says how finely it measured
@@ -273,7 +274,8 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     """What the machine reached when it was measured, at the time ``measured``, by ``method``; it is not a limit.
 
     Without a time it is what the benchmark's own model gives for the launches of the figure. ``spread_percent`` is the
-    spread of the launches that gave it, ``percent`` the percentage of it that the figure reached.
+    spread of the launches that gave it, ``percent`` the percentage of it that the figure reached. ``raised_from`` is
+    its value before the figure's record raised it; None if the record did not.
     """
 
     value: Number
@@ -282,6 +284,7 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     spread_percent: Number
     percent: Number
     measured: Time | None
+    raised_from: Number | None = None
 
     @property
     def name(self) -> str:
@@ -292,6 +295,14 @@ class Ceiling(Struct, frozen=True, gc=False, kw_only=True):
     def mark(self) -> str:
         """The letter behind its percentage in tables."""
         return "m" if self.measured is None else "c"
+
+    @property
+    def raising(self) -> str:
+        """From what to what the figure's record raised it; empty if it did not."""
+        if self.raised_from is None:
+            return ""
+        before, after = (" ".join(human(value, self.unit)) for value in (self.raised_from, self.value))
+        return f"{self.name} raised from {before} to {after}"
 
     @property
     def suspect(self) -> bool:

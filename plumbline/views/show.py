@@ -94,7 +94,8 @@ def _bound(figure: Figure) -> str:
         return str(figure.reached)
     suspect = "; suspect: plumb site measure" if figure.ceiling.suspect else ""
     when = f"measured {figure.ceiling.measured[:10]}" if figure.ceiling.measured else "for the same launches"
-    return f"{figure.reached}, {when}{suspect}"
+    raised = f"; {figure.ceiling.raising} by this record" if figure.ceiling.raising else ""
+    return f"{figure.reached}, {when}{raised}{suspect}"
 
 
 def _launches(record: Record) -> str:

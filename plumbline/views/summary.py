@@ -12,7 +12,7 @@ from typing import Any
 
 from plumbline import terminal, units
 from plumbline.records import query, sources
-from plumbline.records.model import AnyRecord, Figure, Placement, Variant
+from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Variant
 from plumbline.views.table import table
 
 HEADER = (
@@ -37,6 +37,8 @@ SPARE = ("also", "state", "disturbed", "% limit", "verified", "figure")
 #: arguments that are of the stack or the machine: whose memory buffers are in, the folder of a file
 _OF_STACK = re.compile(r"cuda|rocm")
 _FOLDER = re.compile(r"(^|(?<==))/(.*/)?")
+#: a figure, its ceiling and its record
+Held = tuple[Figure, Ceiling, AnyRecord]
 #: what a letter after a percentage means
 MARKS = {
     "c": "c: percent of what this machine reached when its ceilings were measured; no limit is declared",
@@ -96,17 +98,25 @@ def listing(records: Sequence[AnyRecord], ranked: bool = False) -> str:
 
 
 def legend(records: Sequence[AnyRecord]) -> list[str]:
-    """The lines below :func:`lines`: what a letter behind a percentage is, and which ceiling is suspect."""
+    """The lines below :func:`lines`: what a letter behind a percentage is, which ceiling was raised or is suspect."""
     marks = {record.figures[0].ceiling.mark for record in records if record.figures and record.figures[0].ceiling}
     found = [text for mark, text in MARKS.items() if mark in marks]
-    beyond = [
-        (figure, record) for record in records for figure in record.figures if figure.ceiling and figure.ceiling.suspect
+    held = [
+        (figure, figure.ceiling, record)
+        for record in records
+        for figure in record.figures
+        if figure.ceiling is not None
     ]
-    if beyond:
-        figure, record = beyond[0]
-        more = f" and {len(beyond) - 1} more" if len(beyond) > 1 else ""
+    for (figure, ceiling, record), more in _first([item for item in held if item[1].raising]):
+        found.append(f"{ceiling.raising}: {figure.name} of {record.id}{more} reached more than at set-up")
+    for (figure, _, record), more in _first([item for item in held if item[1].suspect]):
         found.append(f"suspect: {figure.reached}, {figure.name} of {record.id}{more}: plumb site measure")
     return found
+
+
+def _first(items: list[Held]) -> list[tuple[Held, str]]:
+    """The first of ``items``, if there is one, and how many more there are."""
+    return [(items[0], f" and {len(items) - 1} more" if len(items) > 1 else "")] if items else []
 
 
 def _rank(record: AnyRecord) -> tuple[Any, ...]:

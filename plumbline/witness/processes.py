@@ -134,9 +134,7 @@ def unseen_orphans(witnesses: Sequence[Witness], orphans: Sequence[proc.Stat], h
     What a rank descends from is the launcher's. Daemons on other hosts are not seen: their orphans are not ours.
     """
     here = [document for witness in witnesses for document in everyone(witness) if document["host"] == host]
-    launchers = {
-        pid for document in here for pid in document["ancestors"] if document["pid"] == document["root"]
-    }
+    launchers = {pid for document in here for pid in document["ancestors"] if document["pid"] == document["root"]}
     used = {one.pid: one.cpu_s for one in orphans if one.pid not in launchers}
     for document in here:
         for pid in used.keys() & {document["pid"], *document["ancestors"]}:

@@ -435,7 +435,7 @@ class TestCommand:
         monkeypatch.setattr(measuring.machine, "load", lambda: None)
         monkeypatch.setattr(measuring.manifests, "load", lambda name: {"benchmarks": {"stream": {}}})
         with pytest.raises(PlumbError, match=r"has none of the kernels that measure \(mpich\)"):
-            measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print)
+            measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print, False)
 
     def test_an_archived_site_is_not_measured(self, sites):
         with pytest.raises(PlumbError, match="archived"):
