@@ -249,8 +249,10 @@ static void report_one(struct result *result, enum protocol by, const struct cal
     found->too_few += valid < LEAST_FOR_INTERVAL || pairs < LEAST_FOR_INTERVAL;
     found->rows++;
     found->cut += windows->count < repetitions;
-    row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, windows->count);
-    row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * clock_error(), 1);
+    if (by == COMMON_START) {
+        row_figure(row, "invalid", "%", LOWER_IS_BETTER, invalid, windows->count);
+        row_figure(row, "clock_error", "us", LOWER_IS_BETTER, 1e-3 * clock_error(), 1);
+    }
     found->worst_invalid = fmax(found->worst_invalid, invalid);
     free(own);
     free(ratios);

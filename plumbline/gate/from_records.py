@@ -17,7 +17,7 @@ from plumbline.gate import disturbed, remeasure
 from plumbline.gate.disturbed import Disturbed
 from plumbline.gate.pairs import Pairs
 from plumbline.records import store
-from plumbline.records.model import Launch, Record, WantedFigure
+from plumbline.records.model import Launch, Measurement, Record, WantedFigure
 from plumbline.statistics.resolution import step_of
 from plumbline.statistics.sequential import Rule
 from plumbline.units import Better
@@ -82,7 +82,30 @@ def pairs_of(baseline: Record, candidate: Record, state: str = "complete", by_it
     }  # the baseline's own definition wins
     test = candidate.variant.name
     seen = None if common else disturbed.of(list(zip(baseline.launches, candidate.launches, strict=True)), by_itself)
-    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common, seen) for name in wanted]
+    values = [[_Values(launch) for launch in record.launches] for record in (baseline, candidate)]
+    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common, seen, values) for name in wanted]
+
+
+class _Values:
+    """The measurements of a launch by all their parameters: a launch may have thousands, and as many figures."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._known: dict[tuple[str, frozenset[str]], dict[str, list[Measurement]]] = {}
+        for item in launch.measurements:
+            same = self._known.setdefault((item.metric, frozenset(item.params)), {})
+            same.setdefault(_words(item.params), []).append(item)
+
+    def of(self, wanted: WantedFigure) -> Measurement:
+        """As :meth:`Launch.measurement`."""
+        names = frozenset(wanted.where)
+        others = any(metric == wanted.metric and names < more for metric, more in self._known)
+        exact = self._known.get((wanted.metric, names), {}).get(_words(wanted.where), [])
+        return exact[0] if len(exact) == 1 and not others else self._launch.measurement(wanted)
+
+
+def _words(params: dict[str, Any]) -> str:
+    return repr(sorted(params.items()))
 
 
 def _faults(baseline: Record, candidate: Record, state: str) -> list[str]:
@@ -124,18 +147,24 @@ def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
 
 
 def _pairs(
-    name: str, wanted: WantedFigure, baseline: Record, candidate: Record, common: list[str], seen: Disturbed | None
+    name: str,
+    wanted: WantedFigure,
+    baseline: Record,
+    candidate: Record,
+    common: list[str],
+    seen: Disturbed | None,
+    values: list[list[_Values]],
 ) -> Pairs:
     faults = list(common)
     columns: list[list[tuple[float, bool]]] = [[], []]
     kinds: set[tuple[str, Better]] = set()
-    for column, record in zip(columns, (baseline, candidate), strict=True):
-        for launch in record.launches:
+    for column, record, known in zip(columns, (baseline, candidate), values, strict=True):
+        for launch, value in zip(record.launches, known, strict=True):
             if not launch.verified or launch.status != "ok":
                 faults.append(f"launch {launch.order} is not verified")
                 continue
             try:
-                measured = launch.measurement(wanted)
+                measured = value.of(wanted)
             except PlumbError as error:
                 faults.append(str(error))
                 continue

@@ -24,6 +24,7 @@ from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row
 from plumbline.tune.programs import Launched, Point
 from plumbline.tune.race import DEFAULT
+from plumbline.tune.rules import holds
 
 #: a gain has to be above 1 %, a loss of more than 1 % withdraws the setting
 RULE = Rule(gain=True)
@@ -65,8 +66,10 @@ class Confirmed:
 
     @property
     def gaining(self) -> list[Row]:
-        """The rows that gain: tame, and certainly faster by one protocol at least."""
-        return [row for row in self.rows("GAIN") if row in self.tame]
+        """The rows that gain: tame, certainly faster by one protocol at least, and changed by the configuration."""
+        one = self.configuration
+        changed = [row for row in self.rows("GAIN") if one.settings or any(holds(rule, row) for rule in one.rules)]
+        return [row for row in changed if row in self.tame]
 
     @property
     def gains(self) -> bool:

@@ -94,13 +94,13 @@ def without(chosen: Sequence[Rule], slower: Iterable[Row], grid: Sequence[int], 
     given, or where it is slower at a size that none of them covers.
     """
     bad = set(slower)
-    whole = _together(knobs) | {row.operation for row in bad if not any(_holds(rule, row) for rule in chosen)}
+    whole = _together(knobs) | {row.operation for row in bad if not any(holds(rule, row) for rule in chosen)}
     found = []
     for rule in chosen:
         if rule.collective in whole:
             found += [] if any(row.operation == rule.collective for row in bad) else [rule]
             continue
-        sizes = [size for size in grid if _holds(rule, Row(rule.collective, size))]
+        sizes = [size for size in grid if holds(rule, Row(rule.collective, size))]
         start: int | None = None
         for size in sizes:
             if Row(rule.collective, size) in bad:
@@ -136,7 +136,7 @@ def proven(chosen: Sequence[Rule], tame: Collection[Row], gaining: Iterable[Row]
             rows = [row for row in grid if row.operation == rule.collective]
             found += [rule] if set(rows) <= set(tame) and good.intersection(rows) else []
             continue
-        rows = [row for row in grid if _holds(rule, row)]
+        rows = [row for row in grid if holds(rule, row)]
         for fits, run in groupby(rows, key=lambda row: row in tame):
             of_run = list(run)
             if fits and good.intersection(of_run):
@@ -152,6 +152,7 @@ def _together(knobs: Iterable[Knob]) -> set[str]:
     return {BARRIER, *(knob.operations[0] for knob in knobs if is_algorithm(knob) and knob.sizes != "some")}
 
 
-def _holds(rule: Rule, row: Row) -> bool:
+def holds(rule: Rule, row: Row) -> bool:
+    """Whether ``rule`` is for the operation and the size of ``row``."""
     within = rule.from_bytes <= row.size and (rule.to_bytes is None or row.size < rule.to_bytes)
     return row.operation == rule.collective and within

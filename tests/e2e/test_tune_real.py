@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import msgspec
 import pytest
+import yaml
 
-from plumbline import cli
+from plumbline import cli, paths, site
 from plumbline.mpi.openmpi import OpenMpi
+from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
-from plumbline.tune import race, tune
+from plumbline.tune import command, race, tune
+from plumbline.tune.bench import Asked, Bench
+from plumbline.tune.confirm import Confirmed
 
 pytestmark = pytest.mark.e2e
 NAME = "btl_sm_eager_limit"
@@ -25,6 +30,40 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr(tune, "SCREEN", 1)
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     return tmp_path
+
+
+@pytest.fixture
+def tuned_stack(tmp_path, monkeypatch):
+    """What is there right after a tuning that gained: sites and stacks of their own, the installed stack's programs."""
+    for name in ("sites", "stacks", "results"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
+    shutil.copytree(paths.sites() / site.here(), tmp_path / "sites" / site.here())
+    part = site.load(site.here())["partitions"][0]
+    here = Asked(site.here(), part["name"], "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
+    for name in ("sites", "stacks", "results"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
+    file = tmp_path / "sites" / here.site / "site.yaml"
+    document = yaml.safe_load(file.read_text())
+    document["partitions"][0]["stacks"] = ["openmpi"]
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    winner = Confirmed(Configuration((Setting(NAME, "65536"),)), {}, ("20260101T000000Z-host-abcdef",))
+    command._write_down(Bench.begin(tmp_path / "tuning", here, print), winner, print)
+    return tmp_path
+
+
+def test_a_tuned_stack_can_be_gated_against_the_stack_that_it_was_made_from(tuned_stack, capsys):
+    words = ["gate", "--baseline", "openmpi", "--candidate", "openmpi+tuned", "--tests", "^osu_barrier.*core"]
+    status = cli.main([*words, "--minutes", "0.01", "--work", str(tuned_stack / "gate")])
+    said = capsys.readouterr()
+    assert "offers openmpi+tuned" in said.out
+    assert "openmpi+tuned against openmpi, 1 variant" in said.out, said.err
+    assert status == 3, "one pair proves nothing"
+    records = [item for file in (tuned_stack / "results").rglob("*.jsonl") for item in store.read(file)]
+    assert {item.variant.stack for item in records} == {"openmpi", "openmpi+tuned"}
+    tuned = next(item for item in records if item.variant.stack == "openmpi+tuned")
+    assert tuned.launches[0].verified, tuned.launches[0].reasons
+    assert tuned.launches[0].settings.seen == {NAME: "65536"}
 
 
 def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small, capsys):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import samples
 
-from plumbline import cli, paths, schemas
+from plumbline import cli, paths, rfm_settings, schemas
 from plumbline.errors import PlumbError
 from plumbline.gate import decide, from_records, page, rules, setup, sides, variants
 from plumbline.gate.pairs import Pairs
@@ -175,6 +175,14 @@ def test_variants_and_skips_come_from_reframes_dry_run(tmp_path):
         "mpich": {"osu_pair %operation=bw %placement=pair:numa": "no two cores"},
         "openmpi": {"imb_pair %placement=pair:l3": "stack openmpi has no imb-mpi1"},
     }
+
+
+def test_skips_of_a_tuned_stack_are_found_by_the_name_of_its_environment(tmp_path):
+    stacks = {rfm_settings.environment_name(name): name for name in ("openmpi", "openmpi+tuned")}
+    output = OUTPUT.replace("+openmpi [", "+openmpi_tuned [")
+    found = variants.read(output, stage(tmp_path, samples.variant(stack="openmpi+tuned")), stacks)
+    assert set(found.skips) == {"mpich", "openmpi+tuned"}
+    assert set(found.variants) == {"openmpi+tuned"}
 
 
 def test_a_damaged_variant_and_one_of_two_partitions(tmp_path):

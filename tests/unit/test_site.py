@@ -272,6 +272,21 @@ def test_a_key_without_a_value_is_named(local, key):
         plumb_site("init", "--stacks", "mpich", "--add-stacks", "mpich")
 
 
+def test_a_tuned_stack_is_offered_and_all_else_stays(local):
+    file = local / "site.yaml"
+    file.write_text(file.read_text() + "# a person's remark\n")
+    before = file.read_text()
+    request = write.Request(name="local", add_stacks=["mpich+tuned"])
+    assert write.offer_stacks(request)
+    after = file.read_text()
+    assert yaml.safe_load(after)["partitions"][0]["stacks"][-1] == "mpich+tuned"
+    added = [line for line in after.splitlines() if line not in before.splitlines()]
+    assert [line.strip() for line in added] == ["- mpich+tuned"]
+    assert "# a person's remark" in after
+    assert not write.offer_stacks(request)
+    assert file.read_text() == after
+
+
 def test_list_and_check(local, capsys):
     assert plumb_site("list") == 0
     assert plumb_site("check") == 0

@@ -656,6 +656,11 @@ class TestEveryProtocol:
         found = confirmed(start=("GAIN", 0.7), loop=("PASS", 1.0), OSU=("GAIN", 0.8))
         assert (found.gains, found.gaining) == (True, [Row("allreduce", 8192)])
 
+    def test_a_row_without_a_rule_is_no_gain_of_the_rules(self):
+        found = confirmed(start=("GAIN", 0.7))
+        other = replace(found, configuration=Configuration(rules=(Rule("bcast", "1", 0, None, 2),)))
+        assert (found.gains, other.gains) == (True, False)
+
     def test_slower_by_one(self):
         found = confirmed(start=("GAIN", 0.7), barrier=("GAIN", 0.7), loop=("FAIL", 1.4))
         assert (found.gains, found.gaining, found.unproven) == (False, [], None)
