@@ -54,10 +54,9 @@ def test_every_operation_is_right_on_every_rank(
     assert "all ranks read one clock" in document["notes"][0]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_every_operation_is_right_by_every_protocol(kernel_stack: KernelStack, json_of: JsonOf, ranks: int) -> None:
-    options = ["--bytes", "4,16K", "--in-place", "both", "--protocol", "all", *TINY, "--json"]
-    document = json_of(kernel_stack.mpirun(ranks, "collective", *options))
+def test_every_operation_is_right_by_every_protocol(one_stack: KernelStack, json_of: JsonOf) -> None:
+    options = ["--bytes", "20", "--in-place", "both", "--protocol", "all", *TINY, "--json"]
+    document = json_of(one_stack.mpirun(2, "collective", *options))
     assert document["passed"], document["checks"]
     times = [item for item in document["measurements"] if item["metric"] == "time"]
     seen = {tuple(item["params"].get(name) for name in ("operation", "in_place", "protocol")) for item in times}
@@ -162,7 +161,13 @@ def test_windows_that_missed_the_start_give_no_time(one_stack: KernelStack, json
     """Rank 1 always starts 100 us late: every window is invalid, and there is nothing to take a median of."""
     late = "for (double from = now; program_rank() && now < from + 1e5;) now = clock_now();"
     program = broken_kernel.build(
-        tmp_path, one_stack, "collective", file="collective.c", old="*begin = now;", new=f"{late} *begin = now;"
+        tmp_path,
+        one_stack,
+        "collective",
+        file="collective_protocol.c",
+        old="return now;",
+        new=f"{late} return now;",
+        options=("-include", "program.h"),
     )
     options = ["--operation", "bcast", "--bytes", "8", "--repetitions", "6", "--late", "10", "--json"]
     done = one_stack.mpirun(2, str(program), *options)
@@ -223,7 +228,7 @@ def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: Kernel
         (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is no list of whole numbers"),
         (2, ["--race", "NO_SUCH"], "--race: 'NO_SUCH' is not NAME=VALUE,VALUE"),
         (2, ["--race"], "--race: '' is not a text"),
-        (2, ["--protocol", "fast"], "--protocol: 'fast' is not one of start, barrier, loop"),
+        (2, ["--protocol", "fast"], "--protocol: 'fast' is not one of start barrier loop"),
         (2, ["--operation", "gossip"], "--operation: 'gossip' is not one of bcast"),
     ],
 )
