@@ -19,6 +19,7 @@ from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
 from plumbline.tune.tune import Tuning
 from plumbline.units import counted, human_bytes, human_seconds, percent, significant
+from plumbline.verdicts import State
 from plumbline.views.table import table
 
 #: findings on a terminal; the JSON document has all
@@ -26,7 +27,7 @@ SHOWN = 20
 #: candidates of a rung on a terminal
 RACED = 5
 #: columns of the table of a confirmation
-STATES = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
+STATES: tuple[State, ...] = ("GAIN", "PASS", "INCONCLUSIVE", "FAIL", "INVALID")
 NO_GAIN = "no significant gain: the settings that this stack has now stay"
 
 
