@@ -136,10 +136,9 @@ def _close(file: Path, records: list[Record], state: State) -> None:
 
 def _unseen(records: list[Record]) -> str | None:
     """What nobody can see of the disturbances on a virtual machine, once for all launches; None where none was."""
-    kind = records[0].host.get("virtual")
-    if not kind or not any(record.disturbed_count for record in records):
+    if not records[0].host.get("virtual") or not any(record.disturbed_count for record in records):
         return None
-    return f"a virtual machine ({kind}): what disturbed launches from outside of it is seen as steal alone"
+    return "this is a virtual machine: what disturbed launches from outside of it is seen as steal alone"
 
 
 def _raise_ceilings(job: Prepared, expected: References, say: Callable[[str], None]) -> bool:

@@ -228,7 +228,7 @@ def test_what_a_guest_cannot_see_is_told_once_for_all_launches():
     records = [model.convert(samples.record()) for _ in range(2)]
     records[0].host["virtual"] = "kvm"
     records[1].launches[0].disturbed = True
-    assert driver._unseen(records).startswith("a virtual machine (kvm): what disturbed launches from outside of it")
+    assert driver._unseen(records).startswith("this is a virtual machine: what disturbed launches from outside of it")
     records[0].host["virtual"] = None
     assert driver._unseen(records) is None
     records[0].host["virtual"], records[1].launches[0].disturbed = "kvm", False
