@@ -128,7 +128,8 @@ def judged(item: Printed, values: np.ndarray, count: int | None = None) -> tuple
     for n in [count] if count else LOOKS:
         rows = np.flatnonzero(state == GO_ON)
         sides = values[:, rows, :n].swapaxes(0, 1)
-        blur = np.array([round(resolution.hidden(*both, item.steps) * SCALE) for both in sides], dtype=np.int64)
+        hidden = [resolution.hidden(baseline, candidate, item.steps) for baseline, candidate in sides]
+        blur = np.array([round(log * SCALE) for log in hidden], dtype=np.int64)
         if count:
             found = fixed.states(logs[:, :n], Rule(), blur)
         else:  # a live gate judges all that it has so far, with what rounding hides of that
