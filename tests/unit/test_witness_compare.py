@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline import witness
+from plumbline.proc import Stat
+from plumbline.witness import processes
 
 PLAN = {
     "placement": "compact",
@@ -24,6 +26,10 @@ PLAN = {
 
 def thread(tid, affinity, last_cpu=None, name="worker"):
     return {"tid": tid, "name": name, "affinity": affinity, "last_cpu": affinity[0] if last_cpu is None else last_cpu}
+
+
+def usage(cpu_s):
+    return {"user_s": cpu_s, "system_s": 0.0, "before_s": 0.0, "children_s": 0.0, "unlisted_s": 0.0}
 
 
 def seen(rank, host="n1", first=0):
@@ -50,7 +56,7 @@ def seen(rank, host="n1", first=0):
             "nodes": {str(planned["mem"]["nodes"][0]): 5000},
             "freed_nodes": {},
         },
-        "usage": {"user_s": 1.0, "system_s": 0.0, "before_s": 0.0, "children_s": 0.0, "unlisted_s": 0.0},
+        "usage": usage(1.0),
     }
 
 
@@ -274,3 +280,31 @@ def test_no_other_binding_than_the_planned_is_verified(moved, which, affinity):
     item["affinity"] = sorted(affinity)
     item["last_cpu"] = item["affinity"][0]
     assert (witness.compare(PLAN, pair, 2) == []) == (item["affinity"] == planned)
+
+
+class TestOrphans:
+    """Processes that lost their parents: the launcher's own, and daemons of ranks."""
+
+    @staticmethod
+    def rank(pid, ancestors, cpu_s=1.0, **changes):
+        return {**seen(0), "pid": pid, "ancestors": ancestors, "usage": usage(cpu_s), **changes}
+
+    def test_of_the_launcher(self):
+        """A proxy that the rank descends from, whose time has that of the rank in it."""
+        proxy = Stat(40, "proxy", "Z", 1, 100, 5, 900)
+        assert processes.unseen_orphans([self.rank(100, [40, 1])], [proxy], "n1") == []
+
+    def test_that_nobody_saw(self):
+        (reason,) = processes.unseen_orphans([self.rank(100, [40])], [Stat(41, "daemon", "Z", 1, 30, 5, 20)], "n1")
+        assert reason == "daemons that the ranks left on n1 used 0.50 s of CPU time and left no witness: daemon"
+
+    def test_that_left_a_document_with_their_children(self):
+        daemon = self.rank(41, [1], 0.3, root=100)
+        child = self.rank(42, [41], 0.2, root=100)
+        found = [{**self.rank(100, [40]), "others": [daemon, child]}]
+        assert processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 30, 5, 20)], "n1") == []
+
+    def test_on_another_host(self):
+        """Numbers of processes are of one host."""
+        found = [self.rank(41, [40], host="n2"), self.rank(100, [40])]
+        assert len(processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 50, 5)], "n1")) == 1

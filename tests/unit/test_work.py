@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import types
+
 import pytest
 from msgspec import structs
 from samples import record
@@ -182,3 +185,29 @@ class TestLoaded:
         assert loaded.note(item, [self.rank()]) == []
         (reason,) = loaded.note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
         assert reason == "the ranks ran /opt/fast, those of the first launch /opt/stream"
+
+
+class TestMpiLibrary:
+    """The library that the ranks used, and the world that it made."""
+
+    LOADS = types.MappingProxyType(
+        {"library": "/s/libmpi.so.12", "files": {"/s/libmpi.so.12": "a", "/s/libmpi_abi.so.1": "b"}}
+    )
+
+    def test_any_of_the_stacks_own(self):
+        for path in self.LOADS["files"]:
+            assert loaded.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
+
+    def test_a_copy(self, tmp_path):
+        (tmp_path / "libmpi.so.12").write_bytes(b"same")
+        known = {"library": "/s/x", "files": {"/s/x": hashlib.sha256(b"same").hexdigest()}}
+        assert loaded.other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
+
+    def test_another_world_or_another_library(self):
+        (alone,) = loaded.other_library(self.LOADS, 2, [{"world": 1, "mpi_library": "/s/libmpi.so.12"}] * 2)
+        assert alone == "MPI_COMM_WORLD has 1 rank, planned: 2"
+        (other,) = loaded.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": "/o/libmpi.so.12"}])
+        assert other == "the program loaded another MPI library: /o/libmpi.so.12, the stack's is /s/libmpi.so.12"
+
+    def test_ranks_that_were_not_asked(self):
+        assert loaded.other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []
