@@ -120,8 +120,14 @@ def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:
     part = statistics.median(ratios if figure.better == "higher" else [1 / ratio for ratio in ratios])
     value = statistics.median(models)
     spread = 100 * (max(models) - min(models)) / value
-    about = {"unit": figure.unit, "method": "the benchmark's model", "spread_percent": spread}
-    return Ceiling(value=value, **about, percent=round(100 * part, 2), measured=None)
+    return Ceiling(
+        value=value,
+        unit=figure.unit,
+        method="the benchmark's model",
+        spread_percent=spread,
+        percent=round(100 * part, 2),
+        measured=None,
+    )
 
 
 def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Ceiling | None:
@@ -129,8 +135,14 @@ def _ceiling(figure: Figure, bound: ceilings.Bound | None, measured: str) -> Cei
     if bound is None or not 0 < figure.value < math.inf:
         return None
     part = figure.value / bound.value if figure.better == "higher" else bound.value / figure.value
-    about = {"unit": bound.unit, "method": bound.method, "spread_percent": bound.spread_percent}
-    return Ceiling(value=bound.value, **about, percent=round(100 * part, 2), measured=measured)
+    return Ceiling(
+        value=bound.value,
+        unit=bound.unit,
+        method=bound.method,
+        spread_percent=bound.spread_percent,
+        percent=round(100 * part, 2),
+        measured=measured,
+    )
 
 
 def _judge(found: list[Figure], record: Record, expected: References) -> Verdict:

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jsonschema
 import yaml
@@ -109,7 +109,7 @@ def _message(name: str, error: jsonschema.ValidationError) -> str:
         for step in path[: path.index("then")]:
             rule = rule if step == "if" else rule[step]
         for key in rule["if"].get("required", []):
-            known = " and ".join(error.validator_value)
+            known = " and ".join(map(str, cast(list[Any], error.validator_value)))
             return f"{'.'.join([*place[:-1], key])}: goes with {place[-1]} {known} alone, not with {error.instance!r}"
     return f"{'.'.join(place) or 'top level'}: {error.message[:200]}"
 
