@@ -148,7 +148,8 @@ def _row(series: Series, course: Course, line: dict[str, Any]) -> tuple[str, ...
     if course.changes:
         last = course.changes[-1]
         factor = last.ratio - 1
-        change = f"{factor:+.1%} {direction(series.better, last.ratio)} at {series.index[last.index]}"
+        suspected = "" if line.get("confirmation", {}).get("state") == "confirmed" else "suspected: "
+        change = f"{suspected}{factor:+.1%} {direction(series.better, last.ratio)} since {series.index[last.index]}"
         if len(course.changes) > 1:
             change += f" ({len(course.changes)} in all)"
         if told := line["alarms"][-1].get("notes"):
@@ -162,7 +163,7 @@ def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]], 
     short = sum(course.smallest_visible is None for _, course in courses)
     parts = [
         f"{len(courses)} series",
-        f"{slower} with a change for the worse",
+        f"{slower} suspected to have become worse",
         f"{short} with too few points to see any",
     ]
     text = ", ".join(parts)
@@ -170,7 +171,7 @@ def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]], 
         states = Counter(line["confirmation"]["state"] for line in lines if "confirmation" in line)
         text += "\nNewest changes for the worse: " + (", ".join(f"{n} {s}" for s, n in states.items()) or "none")
     elif slower:
-        text += "\nAn alarm is a suspicion: --confirm measures the newest changes in pairs."
+        text += "\nA slow wave looks like a step: --confirm measures the newest changes in pairs, which decides."
     return text
 
 

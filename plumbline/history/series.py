@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 COLUMNS = ("series", "index", "value")
 #: parts of a series' key that are part of its name where they differ between series
 LABELS = ("site", "partition", "nodes", "environment", "provenance")
+#: ... and those that are part of it where two series would have one name
+UNLIKE = ("arguments", "unit", "better")
 
 Index = int | float
 
@@ -81,7 +84,8 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), provenance,
-    stack, test variant and figure. Its index is the records' ids. ``test`` keeps the tests whose names begin with it.
+    stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test`` keeps the tests
+    whose names begin with it.
     """
     found: dict[str, Series] = {}
     for row in records:
@@ -95,6 +99,8 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
                 "variant": row.variant.name,
                 "figure": figure.name,
                 "unit": figure.unit,
+                "better": figure.better,
+                "arguments": row.variant.arguments,
                 "stack": row.stack.name,
                 "site": row.site,
                 "partition": row.partition,
@@ -109,17 +115,19 @@ def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Se
             series.values.append(figure.value)
     everything = list(found.values())
     differing = [name for name in LABELS if len({json.dumps(series.key[name]) for series in everything}) > 1]
+    names = Counter(label(series.key, differing) for series in everything)
     for series in everything:
-        series.name = label(series.key, differing)
+        name = label(series.key, differing)
+        series.name = name if names[name] == 1 else label(series.key, [*differing, *UNLIKE])
     return sorted(everything, key=lambda series: series.name)
 
 
 def label(key: dict[str, Any], differing: Sequence[str]) -> str:
-    """A series' name: variant, stack and figure, and the ``differing`` ones of :data:`LABELS`."""
+    """A series' name: variant, stack and figure, and the ``differing`` ones of its other members."""
     parts = [key["variant"], key["stack"], key["figure"]]
     for name in differing:
         value = key[name]
-        parts.append("+".join(value) if isinstance(value, list) else value)
+        parts.append(("+" if name == "nodes" else " ").join(value) if isinstance(value, list) else value)
     return " ".join(parts)
 
 

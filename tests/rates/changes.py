@@ -59,12 +59,37 @@ def spikes(random: Generator, points: int, launches: int) -> Array:
     return quiet(random, points, launches) + np.log1p(high)
 
 
+def slow(random: Generator, points: int, launches: int) -> Array:
+    """The shocks of drift (1.6 %) with an autocorrelation of 0.8; launches 0.8 %."""
+    return _points(random.normal(0, 0.008, (points, launches)), _wave(random, points, 0.8, 0.016 / 0.6))
+
+
+def slower(random: Generator, points: int, launches: int) -> Array:
+    """The shocks of drift with an autocorrelation of 0.9; launches 0.8 %."""
+    return _points(random.normal(0, 0.008, (points, launches)), _wave(random, points, 0.9, 0.016 / (1 - 0.9**2) ** 0.5))
+
+
+def walk(random: Generator, points: int, launches: int) -> Array:
+    """A random walk of 1 % from session to session; launches 0.8 %."""
+    return _points(random.normal(0, 0.008, (points, launches)), np.cumsum(random.normal(0, 0.01, points)))
+
+
+def sine(random: Generator, points: int, launches: int) -> Array:
+    """A sine of 4 % with a period of 50 sessions, beginning anywhere; launches 0.8 %."""
+    angle = 2 * np.pi * (np.arange(points) / 50 + random.random())
+    return _points(random.normal(0, 0.008, (points, launches)), 0.04 * np.sin(angle))
+
+
 MODELS: dict[str, Callable[[Generator, int, int], Array]] = {
     "quiet": quiet,
     "bimodal": bimodal,
     "drift": drift,
     "noisy": noisy,
     "spikes": spikes,
+    "AR 0.8": slow,
+    "AR 0.9": slower,
+    "walk": walk,
+    "sine": sine,
 }
 
 

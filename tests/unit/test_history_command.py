@@ -163,8 +163,8 @@ def test_records_make_series(results, capsys):
     assert line["key"]["nodes"] == ["node1"]
     assert plumb_history() == 1
     table = capsys.readouterr().out
-    assert "-10.0% worse at 000000000014" in table
-    assert "1 series, 1 with a change for the worse" in table
+    assert "suspected: -10.0% worse since 000000000014" in table
+    assert "1 series, 1 suspected to have become worse" in table
     assert plumb_history("--test", "imb") == 3
     assert "no record of a test whose name begins with 'imb'" in capsys.readouterr().err
 

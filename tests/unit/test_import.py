@@ -357,6 +357,19 @@ def test_a_comparison_with_measured_figures_says_so(results, log, capsys):
     assert told == ["provenance", "imported", "measured"]
 
 
+def test_a_direction_or_a_unit_of_its_own_is_a_series_of_its_own(results, log, capsys):
+    bring(log(line(), name="a.log"))
+    bring(log(line(time="2026-01-02T00:00:00"), name="b.log"), "--lower", "rate")
+    bring(log(line(time="2026-01-03T00:00:00", unit="MB/s"), name="c.log"))
+    capsys.readouterr()
+    assert cli.main(["history", "--json"]) == 0
+    found = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [(one["points"], one["better"], one["unit"]) for one in found] == [
+        (1, "higher", "GB/s"), (1, "lower", "GB/s"), (1, "higher", "MB/s")
+    ]  # fmt: skip
+    assert len({one["series"] for one in found}) == 3
+
+
 @pytest.fixture
 def slower(results, log, capsys):
     """A log of four weeks whose rate falls in the middle."""
@@ -367,7 +380,7 @@ def slower(results, log, capsys):
 
 def test_imported_figures_are_watched(slower, capsys):
     assert cli.main(["history"]) == 1
-    assert "1 series, 1 with a change for the worse" in capsys.readouterr().out
+    assert "1 series, 1 suspected to have become worse" in capsys.readouterr().out
     assert cli.main(["history", "--confirm"]) == 2
     assert "open: T %n=1 gnu rate: its figures are imported" in capsys.readouterr().out
 
