@@ -33,18 +33,17 @@ struct batch warm_up_taken(const struct warm_up *warm_up) {
 static void judge(struct warm_up *warm_up) {
     int half = warm_up->count - warm_up->count / 2, quarter = half / 2;
     const struct batch *newer = warm_up->batches + warm_up->count - half;
-    double times[WARM_UP_BATCHES], ratios[WARM_UP_BATCHES], passed = 0.0, faults = 0.0;
+    double times[WARM_UP_BATCHES], ratios[WARM_UP_BATCHES], faults = 0.0;
     for (int index = 0; index < half; index++) {
         times[index] = newer[index].ns;
-        passed += newer[index].ns;
-        faults += newer[index].faults;
+        faults += newer[index].faults / half;
     }
     for (int index = 0; index < quarter; index++)
         ratios[index] = times[index + quarter] / times[index];
+    double median = summarize(times, (size_t)half).median; /* interruptions do not count */
     warm_up->change = quarter > 0 ? summarize(ratios, (size_t)quarter).median - 1.0 : 0.0;
-    warm_up->call_ns = summarize(times, (size_t)half).median / (double)warm_up->calls;
-    warm_up->faults =
-        FAULT_NS * faults > most_of_faults * passed ? faults / (double)(half * warm_up->calls) : 0.0;
+    warm_up->call_ns = median / (double)warm_up->calls;
+    warm_up->faults = FAULT_NS * faults > most_of_faults * median ? faults / (double)warm_up->calls : 0.0;
     warm_up->unsteady = false;
     if (quarter >= LEAST_FOR_INTERVAL) {
         struct interval interval = median_interval(ratios, (size_t)quarter);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 from pathlib import Path
 
 import broken_kernel
@@ -12,6 +13,7 @@ from kernel_stack import JsonOf, KernelStack
 
 from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.stacks import kernels
 from plumbline.topology.plan import resolve
 
 TINY = ("--bandwidth-bytes", "4K", "--latency-trips", "2", "--bandwidth-trips", "1", "--batches", "2")
@@ -159,6 +161,54 @@ def test_faults_fail_the_checks(
     done = one_stack.mpirun(3, str(program), *TINY, "--mode", "serial")
     assert done.returncode == 1, done.stderr
     assert f"the answer is wrong: {line}" in done.stderr
+
+
+SLOW_START = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+static long sends;
+static volatile char (*pages)[8][4096];
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e6 * time.tv_sec + 1e-3 * time.tv_nsec;
+}
+int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    if (!pages) {
+        pages = mmap(NULL, 1000 * sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        madvise((void *)pages, 1000 * sizeof *pages, MADV_NOHUGEPAGE);
+    }
+    if (sends++ < 1000) {
+        double begin = now();
+        for (int page = 0; page < 8; page++)
+            pages[sends - 1][page][0] = 1;
+        while (now() < begin + 20)
+            continue;
+    }
+    return PMPI_Send(data, count, type, to, tag, comm);
+}
+int MPI_Finalize(void) {
+    fprintf(stderr, "sends: %ld\\n", sends);
+    return PMPI_Finalize();
+}
+"""
+
+
+def test_a_library_that_starts_slowly_is_waited_for(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
+    """As Intel MPI: 1000 slow sends, each touches eight new pages. On a busy machine a remark may say so."""
+    source, library = tmp_path / "slow.c", tmp_path / "slow.so"
+    source.write_text(SLOW_START)
+    wrapper = kernels.wrapper(one_stack.document)
+    subprocess.run([str(wrapper), "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    asked = ("--bandwidth-bytes", "8", "--bandwidth-trips", "1", "--latency-trips", "1")
+    done = one_stack.mpirun(2, "pairs", *asked, "--json", env={"LD_PRELOAD": str(library)})
+    remarks = json_of(done)["remarks"]
+    sends = [int(line.split()[-1]) for line in done.stderr.splitlines() if line.startswith("sends: ")]
+    assert len(sends) == 2
+    assert min(sends) > 2000 or any(remark.startswith("not steady") for remark in remarks)
 
 
 def test_a_plan_with_a_fault_is_found(one_stack: KernelStack, tmp_path: Path) -> None:
