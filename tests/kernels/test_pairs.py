@@ -198,17 +198,23 @@ int MPI_Finalize(void) {
 
 
 def test_a_library_that_starts_slowly_is_waited_for(one_stack: KernelStack, json_of: JsonOf, tmp_path: Path) -> None:
-    """As Intel MPI: 1000 slow sends, each touches eight new pages. On a busy machine a remark may say so."""
+    """As Intel MPI: 1000 slow sends, each touches eight new pages.
+
+    A warm-up that a busy machine makes last 0.1 s ends before them: one launch of five is enough.
+    """
     source, library = tmp_path / "slow.c", tmp_path / "slow.so"
     source.write_text(SLOW_START)
     wrapper = kernels.wrapper(one_stack.document)
     subprocess.run([str(wrapper), "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     asked = ("--bandwidth-bytes", "8", "--bandwidth-trips", "1", "--latency-trips", "1")
-    done = one_stack.mpirun(2, "pairs", *asked, "--json", env={"LD_PRELOAD": str(library)})
-    remarks = json_of(done)["remarks"]
-    sends = [int(line.split()[-1]) for line in done.stderr.splitlines() if line.startswith("sends: ")]
-    assert len(sends) == 2
-    assert min(sends) > 2000 or any(remark.startswith("not steady") for remark in remarks)
+    for _ in range(5):
+        done = one_stack.mpirun(2, "pairs", *asked, "--json", env={"LD_PRELOAD": str(library)})
+        assert json_of(done)["passed"]
+        sends = [int(line.split()[-1]) for line in done.stderr.splitlines() if line.startswith("sends: ")]
+        assert len(sends) == 2
+        if min(sends) > 2000:
+            return
+    pytest.fail(f"the timings began after {sends} sends, of which 1000 are slow")
 
 
 def test_a_plan_with_a_fault_is_found(one_stack: KernelStack, tmp_path: Path) -> None:
