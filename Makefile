@@ -106,7 +106,8 @@ bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make ca
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)
-	@for lock in requirements requirements-dev requirements-ptx; do $(COMPILE) --upgrade $$lock.in --output-file $$lock.txt; done
+	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade pyproject.toml $$lock.in --output-file $$lock.txt; done
+	@$(COMPILE) --upgrade requirements-ptx.in --output-file requirements-ptx.txt
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done
 
 clean: ## remove what was compiled and cached

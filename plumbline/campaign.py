@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import cases, files, jobs, paths, schedulers, site, terminal, units
+from plumbline import cases, files, git, jobs, paths, schedulers, site, terminal, units
 from plumbline.cases import Case
 from plumbline.errors import PlumbError
 from plumbline.launch import process, signals
@@ -60,7 +60,7 @@ def _campaign(args: argparse.Namespace) -> int:
     here = site.claiming(site.load_all())
     environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-    command = [paths.program("reframe"), "-c", str(paths.root() / "reframe-tests"), "-r"]
+    command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "-r"]
     command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
     command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 from plumbline import paths
 from plumbline.errors import PlumbError
@@ -14,6 +15,14 @@ PATIENCE_S = 60.0
 def is_checkout() -> bool:
     """Whether the suite lies in a git checkout, and not in an unpacked archive of its files."""
     return (paths.root() / ".git").exists()
+
+
+def part(name: str) -> Path:
+    """The folder ``name`` of the checkout; raises :class:`PlumbError` where pip installed the package without it."""
+    if paths.is_installed():
+        cure = "clone the repository of Plumbline, run make setup there, and use its .venv/bin/plumb"
+        raise PlumbError(f"this needs {name}/, which only a checkout has", str(paths.root()), cure)
+    return paths.root() / name
 
 
 def run(*arguments: str) -> str:

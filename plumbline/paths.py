@@ -1,11 +1,13 @@
 """Where things lie. Every path is taken from here, so that a checkout can live anywhere.
 
-A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default. Jobs get the
-options (:func:`options`), because many schedulers start a job without the variables of whoever submitted it.
+A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default, which lies in the
+checkout or, for a package that pip installed, in the user's data folder. Jobs get the options (:func:`options`),
+because many schedulers start a job without the variables of whoever submitted it.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Mapping
@@ -51,9 +53,22 @@ def root() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
+@functools.cache
+def is_installed() -> bool:
+    """Whether pip copied the package to its own folder, which no command writes to, so that there is no checkout."""
+    return any(root().glob("plumbline-*.dist-info"))
+
+
+def _home() -> Path:
+    """The checkout; without one the user's data folder (XDG Base Directory Specification)."""
+    if not is_installed():
+        return root()
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "plumbline"
+
+
 def build() -> Path:
     """What set-up compiles: ``PLUMB_BUILD`` or ``build/`` in the checkout."""
-    return Path(os.environ.get("PLUMB_BUILD") or root() / "build")
+    return Path(os.environ.get("PLUMB_BUILD") or _home() / "build")
 
 
 def tools() -> Path:
@@ -63,17 +78,17 @@ def tools() -> Path:
 
 def stacks() -> Path:
     """Folder of the installed stacks: ``PLUMB_STACKS`` or ``stacks/`` in the checkout."""
-    return _folder("stacks", root() / "stacks")
+    return _folder("stacks", _home() / "stacks")
 
 
 def sites() -> Path:
     """Folder of the site folders: ``PLUMB_SITES`` or ``site-configs/`` in the checkout."""
-    return _folder("sites", root() / "site-configs")
+    return _folder("sites", _home() / "site-configs")
 
 
 def results() -> Path:
     """Folder of the records: ``PLUMB_RESULTS`` or ``results/`` in the checkout."""
-    return _folder("results", root() / "results")
+    return _folder("results", _home() / "results")
 
 
 def program(name: str) -> str:

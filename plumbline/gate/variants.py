@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from plumbline import campaign, files, paths, rfm_settings, schemas
+from plumbline import campaign, files, git, paths, rfm_settings, schemas
 from plumbline.errors import PlumbError
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
@@ -44,7 +44,7 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    command = [paths.program("reframe"), "-c", str(paths.root() / "reframe-tests"), "--dry-run"]
+    command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "--dry-run"]
     environments = {rfm_settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += ["-n", tests] if tests else ["-t", "quick"]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, paths
+from plumbline import files, git, mpi, paths
 from plumbline.errors import PlumbError
 from plumbline.stacks import fetch, libraries, manifest, tuned
 from plumbline.stacks.lock import locked
@@ -35,7 +35,7 @@ def refresh(name: str) -> bool:
     if reason is None:
         return False
     print(f"{name}: building the kernels ({reason})", flush=True)
-    source = paths.root() / FOLDER
+    source = git.part(FOLDER)
     prefix = paths.stacks() / name / "kernels"
     found = build(document, source, prefix)
     others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}

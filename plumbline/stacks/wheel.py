@@ -16,7 +16,7 @@ import platform
 import sys
 from pathlib import Path
 
-from plumbline import files, mpi, paths
+from plumbline import files, git, mpi, paths
 from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import fetch, kernels, manifest, stream
 from plumbline.stacks.archive import pip_options
@@ -62,6 +62,7 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
+    git.part(kernels.FOLDER)  # refuses a package without the sources of the kernels before anything is made
     reason = "asked for" if force else stale(name)
     old = kernels.stale(name) if reason is None else None
     if reason is None and old is None:

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schemas
+from plumbline import git, paths, schemas
 from plumbline.errors import PlumbError
 
 DEFAULT_SITE = "debian12-x86_64_v3"
@@ -18,7 +18,7 @@ MPIS = {"openmpi": "openmpi", "mpich": "mpich", "mvapich": "mvapich", "intelmpi"
 
 def folder() -> Path:
     """``spack-env/`` of the checkout."""
-    return paths.root() / "spack-env"
+    return git.part("spack-env")
 
 
 def home() -> Path:

@@ -1,0 +1,137 @@
+"""The package declares all that it imports, and works where pip installed it alone: no checkout, no other package."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from plumbline import paths
+
+ROOT = paths.root()
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@functools.cache
+def imported() -> set[str]:
+    """The distributions of all modules that the package imports."""
+    owners = metadata.packages_distributions()
+    modules = set()
+    for file in (ROOT / "plumbline").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                modules.add(node.module.partition(".")[0])
+    return {canonical(owners[name][0]) for name in modules - set(sys.stdlib_module_names) - {"plumbline"}}
+
+
+def required(distribution: metadata.Distribution) -> Iterator[str]:
+    """What ``distribution`` needs here, without extras."""
+    from packaging.requirements import Requirement
+
+    for text in distribution.requires or ():
+        needed = Requirement(text)
+        if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+            yield canonical(needed.name)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the package, installed from a copy, and the distributions that its metadata lead to."""
+    folder = tmp_path_factory.mktemp("installed")
+    source, environment = folder / "source", folder / "environment"
+    shutil.copytree(ROOT / "plumbline", source / "plumbline", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    alone = ["--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "wheel", *alone, "--no-build-isolation", "--wheel-dir", folder, source], check=True)
+    (wheel,) = folder.glob("plumbline-*.whl")
+    subprocess.run([*pip, "--python", python, "install", *alone, "--no-compile", wheel], check=True)
+    place = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+    (own,) = metadata.distributions(name="plumbline", path=[str(place)])
+    here = {canonical(one.metadata["Name"]): one for one in metadata.distributions()}
+    wanted, known = list(required(own)), set[str]()
+    while wanted:
+        name = wanted.pop()
+        if name not in known:
+            known.add(name)
+            wanted += required(here[name])
+            link(here[name], place)
+    return environment
+
+
+def link(distribution: metadata.Distribution, place: Path) -> None:
+    """Give the environment of ``place`` what ``distribution`` has, by symbolic links to its top-level names."""
+    for top in {Path(file).parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+        target = Path(str(distribution.locate_file(top)))
+        if not (place / top).exists():
+            (place / top).symlink_to(target)
+
+
+def test_every_import_is_declared_and_every_dependency_is_imported() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^dependencies = \[(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    declared = {canonical(re.split(r"[<>=!~ ]", name)[0]) for name in re.findall(r'"([^"]+)"', block)}
+    assert declared == imported()
+
+
+def test_set_up_and_the_package_have_no_dependency_twice() -> None:
+    lines = (ROOT / "requirements.in").read_text(encoding="utf-8").splitlines()
+    tools = {canonical(re.split(r"[<>=!~ ]", line)[0]) for line in lines if line and not line.startswith("#")}
+    assert not tools & imported()
+    lock = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    assert {canonical(name) for name in re.findall(r"^([\w.-]+)==", lock, re.MULTILINE)} >= tools | imported()
+
+
+def run(installed: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMB_", "PYTHON", "XDG_"))}
+    command = [str(installed / "bin" / "plumb"), *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=home, env={**clean, "HOME": str(home)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("--version", 0, "plumb "),
+        ("gate --pairs pairs.csv --better lower --json verdict.json", 0, '"PASS"'),
+        ("history --series series.csv --better lower", 0, '"alarms": []'),
+        ("list", 0, "no records yet ({home}/.local/share/plumbline/results)"),
+        ("doctor", None, " to fix, "),
+        ("stack list", 2, "this needs spack-env/, which only a checkout has"),
+        ("stack install openmpi", 2, "only a checkout has"),
+        ("campaign", 2, "this needs reframe-tests/, which only a checkout has"),
+    ],
+)
+def test_an_installed_package_needs_nothing_else(
+    words: str, status: int | None, said: str, installed: Path, tmp_path: Path
+) -> None:
+    values = [10 + place % 7 / 100 for place in range(90)]
+    pairs = (f"a,{value},{values[(place + 3) % 90]}\n" for place, value in enumerate(values))
+    (tmp_path / "pairs.csv").write_text(f"series,baseline,candidate\n{''.join(pairs)}")
+    rows = (f"a,{place},{value}\n" for place, value in enumerate(values))
+    (tmp_path / "series.csv").write_text(f"series,index,value\n{''.join(rows)}")
+    before = sorted(path for path in installed.rglob("*") if "__pycache__" not in path.parts)
+    done = run(installed, tmp_path, *words.split())
+    assert "error in Plumbline" not in done.stderr, done.stderr
+    assert said.format(home=tmp_path) in done.stdout + done.stderr
+    assert status is None or done.returncode == status, done.stdout + done.stderr
+    assert sorted(path for path in installed.rglob("*") if "__pycache__" not in path.parts) == before
