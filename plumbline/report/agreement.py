@@ -60,8 +60,8 @@ class Claim:
 def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Claim]]:
     """Claims of two tests on the same CPUs, nodes and stack that differ by more than their errors, the worst first.
 
-    The rule is that of two sides of a comparison: no launches overlap, and the medians are 25 % apart
-    (:func:`plumbline.statistics.unpaired.of_launches`).
+    No launches overlap, three or more of each, and the values are 25 % apart. That asks the reader to look, and claims
+    no cause: a comparison of sides, which does, demands more of a campaign's few launches.
     """
     groups: dict[tuple[Any, ...], list[Claim]] = defaultdict(list)
     for record, number in usable:
@@ -73,9 +73,16 @@ def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Cla
         for group in groups.values()
         for one, other in itertools.combinations(group, 2)
         if one.record.variant.test != other.record.variant.test
-        and unpaired.compare([one.samples], [other.samples]).p < unpaired.ERROR
+        and _apart(unpaired.compare([one.samples], [other.samples]))
     ]
     return sorted(found, key=lambda pair: -max(pair[0].value, pair[1].value) / min(pair[0].value, pair[1].value))
+
+
+def _apart(difference: unpaired.Difference) -> bool:
+    low, high = difference.low, difference.high
+    return (
+        low is not None and high is not None and (low > 1 or high < 1) and unpaired.exceeds_sessions(difference.ratio)
+    )
 
 
 def _claims(record: Record, number: int) -> Iterator[Claim]:

@@ -261,8 +261,8 @@ class TestFigures:
 
     def test_a_record_that_was_held_against_the_ceiling_keeps_its_percentage_in_the_findings(self, host):
         made = dgemm(host, {})
-        old = ceilings.Bound(1.0, "GFlop/s", "multiply-add peak, 2 cores", 1.0)
-        made.figures[0].ceiling = RecordedCeiling(**old._asdict(), percent=80.1, measured="2026-11-22T10:00:00.000Z")
+        about = {"value": 1.0, "unit": "GFlop/s", "method": "multiply-add peak, 2 cores", "spread_percent": 1.0}
+        made.figures[0].ceiling = RecordedCeiling(**about, percent=80.1, measured="2026-11-22T10:00:00.000Z")
         (said,) = findings.shortfalls(findings.Campaign([(made, 0)], None))
         assert summary.percent(made.figures[0]) == "80.1c"
         assert "rate reaches 80.1 % of ceiling multiply-add peak, 2 cores; likely cause: the BLAS" in said.text

@@ -123,10 +123,10 @@ def test_what_a_kernel_says_of_a_figure_that_falls_short_is_said_once():
     assert texts == ["stream_threads (compact 1x2 local) on openmpi: triad falls short; likely cause: the BLAS"]
 
 
-def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8):
-    """A record of ``test``: half a round trip of 8 B in us, in three launches."""
+def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=(0, 1), at=8, count=3):
+    """A record of ``test``: half a round trip of 8 B in us, in ``count`` launches."""
     params = {"operation": operation or {"imb_pair": "PingPong", "osu_pair": "latency"}.get(test, "tournament")}
-    samples = [(1 - spread) * value, value, (1 + spread) * value]
+    samples = [(1 + spread * (2 * number / (count - 1) - 1)) * value for number in range(count)]
     where = {"first_cpu": cpus[0], "second_cpu": cpus[1]} if test == "pairs_cores" else {"bytes": at}
     item = {"metric": "latency", "unit": "us", "better": "lower", "params": where}
     launches = [launch(n, 1.0, measurements=[{**item, "value": sample}]) for n, sample in enumerate(samples)]
@@ -160,7 +160,7 @@ def test_two_tests_of_one_quantity_that_differ_are_said_and_not_compared(factor)
 
 def test_two_tests_that_agree_are_compared():
     records = [
-        pingpong(value, stack, test)
+        pingpong(value, stack, test, count=7)
         for stack, value in (("intelmpi", 0.23), ("mpich", 1.0))
         for test in ("pairs_cores", "imb_pair")
     ]
