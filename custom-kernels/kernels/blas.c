@@ -1,5 +1,6 @@
 #include "blas.h"
 
+#include <string.h>
 #include <strings.h>
 
 /* Not every library has these: NULL then. */
@@ -7,6 +8,7 @@ void BLAS(openblas_set_num_threads)(int threads) __attribute__((weak));
 char *BLAS(openblas_get_corename)(void) __attribute__((weak));
 char *BLAS(openblas_get_config)(void) __attribute__((weak));
 void MKL_Set_Num_Threads(int threads) __attribute__((weak));
+void MKL_Get_Version_String(char *text, int length) __attribute__((weak));
 void bli_thread_set_num_threads(ptrdiff_t threads) __attribute__((weak));
 
 /* OpenBLAS's names of x86 processors, and the doubles in a vector of their DGEMM. */
@@ -30,6 +32,13 @@ void blas_one_thread(void) {
 }
 
 const char *blas_version(void) {
+    static char text[200];
+    if (MKL_Get_Version_String) {
+        MKL_Get_Version_String(text, sizeof text - 1); /* padded with blanks */
+        for (size_t end = strlen(text); end > 0 && text[end - 1] == ' '; end--)
+            text[end - 1] = 0;
+        return text;
+    }
     return BLAS(openblas_get_config) ? BLAS(openblas_get_config)() : NULL;
 }
 

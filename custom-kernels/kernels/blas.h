@@ -22,7 +22,7 @@ void BLAS(dgemm_)(const char *transpose_a, const char *transpose_b, const int *m
 /* Make each call of DGEMM run on the calling thread only (OpenBLAS, MKL, BLIS). */
 void blas_one_thread(void);
 
-/* Name, version and build options of OpenBLAS; NULL for any other library. */
+/* Name, version and build options of OpenBLAS or MKL; NULL for any other library. */
 const char *blas_version(void);
 
 /* The processor type whose kernels OpenBLAS uses on this host, by OpenBLAS's name; NULL for any other

@@ -18,9 +18,15 @@ plumb_kernel(handover handover.c)
 plumb_kernel(gpu_memory gpu_memory.c cuda_driver.c)
 target_link_libraries(gpu_memory PRIVATE ${CMAKE_DL_LIBS})
 
-# dgemm needs a BLAS with 32-bit integers: OpenBLAS as the wheel scipy-openblas32 lays it out, or what CMake finds.
-set(PLUMB_BLAS_PREFIX "" CACHE PATH "Folder with lib/libscipy_openblas.so; empty: FindBLAS")
-if(PLUMB_BLAS_PREFIX)
+# dgemm needs a BLAS with 32-bit integers: MKL, or OpenBLAS as the wheel scipy-openblas32 has it, or what CMake finds.
+set(PLUMB_BLAS_PREFIX "" CACHE PATH "Folder with lib/libscipy_openblas.so or MKL's libraries in lib; empty: FindBLAS")
+set(plumb_mkl ${PLUMB_BLAS_PREFIX}/lib/libmkl_)
+if(PLUMB_BLAS_PREFIX AND EXISTS ${plumb_mkl}core.so.3)
+  # each of the three needs the others
+  set(plumb_blas -Wl,--no-as-needed ${plumb_mkl}intel_lp64.so.3 ${plumb_mkl}sequential.so.3 ${plumb_mkl}core.so.3
+      -Wl,--as-needed)
+  set(plumb_blas_symbols "")
+elseif(PLUMB_BLAS_PREFIX)
   find_library(PLUMB_BLAS_LIBRARY scipy_openblas PATHS ${PLUMB_BLAS_PREFIX}/lib NO_DEFAULT_PATH)
   set(plumb_blas ${PLUMB_BLAS_LIBRARY})
   set(plumb_blas_symbols scipy_)

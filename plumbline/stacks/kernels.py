@@ -17,7 +17,7 @@ from typing import Any
 
 from plumbline import files, git, mpi, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, libraries, manifest, tuned
+from plumbline.stacks import blas, fetch, libraries, manifest, tuned
 from plumbline.stacks.lock import locked
 from plumbline.stacks.stream import Compiler
 
@@ -58,8 +58,8 @@ def _loads(document: dict[str, Any]) -> dict[str, Any]:
     the BLAS, which belongs to the kernels, are recorded anew.
     """
     before = document.get("loads", {"library": None, "files": {}})
-    found = libraries.loads(document, before["library"] and Path(before["library"]))
-    own = str(blas()) + "/"
+    own = f"{paths.stacks() / 'blas'}/"  # MKL loads what suits the processor, which ldd does not list
+    found = libraries.loads(document, before["library"] and Path(before["library"]), Path(own).glob("lib/*"))
     found["files"] |= {file: digest for file, digest in before["files"].items() if not file.startswith(own)}
     return found
 
@@ -117,8 +117,8 @@ def fingerprint(source: Path, document: dict[str, Any]) -> str:
 
 
 def digest(source: Path) -> str:
-    """SHA-256 of the source files and of the lock of the BLAS."""
-    found = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes())
+    """SHA-256 of the source files and of the locks of the BLAS."""
+    found = hashlib.sha256(b"".join(lock.read_bytes() for lock in blas.lock_files()))
     for file in _sources(source):
         found.update(f"{file.relative_to(source)}\0".encode())
         found.update(file.read_bytes())
@@ -148,7 +148,7 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
     shutil.rmtree(folder, ignore_errors=True)
     start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder)]
     complaint = "the kernels do not compile"
-    fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas()}", *options], complaint, owner, environment)
+    fetch.call([*start, f"-DPLUMB_BLAS_PREFIX={blas.prefix()}", *options], complaint, owner, environment)
     fetch.call(["cmake", "--build", str(folder), "--parallel", str(os.cpu_count())], complaint, owner, environment)
     fresh = prefix.with_name(f".{prefix.name}.new")  # what is there now stays until the new programs are complete
     shutil.rmtree(fresh, ignore_errors=True)
@@ -161,7 +161,8 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
 def _entry(program: Path, document: dict[str, Any], source: Path, how: str) -> dict[str, Any]:
     compiler = Compiler.find()
     built = f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}"
-    return manifest.benchmark("kernels", fingerprint(source, document)[:12], program, built)
+    facts = blas.facts() if program.name == "dgemm" else None
+    return manifest.benchmark("kernels", fingerprint(source, document)[:12], program, built, facts=facts)
 
 
 def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
@@ -209,28 +210,3 @@ def _prune() -> None:
     for folder in (paths.stacks() / "abi").glob("*"):
         if folder not in used:
             shutil.rmtree(folder)
-
-
-def blas() -> Path:
-    """The folder with the BLAS that ``dgemm`` is linked with: ``include`` and ``lib``, taken from a pinned wheel."""
-    prefix = paths.stacks() / "blas"
-    with locked("blas"):
-        mark = hashlib.sha256((fetch.LOCKS / "blas.txt").read_bytes()).hexdigest()
-        if _mark(prefix) != mark:
-            _unpack_blas(prefix)
-            files.replace(prefix / MARK, json.dumps({"sources": mark}) + "\n")
-    return prefix
-
-
-def _unpack_blas(prefix: Path) -> None:
-    shutil.rmtree(prefix, ignore_errors=True)
-    prefix.mkdir(parents=True)
-    (wheel,) = fetch.download("blas", prefix / "wheel", "blas", binary=True).values()
-    for ending, target in (
-        ("/include/cblas.h", "include/cblas.h"),
-        ("/include/openblas_config.h", "include/openblas_config.h"),
-        ("/lib/libscipy_openblas.so", "lib/libscipy_openblas.so"),
-        ("/licenses/LICENSE.txt", "LICENSE.txt"),
-    ):
-        fetch.unpack(wheel, ending, prefix / target)
-    shutil.rmtree(prefix / "wheel")

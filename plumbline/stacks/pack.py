@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline import files, git, paths, stacks
 from plumbline.errors import PlumbError, suggest
-from plumbline.stacks import archive, fetch, manifest, wheel
+from plumbline.stacks import archive, blas, fetch, manifest, wheel
 from plumbline.stacks.spack import archive as spack_archive
 from plumbline.stacks.spack import settings
 
@@ -70,7 +70,7 @@ def _locks(names: list[str]) -> list[Path]:
     """The locks that the virtual environment and the wheel stacks ``names`` are made from, each once."""
     found = [paths.root() / "requirements.txt"]
     for name in names:
-        found += [*wheel.lock_files(name), fetch.LOCKS / "blas.txt"]  # the kernels are linked with that BLAS
+        found += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
     return list(dict.fromkeys(found))
 
 

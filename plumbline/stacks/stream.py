@@ -21,10 +21,9 @@ CACHE_FACTOR = 4
 ELEMENT_BYTES = 8
 MINIMUM_ELEMENTS = 10_000_000
 ROUNDING = 1_000_000
-#: Executions of each kernel: usually, and where the three arrays take 1 GiB or more. STREAM needs at least 2 and takes
-#: the best one after the first; on such arrays a single execution is long enough, and 20 would take minutes.
-NTIMES, NTIMES_LARGE = 20, 5
-LARGE_BYTES = 2**30
+#: Executions of each kernel, where the three arrays take so many bytes or more. STREAM needs at least 2 and takes the
+#: best one after the first; on large arrays a single execution is long enough, and 20 would take minutes.
+NTIMES = {2**32: 3, 2**30: 5, 0: 20}
 VERSION = "5.10"
 CACHES = Path("/sys/devices/system/cpu")
 #: Static arrays above this total do not fit the small code model.
@@ -64,7 +63,7 @@ def array_elements(llc_bytes: int | None) -> int:
 
 def repetitions(elements: int) -> int:
     """How often STREAM executes each kernel on arrays of ``elements``."""
-    return NTIMES if 3 * elements * ELEMENT_BYTES < LARGE_BYTES else NTIMES_LARGE
+    return next(times for size, times in NTIMES.items() if 3 * elements * ELEMENT_BYTES >= size)
 
 
 @dataclass(frozen=True)

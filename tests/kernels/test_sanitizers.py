@@ -16,7 +16,7 @@ import pytest
 from kernel_stack import fake_cuda
 
 from plumbline import paths
-from plumbline.stacks import kernels, manifest
+from plumbline.stacks import blas, kernels, manifest
 
 STACK = "mpich"
 #: kernel -> (ranks, threads, options): small enough for an emulator
@@ -84,7 +84,7 @@ def build(folder: Path, *options: str) -> Path:
     base = ["cmake", "-S", str(paths.root() / "custom-kernels" / "kernels"), "-B", str(folder)]
     base += [
         f"-DMPI_C_COMPILER={kernels.wrapper(document)}",
-        f"-DPLUMB_BLAS_PREFIX={kernels.blas()}",
+        f"-DPLUMB_BLAS_PREFIX={blas.prefix()}",
         *options,
     ]
     for command in (base, ["cmake", "--build", str(folder), "--parallel", "2"]):

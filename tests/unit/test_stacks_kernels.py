@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from test_stacks import make_stack
 
 from plumbline import cli, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch, kernels, lock, manifest
+from plumbline.stacks import blas, fetch, kernels, lock, manifest
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "kernels" / "pi.c").write_text("int main(void) {}\n")
     make_stack(tmp_path / "stacks", "fake")
     (tmp_path / "stacks" / "fake" / "bin" / "mpicc").write_text("#!/bin/sh\n")
-    monkeypatch.setattr(kernels, "blas", lambda: tmp_path / "blas")
+    monkeypatch.setattr(blas, "prefix", lambda: paths.stacks() / "blas")
     monkeypatch.setattr(fetch, "call", _call)
     return folder
 
@@ -100,8 +99,8 @@ def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
 
 def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas_is_theirs(source: Path) -> None:
     document = manifest.load("fake")
-    files = [paths.stacks() / "fake" / "libmpi.so", kernels.blas() / "libblas.so"]
-    files[1].parent.mkdir()
+    files = [paths.stacks() / "fake" / "libmpi.so", blas.prefix() / "lib" / "libblas.so"]
+    files[1].parent.mkdir(parents=True)
     for file in files:
         file.write_text("as it was")
     document["loads"]["files"] = {str(file): manifest.sha256(file) for file in files}
@@ -193,29 +192,6 @@ def test_the_kernels_are_compiled_in_the_build_folder(
     assert folder.is_relative_to(tmp_path / "elsewhere")
 
 
-def test_two_processes_unpack_the_blas_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
-    waits = threading.Event()
-    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
-    other = threading.Thread(target=kernels.blas)
-    downloads: list[Path] = []
-
-    def download(_: str, folder: Path, *__: Any, **___: Any) -> dict[str, Path]:
-        downloads.append(folder)
-        if len(downloads) == 1:
-            other.start()
-            while other.is_alive() and not waits.is_set():
-                other.join(0.01)
-        folder.mkdir()
-        return {"blas": folder / "blas.whl"}
-
-    monkeypatch.setattr(fetch, "download", download)
-    monkeypatch.setattr(fetch, "unpack", lambda *_: None)
-    kernels.blas()
-    other.join()
-    assert len(downloads) == 1
-
-
 def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     script = "echo 'a.c:1: error: first'; echo 'a.c:2: error: second' >&2; echo 'gmake: *** Error 2' >&2; exit 2"
@@ -223,11 +199,3 @@ def test_the_compiler_error_is_the_first_one(tmp_path: Path, monkeypatch: pytest
         fetch.call(["sh", "-c", script], "does not compile", "fake")
     assert "error: second" in caught.value.what
     assert "error: first" in (tmp_path / "fake.log").read_text()
-
-
-def test_the_blas_is_taken_once_from_its_pinned_wheel() -> None:
-    lock = (fetch.LOCKS / "blas.txt").read_text()
-    assert lock.count("--hash=sha256:") > 1
-    if (paths.stacks() / "blas" / kernels.MARK).exists():
-        assert json.loads((paths.stacks() / "blas" / kernels.MARK).read_text())["sources"]
-        assert (paths.stacks() / "blas" / "include" / "cblas.h").exists()
