@@ -60,7 +60,7 @@ void hooks_watch_threads(void);
 /* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
 any_function hooks_find_mpi(const char *name);
 
-/* library.c */
+/* own_library.c */
 
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
