@@ -9,8 +9,9 @@ import pytest
 from request_host import host  # noqa: F401 - a fixture
 from untouched import Untouched
 
-# A script that starts the tests in its background makes them ignore SIGINT, and so all programs that they start.
+# A script that starts the tests in its background makes them ignore SIGINT, nohup SIGHUP, and so all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("without deadline", deadline=None)

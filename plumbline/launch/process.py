@@ -69,10 +69,13 @@ def run(
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
+        began = 0
         processes: list[str] = []
         orphans: list[proc.Stat] = []
         status = "interrupted"
         try:
+            with contextlib.suppress(OSError):  # no /proc
+                began = proc.stat(proc.PROC / str(child.pid)).began
             status = _wait(child, time_limit_s, wakeup)
             if status == "timeout":
                 processes = waiting.ask(descendants(os.getpid()), folder)
@@ -82,6 +85,7 @@ def run(
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
     wall = time.monotonic() - begin
+    orphans = [one for one in orphans if one.began >= began]  # the caller may have processes of its own
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
     return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall, orphans=orphans)

@@ -178,3 +178,13 @@ def test_who_waits_for_an_end_neither_reaps_nor_waits_longer():
         assert os.waitpid(child.pid, os.WNOHANG)[0] == child.pid
     with pytest.raises(ProcessLookupError):
         process.sleep_until_end(child.pid, None)
+
+
+def test_processes_that_the_caller_had_before_are_not_the_launchs(tmp_path):
+    earlier = subprocess.Popen([sys.executable, "-c", "pass"])
+    time.sleep(0.1)
+    late = "import os, sys; os.fork() or os.setsid() or os.fork() or os._exit(0)"
+    ended = process.run([sys.executable, "-c", late], os.environ, tmp_path, 10)
+    assert earlier.pid not in [one.pid for one in ended.orphans]
+    assert ended.orphans
+    earlier.wait()
