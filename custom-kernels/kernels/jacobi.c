@@ -22,6 +22,8 @@ static const char *const mode_choices[] = {"pure",         "vector",      "task-
                                            "task-dynamic", "task-nested", "all",        NULL};
 static const char *const halo_choices[] = {"nonblocking", "blocking", "both", NULL};
 static const char *const store_choices[] = {"streaming", "regular", NULL};
+/* Parts of a rate: below the first a remark says what limits, from the second on two rates are the same. */
+static const double ENOUGH = 0.90, SAME = 0.95;
 static int mode_choice = ALL_MODES, halo_choice, store_choice = STREAMING;
 static long block;
 
@@ -125,9 +127,25 @@ static struct findings solve(struct grid *grid, struct run *run) {
     return grid_findings(grid, from, problem.sweeps, full);
 }
 
+/* What limits a run below the model, by what was measured beside it: memory, and the cores' own work. */
+static void note_limit(struct result *result, const struct run *run, double rate, double model) {
+    const double in_turn = 1.0 / (1.0 / model + 1.0 / run->cache_rate);
+    if (rate >= ENOUGH * model)
+        return;
+    result_remark(
+        result,
+        "%s: %.0f %% of the model; memory alone allows %.0f MLUP/s, the cores alone %.0f, one after "
+        "the other %.0f: %s",
+        mode_names[run->mode], 100.0 * rate / model, model / 1e6, run->cache_rate / 1e6, in_turn / 1e6,
+        rate >= SAME * in_turn && run->cache_rate >= rate
+            ? "too few cores to hide their own work behind memory"
+            : "halos, waiting threads or a disturbed machine take the rest");
+}
+
 static void report(struct result *result, const struct grid *grid, const struct run *run) {
     struct row *row = result_row(result);
     double updates = case_points(&grid->plan) * (double)problem.sweeps;
+    const double model = run->bandwidth / sweep_bytes(run->sweep.streaming);
     row_text(row, "size", case_size_text(&grid->plan));
     row_text(row, "boundary", boundary_names[problem.boundary]);
     row_integer(row, "ranks", program_ranks());
@@ -136,9 +154,10 @@ static void report(struct result *result, const struct grid *grid, const struct 
     row_text(row, "halos", halo_choices[run->blocking]);
     row_text(row, "stores", store_choices[store_choice]);
     row_figure(row, "rate", "MLUP/s", HIGHER_IS_BETTER, updates / run->best_s / 1e6, problem.repetitions);
-    row_limit(row, run->bandwidth / sweep_bytes(run->sweep.streaming) / 1e6);
+    row_limit(row, model / 1e6);
     row_figure(row, "cached", "MLUP/s", HIGHER_IS_BETTER, run->cache_rate / 1e6, problem.repetitions);
     row_figure(row, "bandwidth", "MB/s", HIGHER_IS_BETTER, run->bandwidth / 1e6, problem.repetitions);
+    note_limit(result, run, updates / run->best_s, model);
 }
 
 static void measure(struct result *result, struct grid *grid) {

@@ -141,6 +141,24 @@ def test_odd_shapes(one_stack: KernelStack, json_of: JsonOf, ranks: int, options
         assert document["measurements"][0]["params"]["size"] == "6x5x12"
 
 
+def test_a_run_below_the_model_says_what_memory_and_the_cores_allow(one_stack: KernelStack, json_of: JsonOf) -> None:
+    document = json_of(one_stack.mpirun(1, "jacobi", *SMALL, "--json", env=hybrid(2)))
+    figures = [(item["value"], item["limit"]) for item in document["measurements"] if item["metric"] == "rate"]
+    cached = [item["value"] for item in document["measurements"] if item["metric"] == "cached"]
+    expected = []
+    for mode, (rate, model), cores in zip(MODES, figures, cached, strict=True):
+        in_turn = 1 / (1 / model + 1 / cores)
+        few = rate >= 0.95 * in_turn and cores >= rate
+        cause = "too few cores to hide their own work behind memory" if few else "halos, waiting threads or a disturbed"
+        if rate < 0.9 * model:
+            expected.append((f"{mode}: {100 * rate / model:.0f} % of the model;", f"other {in_turn:.0f}: {cause}"))
+    assert expected, "13 x 17 x 11 points take longer to hand out than to copy"
+    found = [remark for remark in document["remarks"] if " of the model; " in remark]
+    for remark, (begin, end) in zip(found, expected, strict=True):
+        assert remark.startswith(begin)
+        assert end in remark
+
+
 def test_the_model_is_the_bandwidth_over_the_bytes_of_an_update(one_stack: KernelStack, json_of: JsonOf) -> None:
     for stores, size in (("streaming", 16), ("regular", 24)):
         options = ["--size", "32", "--mode", "pure", "--stores", stores, "--json"]
