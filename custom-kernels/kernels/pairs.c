@@ -19,7 +19,7 @@ static const char *const modes[] = {"serial", "tournament", NULL};
 static int mode = TOURNAMENT;
 static struct exchange exchange = {.latency_bytes = 8, .bandwidth_bytes = 4 << 20, .batches = 7};
 static long rows = 100000, plan = 0;
-static double seconds = 120.0;
+static double seconds = 120.0, most_warm_up = WARM_UP_S;
 
 static const struct argument arguments[] = {
     {"--mode", ARGUMENT_CHOICE, &mode, 0, 0, modes, "one pair at a time, or disjoint pairs at the same time"},
@@ -30,8 +30,8 @@ static const struct argument arguments[] = {
     {"--bandwidth-trips", ARGUMENT_INTEGER, &exchange.bandwidth_repetitions, 0, 1e7, NULL,
      "round trips of a batch, large; 0: as many as take 1 ms, at least 2"},
     {"--batches", ARGUMENT_INTEGER, &exchange.batches, 1, 1e5, NULL, "timed batches; their median counts"},
-    {"--seconds", ARGUMENT_REAL, &seconds, 0, 1e6, NULL,
-     "of all warm-ups together at most; each has 0.1 s at most"},
+    {"--seconds", ARGUMENT_REAL, &seconds, 0, 1e6, NULL, "of all warm-ups together at most"},
+    {"--warm-up", ARGUMENT_REAL, &most_warm_up, 0, 1e6, NULL, "s of the warm-up of a pair and size at most"},
     {"--rows", ARGUMENT_INTEGER, &rows, 0, 1e9, NULL, "write a row for each pair if there are no more"},
     {"--plan", ARGUMENT_INTEGER, &plan, 0, 20000, NULL,
      "count out the tournament of that many ranks, measure nothing; 0: measure"},
@@ -90,7 +90,7 @@ static void meet_in_rounds(struct meeting *own, struct course *course) {
 static struct meeting *measure(struct course *course) {
     size_t ranks = (size_t)program_ranks();
     double steps = mode == SERIAL ? 0.5 * (double)(ranks * (ranks - 1)) : (double)ranks;
-    exchange.warm_up_s = fmin(WARM_UP_S, seconds / (2.0 * steps));
+    exchange.warm_up_s = fmin(most_warm_up, seconds / (2.0 * steps));
     struct meeting *own = allocate(ranks, sizeof *own), *all = NULL;
     if (program_rank() == 0)
         all = allocate(ranks * ranks, sizeof *all);
