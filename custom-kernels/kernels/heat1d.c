@@ -5,7 +5,6 @@
 #include "result.h"
 #include "samples.h"
 #include "timer.h"
-#include "warm_up.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,12 +84,6 @@ int main(int argc, char **argv) {
     int first = first_point(program_rank()), last = first_point(program_rank() + 1);
     double value[POINTS], all[POINTS] = {0};
     double *times = allocate((size_t)repetitions, sizeof *times);
-    struct warm_ups warm_ups = {0};
-    struct warm_up warm_up = warm_up_new(WARM_UP_S);
-    while (warm_up_next(&warm_up, MPI_COMM_WORLD))
-        for (long call = 0; call < warm_up.calls; call++)
-            solve(value, first, last);
-    warm_ups_count(&warm_ups, &warm_up);
     for (long repetition = 0; repetition < repetitions; repetition++) {
         MPI_Barrier(MPI_COMM_WORLD);
         uint64_t begin = ticks();
@@ -110,7 +103,6 @@ int main(int argc, char **argv) {
     row_integer(row, "ranks", program_ranks());
     row_figure(row, "time", "us", LOWER_IS_BETTER, summarize(times, (size_t)repetitions).median, repetitions);
     free(times);
-    warm_ups_remark(result, &warm_ups);
     result_model(result, "none: 27 updates are nothing beside the latency of their messages");
     for (int point = 1; point <= 5; point++)
         result_note(result, "T(%d) = %.15f", point, all[point]);
