@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,13 +45,16 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def competitor(cpu: int) -> Iterator[None]:
-    """A process that takes all it can get of ``cpu``."""
+def competitor(cpu: int, share: float = 1.0) -> Iterator[None]:
+    """A process that takes ``share`` of ``cpu``, in turns of 10 ms, or all that it can get."""
     pid = os.fork()
     if pid == 0:
         os.sched_setaffinity(0, {cpu})
         while True:
-            pass
+            begin = time.monotonic()
+            while share == 1.0 or time.monotonic() - begin < share / 100:
+                pass
+            time.sleep((1 - share) / 100)
     try:
         yield
     finally:
@@ -90,3 +94,15 @@ def test_a_competitor_on_another_cpu_of_the_node(tmp_path, program):
     now = disturbance.snapshot([cpu])
     causes = disturbance.assess(now, now, [seen], machine.load())["causes"]
     assert any("CPUs busy on" in cause for cause in causes), causes
+
+
+def test_a_small_competitor_is_not_taken_for_the_nodes_housekeeping(tmp_path, program):
+    """It is named, by the kernel's count of its time, and flagged whatever the node's own threads did meanwhile."""
+    (cpu,) = cpus(1)
+    with competitor(cpu, 0.1):
+        before = disturbance.snapshot([cpu])
+        seen = launch(tmp_path / "w", program, cpu, 0, 100, 0)
+        found = disturbance.assess(before, disturbance.snapshot([cpu]), [seen], machine.load())
+    assert found["disturbed"], found
+    assert found["figures"]["others_s"] >= 0.05
+    assert found["beside"], found
