@@ -102,7 +102,9 @@ def test_a_missing_reference_file_is_an_error_and_nothing_is_measured(suite):
     assert status != 0
     assert record is None
     (line,) = re.findall(r"Reason: (.*)", output)
-    assert re.fullmatch(r"performance error: reference file is missing: \S+/stream.yaml: write it with the lines .*", line)
+    assert re.fullmatch(
+        r"performance error: reference file is missing: \S+/stream.yaml: write it with the lines .*", line
+    )
 
 
 @pytest.mark.parametrize("name", ["rrze-woodcrest", "rrze-nehalem"])
