@@ -138,7 +138,8 @@ def _osu_time(measurements: list[Measurement]) -> float:
     for item in measurements:
         if item.unit in osu.LEAST_ITERATIONS and item.value > 0 and item.params.get("ranks") is None:
             row, size = repr(sorted(item.params.items())), int(item.params.get("bytes", 0))
-            iterations = item.iterations or osu.LEAST_ITERATIONS[item.unit][size > osu.LARGE_BYTES]
+            few = "bytes" not in item.params or size > osu.LARGE_BYTES
+            iterations = item.iterations or osu.LEAST_ITERATIONS[item.unit][few]
             if item.unit == US:
                 seconds = item.value / 1e6
             else:

@@ -101,8 +101,8 @@ TITLES: dict[str, tuple[str, ...]] = {
 ONE_ROW = ("barrier", "ibarrier", "fop_latency", "cas_latency")
 
 #: The fewest iterations of a size in any version of the suite (4 to 7) or its port, unless the command line has a
-#: number: unit to those for sizes up to ``LARGE_BYTES``, and beyond. An iteration of a bandwidth is a window of
-#: messages.
+#: number: unit to those for sizes up to ``LARGE_BYTES``, and beyond, which are those of a table without sizes, too: the
+#: port calls its barrier 100 times. An iteration of a bandwidth is a window of messages.
 LEAST_ITERATIONS = {US: (1000, 100), MB_S: (100, 20)}
 LARGE_BYTES = 8192
 #: Messages of a window that the output does not tell: the one-sided tests have 32, the others 64.

@@ -138,6 +138,12 @@ class TestOsu:
         (reason,) = work.claims(benchmark("osu"), [wide], [process(wall=0.1)])
         assert reason.startswith("the figures stand for 1.02 s of work")
 
+    def test_a_table_without_sizes_is_that_of_few_calls(self):
+        """The port calls its barrier 100 times: at 44 us, as beside other work, these are 4.4 ms."""
+        assert work.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
+        (reason,) = work.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
+        assert reason.startswith("the figures stand for 0.00441 s of work")
+
     def test_the_times_of_a_start_are_no_loop(self):
         assert work.claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)]) == []
 
