@@ -77,8 +77,8 @@ rates: .venv/.stamp-dev ## error rates of the gate, the finder of slow nodes and
 	@$(BIN)/python tests/rates/outliers.py --full
 	@$(BIN)/python tests/rates/unpaired.py --full
 
-disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor
-	@$(BIN)/python tests/rates/disturbed.py
+disturbed: .venv/.stamp-dev setup ## how many launches are flagged as disturbed, on this host as it is and beside a competitor (SHARES=0,2,5: percent of a CPU)
+	@$(BIN)/python tests/rates/disturbed.py $(if $(SHARES),--shares $(SHARES))
 
 scale: .venv/.stamp-dev ## speed and memory of the store with 1,000,000 measurements (docs/records.md), and of 1,000 published campaigns (docs/publish.md)
 	@$(BIN)/python tests/scale/bench_store.py
