@@ -183,6 +183,12 @@ def evidence(logs: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
     return p
 
 
+def least_pairs(series: int, error: float) -> int:
+    """The first look whose FAIL or GAIN can survive Holm's procedure over ``series`` series; ``CAP`` if none can."""
+    possible = (n for n in LOOKS if 0.5**n / FAIL_SPENDING.share(n) <= error / series)
+    return next(possible, CAP)
+
+
 def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:
     """Hodges-Lehmann estimate and bounds of the rows of ``logs``, all of them filled (at least one column).
 

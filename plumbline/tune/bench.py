@@ -24,6 +24,8 @@ from plumbline.tune import curves, race
 from plumbline.tune.curves import Contest, Place
 
 STATE = "tune.json"
+#: of each session of pairs, at most; one whose rows are decided ends before
+MINUTES = 60.0
 Say = Callable[[str], None]
 
 
@@ -45,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     circumstances: dict[str, Any]
     every: bool = False
     knobs: tuple[str, ...] = ()
-    minutes: float = 10.0
+    minutes: float = MINUTES
     counts: tuple[tuple[str, int, int], ...] = ()
     nodes: int = 1
 
@@ -73,13 +75,20 @@ class Bench:
         return bench
 
     @classmethod
-    def resume(cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say) -> Bench:
-        """Go on with a tuning; raises :class:`PlumbError` if ``folder`` has none, or its circumstances changed."""
+    def resume(
+        cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say, minutes: float | None = None
+    ) -> Bench:
+        """Go on with a tuning; raises :class:`PlumbError` if ``folder`` has none, or its circumstances changed.
+
+        ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
+        """
         state = _read(folder)
         now = circumstances(state.asked.stack)
         for name, then in state.asked.circumstances.items():
             if then is not None and now[name] != then:
                 raise PlumbError(f"{name} changed since this tuning began", str(folder), "start a new one")
+        if minutes is not None:
+            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
         bench = cls(folder, state, say)
         if None in state.asked.circumstances.values():
             state.asked = bench.asked = msgspec.structs.replace(state.asked, circumstances=now)

@@ -20,7 +20,7 @@ from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import plan
 from plumbline.tune import emit, race, report, tune, weights
-from plumbline.tune.bench import Asked, Bench, Say
+from plumbline.tune.bench import MINUTES, Asked, Bench, Say
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import SIZES
 from plumbline.units import counted
@@ -49,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ranks on so many nodes: what is raced moves data between them",
     )
     parser.add_argument(
-        "--minutes", type=float, default=10.0, metavar="M", help="of each session of pairs, at most (default: 10)"
+        "--minutes",
+        type=float,
+        metavar="M",
+        help=f"of each session of pairs, at most (default: {MINUTES:g}, or what the resumed tuning was begun with)",
     )
     parser.add_argument(
         "--sizes",
@@ -82,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Tune; returns 0 whether there is a gain or not, or the exit status of the job that it took."""
     if (args.stack is None) == (args.resume is None):
         raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows what is installed")
-    if not args.minutes > 0:
+    if args.minutes is not None and not args.minutes > 0:
         raise PlumbError(f"--minutes is {args.minutes:g}", "plumb tune", "give a positive number")
     if args.nodes < 1:
         raise PlumbError(f"--nodes is {args.nodes}", "plumb tune", "give a positive number")
@@ -105,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         Bench.begin(folder, _asked(args, circumstances(args.stack)), say)
     if jobs.needed(_partition(Bench.peek(folder))):
         return _in_job(folder, args, say)
-    bench = Bench.resume(folder, circumstances, say)
+    bench = Bench.resume(folder, circumstances, say, args.minutes)
     say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
     with interruptible():
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
@@ -135,6 +138,7 @@ def _in_job(folder: Path, args: argparse.Namespace, say: Say) -> int:
     asked = Bench.peek(folder)
     command = [paths.program("plumb"), *paths.options(), "tune", "--resume", str(folder)]
     command += ["--screen"] if args.screen else []
+    command += ["--minutes", str(args.minutes)] if args.minutes else []
     command += ["--json", str(args.json.absolute())] if args.json else []
     nodes = asked.circumstances["nodes"]
     hosts = names.expand(nodes, str(folder)) if nodes else ()
@@ -179,7 +183,7 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
         circumstances=circumstances,
         every=args.every or bool(args.knob),
         knobs=tuple(args.knob),
-        minutes=args.minutes,
+        minutes=args.minutes or MINUTES,
         counts=_counts(args),
         nodes=args.nodes,
     )
@@ -213,9 +217,10 @@ def _plan(args: argparse.Namespace) -> str:
         stages = {"screen": tune.SCREEN}
     lines = [f"{name}: {counted(launches * places, 'launch')}" for name, launches in stages.items()]
     minutes = sum(stages.values()) * places * LAUNCH_S / 60
+    lines.append(f"about {minutes:.0f} min, if a launch takes {LAUNCH_S:.0f} s")
     if not args.screen:
+        most = args.minutes or MINUTES
         lines.append(
-            f"confirm: {args.minutes:g} min at most by the kernel, then by OSU and IMB, up to {tune.TRIES} times"
+            f"then pairs: {most:g} min at most by the kernel, as much by OSU and IMB, up to {tune.TRIES} times"
         )
-        minutes += 2 * args.minutes
-    return "\n".join([*lines, f"about {minutes:.0f} min with one confirmation, if a launch takes {LAUNCH_S:.0f} s"])
+    return "\n".join(lines)

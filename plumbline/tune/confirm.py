@@ -18,13 +18,14 @@ from plumbline.gate.session import Session
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned
-from plumbline.statistics.sequential import LOOKS, Rule
+from plumbline.statistics.sequential import LOOKS, Rule, least_pairs
 from plumbline.tune import curves, programs
 from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row
 from plumbline.tune.programs import Launched, Point
 from plumbline.tune.race import DEFAULT
 from plumbline.tune.rules import holds
+from plumbline.units import counted
 
 #: a gain has to be above 1 %, a loss of more than 1 % withdraws the setting
 RULE = Rule(gain=True)
@@ -143,7 +144,11 @@ def _measure(
             if line.startswith("pair "):  # the rest of the line has every figure
                 bench.say(line.partition("  tune ")[0].rstrip())
 
-        bench.say(f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most")
+        series = sum(len(one.points) for one in launched) * len(bench.asked.placements)
+        bench.say(
+            f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
+            f"{least_pairs(series, decide.CAMPAIGN_ERROR)} pairs of each of {counted(len(begun.couples), 'program')}"
+        )
         outcome = run.resume(folder, measure.Stop(bench.asked.minutes, first_fail=True), say)
     return outcome.verdicts, begun.name
 

@@ -166,3 +166,14 @@ def test_holm_over_the_campaign():
 def test_holm_by_hand():
     assert holm(np.array([0.004, 0.001, 0.02]), 4, 0.01).tolist() == [False, True, False]
     assert holm(np.array([0.003, 0.001, 0.02]), 4, 0.01).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize(("series", "pairs"), [(1, 13), (20, 13), (100, 19), (890, 19), (900, 27), (1605, 27)])
+def test_the_fewest_pairs_that_can_claim_something_among_many_series(series, pairs):
+    """Pairs that are all slower, held against Holm's first step: the next smaller look does not suffice."""
+    slower = np.full((1, pairs), round(sequential.SCALE))
+    assert sequential.least_pairs(series, 0.01) == pairs
+    assert sequential.evidence(slower, sequential.Rule())[0] <= 0.01 / series
+    if pairs > LOOKS[0]:
+        earlier = LOOKS[LOOKS.index(pairs) - 1]
+        assert sequential.evidence(slower[:, :earlier], sequential.Rule())[0] > 0.01 / series

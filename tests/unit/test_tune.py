@@ -571,6 +571,7 @@ def test_a_tuning_goes_on_with_what_it_has(tmp_path):
     assert again.kept("screen") == tmp_path / "x.jsonl"
     assert again.kept("race 1") is None
     assert again.asked == asked()
+    assert Bench.resume(folder, lambda stack: {"commit": "a"}, print, minutes=90.0).asked == asked(minutes=90.0)
     with pytest.raises(PlumbError, match="commit changed since this tuning began"):
         Bench.resume(folder, lambda stack: {"commit": "b"}, print)
     with pytest.raises(PlumbError, match="this folder is not empty"):
@@ -613,7 +614,8 @@ def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
     assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "screen: 10 launches"
-    assert lines[-1].startswith("about ")
+    assert lines[-2].startswith("about ")
+    assert lines[-1].startswith("then pairs: 60 min at most by the kernel")
     assert cli.main(["tune", "some", "--dry-run", "--screen"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "screen: 5 launches"
 
