@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import shutil
 import signal
 from pathlib import Path
 
@@ -31,8 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_results(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Records of a test that names no folder do not become a user's."""
+def _own_results_and_sites(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Records of a test that names no folder do not become a user's, nor do the ceilings that they raise."""
+    sites = tmp_path_factory.mktemp("sites") / "site-configs"
+    shutil.copytree(Path(__file__).resolve().parents[1] / "site-configs", sites, symlinks=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_RESULTS", str(tmp_path_factory.mktemp("results")))
+        patch.setenv("PLUMB_SITES", str(sites))
         yield
