@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, provenance
+from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.host import links, provenance
+from plumbline.host.links import Link
 from plumbline.nodes import compare, read
 from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
-from plumbline.topology import links
-from plumbline.topology.links import Link
 from plumbline.tune import yields
 from plumbline.views.table import table
 

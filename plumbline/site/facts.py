@@ -10,8 +10,9 @@ from typing import Any
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.nodes import collector, compare, read
-from plumbline.nodes.collector import is_virtual, memory, parse_dmidecode, without_serials
+from plumbline.host import collector
+from plumbline.host.collector import is_virtual, memory, parse_dmidecode, without_serials
+from plumbline.nodes import compare, read
 
 __all__ = [
     "Captured", "captured", "hostname_pattern", "is_virtual", "known", "memory", "parse_dmidecode", "topology",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from plumbline import proc
+from plumbline.host import proc
 
 #: Share of a CPU, since it began, below which a task is the node's own *housekeeping*: kernel threads and daemons
 #: that run for some milliseconds now and then, in every launch alike.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import ceilings, provenance
-from plumbline.nodes import energy
+from plumbline import ceilings
+from plumbline.host import energy, provenance
 
 RANGE = 262143328850
 

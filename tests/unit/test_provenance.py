@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from node_facts import node
 
-from plumbline import doctor, provenance, schemas
+from plumbline import doctor, schemas
+from plumbline.host import provenance
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

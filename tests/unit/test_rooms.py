@@ -16,7 +16,7 @@ PROGRAMS = """sbatch srun salloc sinfo scontrol sacct scancel squeue qsub qstat 
 VARIABLES = "SLURM_ SLURMD_ SRUN_ PBS_ LSB_ PE_HOSTFILE FLUX_"
 #: files below plumbline/ that may name some, and why
 ALLOWED = {
-    "nodes/collector.py": (
+    "host/collector.py": (
         {"slurm", "srun", "scontrol", "slurm_step_id", "slurm_cpu_bind", "slurm_procid", "slurmd_nodename"},
         "it is one file that runs alone on a node, and reports what Slurm is told there",
     ),

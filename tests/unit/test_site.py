@@ -12,7 +12,7 @@ import yaml
 from plumbline import site
 from plumbline import site_command as command
 from plumbline.errors import PlumbError
-from plumbline.nodes import collector
+from plumbline.host import collector
 from plumbline.references import References, match
 from plumbline.site import facts, tests, write
 

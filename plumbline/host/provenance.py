@@ -17,9 +17,8 @@ from typing import Any
 import msgspec
 
 from plumbline import files, mpi
-from plumbline.nodes import energy
-from plumbline.nodes.collector import Reader
-from plumbline.topology import devices, links
+from plumbline.host import devices, energy, links
+from plumbline.host.collector import Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
 SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")

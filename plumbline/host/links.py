@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from plumbline import nvml
+from plumbline.host import nvml
 
 #: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
 CLASSES = ("0x0108", "0x02", "0x03", "0x12")
@@ -54,7 +54,7 @@ def read(root: Path = Path("/")) -> dict[str, Link]:
 def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
     """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
 
-    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.nodes.energy.gpus`).
+    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.host.energy.gpus`).
     """
     try:
         ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from plumbline import nvml
-from plumbline.nodes import perf_energy
+from plumbline.host import nvml, perf_energy
 
 #: the highest power of a package, in W: a launch in which a counter may have wrapped twice at it has no energy
 MOST_W = 2000
