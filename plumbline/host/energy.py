@@ -5,17 +5,63 @@ The counters are the node's: what other processes did meanwhile is in them.
 
 from __future__ import annotations
 
+import ctypes
+import io
 import math
+import os
+import platform
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from plumbline.host import nvml, perf_energy
+from plumbline.host import nvml
+from plumbline.host.collector import CPUS, Reader
+from plumbline.topology.text import cpu_ranges
 
 #: the highest power of a package, in W: a launch in which a counter may have wrapped twice at it has no energy
 MOST_W = 2000
+#: number of the system call perf_event_open, by machine; it has no function in the C library
+CALLS = {"x86_64": 298, "aarch64": 241, "ppc64le": 319}
+#: PERF_FLAG_FD_CLOEXEC
+CLOSE_ON_EXEC = 8
+#: event of perf -> what it counts; the others are parts of a package
+EVENTS = {"energy-pkg": "{}", "energy-ram": "dram of {}"}
+
+
+class _Attributes(ctypes.Structure):
+    """``struct perf_event_attr`` in its first version, of 64 bytes."""
+
+    _fields_ = (
+        ("type", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("config", ctypes.c_uint64),
+        ("unused", ctypes.c_uint64 * 6),
+    )
+
+
+class _Event:
+    """An open event of one package, which counts from when it was opened until it is no longer referred to."""
+
+    def __init__(self, kind: int, config: int, cpu: int, microjoules: Fraction) -> None:
+        """``microjoules``: what one count stands for. Raises OSError if the kernel refuses."""
+        attributes = _Attributes(type=kind, size=ctypes.sizeof(_Attributes), config=config)
+        library = ctypes.CDLL(None, use_errno=True)
+        call = CALLS.get(platform.machine())
+        if call is None:
+            raise OSError(f"perf_event_open is not known on {platform.machine()}")
+        opened = library.syscall(ctypes.c_long(call), ctypes.byref(attributes), -1, cpu, -1, CLOSE_ON_EXEC)
+        if opened < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        self._file = io.FileIO(opened)
+        self._microjoules = microjoules
+
+    def read(self) -> int:
+        """Microjoules since it was opened."""
+        return int(int.from_bytes(self._file.read(8) or b"", "little") * self._microjoules)
 
 
 @dataclass(frozen=True)
@@ -58,7 +104,7 @@ def find(root: Path = Path("/")) -> Meter:
     refused = []
     for source, counters in (("powercap", _powercap), ("perf", _perf), ("amd_energy", _amd_energy)):
         try:
-            meter = Meter(source, tuple(counters(root)))
+            meter = Meter(source, tuple(counters(Reader(root))))
             meter.read()
         except PermissionError as error:
             refused.append(f"only root may read {error.filename}" if error.filename else f"{source}: {error.strerror}")
@@ -122,37 +168,60 @@ def idle(meter: Meter, seconds: float) -> float | None:
     return sum(joules.values()) / (last.time - first.time) if joules else None
 
 
-def _powercap(root: Path) -> Iterator[Counter]:
+def _powercap(read: Reader) -> Iterator[Counter]:
     """Each package, and its memory. The other zones are parts of a package, or count one a second time."""
-    base = root / "sys/class/powercap"
-    for package in sorted(base.glob("intel-rapl:*")):
-        if not _word(package / "name").startswith("package"):
+    base = "sys/class/powercap"
+    for package in read.names(base, "intel-rapl:*"):
+        package_name = read.text(f"{package}/name") or ""
+        if not package_name.startswith("package"):
             continue
-        zones = [package, *sorted(base.glob(f"{package.name}:*")), *sorted(package.glob(f"{package.name}:*"))]
-        for zone in {zone.name: zone for zone in zones}.values():
-            name = _word(zone / "name")
+        below = f"{package.rsplit('/', 1)[1]}:*"
+        zones = [package, *read.names(base, below), *read.names(package, below)]
+        for zone in {zone.rsplit("/", 1)[1]: zone for zone in zones}.values():
+            name = read.text(f"{zone}/name") or ""
             if zone == package or name == "dram":
-                label = name if zone == package else f"{name} of {_word(package / 'name')}"
-                yield Counter(label, partial(_number, zone / "energy_uj"), int(_word(zone / "max_energy_range_uj")))
+                label = name if zone == package else f"{name} of {package_name}"
+                yield Counter(
+                    label, partial(read.count, f"{zone}/energy_uj"), read.count(f"{zone}/max_energy_range_uj")
+                )
 
 
-def _perf(root: Path) -> Iterator[Counter]:
-    for name, event in perf_energy.events(root):
-        yield Counter(name, event.read, None)
+def _perf(read: Reader) -> Iterator[Counter]:
+    """The kernel's events (RAPL) of all packages and of their memory, with names as powercap has them.
+
+    They need no root where ``kernel.perf_event_paranoid`` is 0 or less, unlike the files of powercap since Linux 5.10.
+    Source: perf_event_open(2); Linux, Documentation/ABI/testing/sysfs-bus-event_source-devices-events. Raises OSError
+    if the kernel refuses one, ValueError if a file of sysfs is not as documented.
+    """
+    device = "sys/bus/event_source/devices/power"
+    for event, label in EVENTS.items():
+        file = f"{device}/events/{event}"
+        if read.text(file) is None:
+            continue
+        config = re.fullmatch("event=(0x[0-9a-f]+)", read.content(file))
+        if config is None or read.content(f"{file}.unit") != "Joules":
+            raise ValueError(f"{read.root / file} is not an event in joules")
+        microjoules = Fraction(read.content(f"{file}.scale")) * 1_000_000
+        for cpu, package in _packages(read, read.content(f"{device}/cpumask")).items():
+            opened = _Event(read.count(f"{device}/type"), int(config[1], 16), cpu, microjoules)
+            yield Counter(label.format(package), opened.read, None)
 
 
-def _amd_energy(root: Path) -> Iterator[Counter]:
-    for folder in sorted((root / "sys/class/hwmon").glob("hwmon*")):
-        for label in sorted(folder.glob("energy*_label")) if _word(folder / "name") == "amd_energy" else ():
-            if _word(label).startswith("Esocket"):
-                number = _word(label).removeprefix("Esocket")
-                file = label.with_name(label.name.replace("label", "input"))
-                yield Counter(f"socket {int(number)}", partial(_number, file), None)
+def _packages(read: Reader, cpus: str) -> dict[int, str]:
+    """The package that each of ``cpus`` (such as ``0,64``) speaks for; a die, where there are several in a package."""
+    folders = {cpu: f"{CPUS}/cpu{cpu}/topology" for part in cpu_ranges(cpus) for cpu in part}
+    packages = {cpu: f"package-{read.content(f'{folder}/physical_package_id')}" for cpu, folder in folders.items()}
+    names = list(packages.values())
+    return {
+        cpu: name if names.count(name) == 1 else f"{name}-die-{read.content(f'{folders[cpu]}/die_id')}"
+        for cpu, name in packages.items()
+    }
 
 
-def _number(file: Path) -> int:
-    return int(file.read_text(encoding="ascii"))
-
-
-def _word(file: Path) -> str:
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+def _amd_energy(read: Reader) -> Iterator[Counter]:
+    for folder in read.names("sys/class/hwmon", "hwmon*"):
+        for file in read.names(folder, "energy*_label") if read.text(f"{folder}/name") == "amd_energy" else ():
+            label = read.text(file) or ""
+            if label.startswith("Esocket"):
+                counter = partial(read.count, file.replace("_label", "_input"))
+                yield Counter(f"socket {int(label.removeprefix('Esocket'))}", counter, None)

@@ -7,6 +7,7 @@ from node_facts import node
 
 from plumbline import doctor, schemas
 from plumbline.host import provenance
+from plumbline.host.collector import Reader
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -65,7 +66,7 @@ def test_knobs_are_read(tmp_path):
     ],
 )
 def test_cgroup_limits_of_both_versions(tmp_path, files, quota, limit):
-    found = provenance.Reader(tree(tmp_path, files)).cgroup()
+    found = Reader(tree(tmp_path, files)).cgroup()
     assert (found["cpu_quota"], found["memory_limit_bytes"]) == (quota, limit)
 
 
@@ -137,4 +138,4 @@ def test_little_shared_memory_of_a_node_is_found_and_facts_of_earlier_versions_d
 
 
 def test_the_collector_tells_the_size_of_shared_memory():
-    assert provenance.Reader(Path("/")).size("dev/shm") == provenance.collect()["shm_bytes"] > 0
+    assert Reader().size("dev/shm") == provenance.collect()["shm_bytes"] > 0
