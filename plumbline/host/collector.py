@@ -83,11 +83,8 @@ class Reader:
 
     def number(self, path: str) -> Optional[int]:
         """The file's content as a whole number."""
-        text = self.text(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
-            return None
+        text = self.text(path) or ""
+        return int(text) if re.match(r"-?\d+$", text) else None
 
     def numbers(self, paths: Iterable[str]) -> List[int]:
         """The numbers in those of the files that have one."""
@@ -114,11 +111,8 @@ class Reader:
 
     def cpuinfo(self, key: str) -> Optional[str]:
         """The first value of ``key`` in /proc/cpuinfo."""
-        for line in (self.text("proc/cpuinfo") or "").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == key:
-                return value.strip()
-        return None
+        found = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
+        return found.group(1).strip() if found else None
 
     def flags(self) -> "set[str]":
         """What the processor can do, in the kernel's words."""
@@ -143,9 +137,7 @@ class Reader:
     def turbo(self) -> Optional[bool]:
         """Whether the clock may rise above nominal (intel_pstate or the generic boost switch)."""
         no_turbo = self.flag(CPUS + "/intel_pstate/no_turbo")
-        if no_turbo is not None:
-            return not no_turbo
-        return self.flag(CPUS + "/cpufreq/boost")
+        return self.flag(CPUS + "/cpufreq/boost") if no_turbo is None else not no_turbo
 
     def smt(self) -> Optional[bool]:
         """Whether two hardware threads share a core."""

@@ -6,7 +6,7 @@ import pytest
 from node_facts import node
 
 from plumbline import doctor, schemas
-from plumbline.host import provenance
+from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
 
 
@@ -46,6 +46,21 @@ def test_knobs_are_read(tmp_path):
     assert host["load"] == [3.5, 1.0, 0.5]
     assert (host["cpu"], host["microcode"], host["virtual"]) == ("A CPU", "0x42", "yes")
     assert host["memory_bytes"] == 1024000
+
+
+def test_a_record_has_the_facts_of_the_document_of_its_host(tmp_path):
+    files = {
+        "proc/loadavg": "3.50 1.00 0.50 1/100 1234\n",
+        "proc/meminfo": "MemTotal:  1000 kB\n",
+        "proc/sys/kernel/perf_event_paranoid": "2\n",
+        "sys/devices/system/cpu/online": "0-3\n",
+    }
+    document = collector.collect("n1", tmp_path, root=tree(tmp_path, files))
+    host = provenance.collect(tmp_path)
+    assert host.items() >= provenance.recorded(document).items()
+    assert (host["load"], host["memory_bytes"], host["cpus_online"]) == ([3.5, 1.0, 0.5], 1024000, "0-3")
+    assert document["knobs"]["perf_event_paranoid"] == 2
+    assert "perf_event_paranoid" not in host
 
 
 @pytest.mark.parametrize(
