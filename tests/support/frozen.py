@@ -40,6 +40,7 @@ def write(folder: Path) -> None:
     results = folder / "results"
     sessions(results / "local", [*campaign(), *older(), *hybrid(), profile_record("a" * 12), profile_record("b" * 12)])
     sessions(results / "cluster", [*nodes(), links()])
+    sessions(results / "whole", whole())
     sessions(results / "other", ({**item, **other(item)} for item in campaign() if item["variant"]["test"] != "pairs"))
     for file in (ROOT / "tests/data/records").glob("*.jsonl"):
         shutil.copy(file, results / "local")
@@ -53,6 +54,7 @@ def write(folder: Path) -> None:
     note: Record = {"time": "2025-12-13T06:00:00.000Z", "id": "12345678", "text": "kernel update", "site": "local"}
     note |= {"made": "2025-12-13T07:00:00.000Z", "schema": 1}
     (results / "local" / "notes.ndjson").write_text(json.dumps(note) + "\n")
+    shutil.copytree(ROOT / "tests/data/topologies", folder / "topologies")
     sites(folder / "sites")
     manifests(folder / "stacks")
     tables(folder)
@@ -103,16 +105,88 @@ def older() -> Iterator[Record]:
 
 
 def hybrid() -> Iterator[Record]:
-    """The stencil as pure MPI and with threads; hybrid wins for one operation, for the other nobody."""
-    for operation, gain in (("vector", 1.2), ("hybrid", 1.001)):
-        for placement, threads, rate in (("core", 1, 900.0), ("l3", 2, 900 * gain), ("numa", 4, 850.0)):
-            values = [rate + step for step in (-3.0, -1.0, 0.0, 2.0, 4.0)]
+    """The stencil as pure MPI and with threads: hybrid wins on one node, on two nobody."""
+    for count, gain in ((1, 1.2), (2, 1.001)):
+        for operation, placement, threads, rate in (
+            ("pure", "core", 1, 900.0), ("vector", "l3", 2, 900 * gain), ("task-split", "numa", 4, 850.0),
+        ):  # fmt: skip
+            values = [round(rate + step, 3) for step in (-3.0, -1.0, 0.0, 2.0, 4.0)]
             made = reports.solver(operation, placement, threads, values)
-            made["variant"]["figures"] = [{"name": "rate", "metric": "rate", "where": {}}]
+            params = {**made["variant"]["params"], "node_count": count}
+            name = " ".join(["jacobi_modes", *(f"%{key}={value}" for key, value in params.items())])
+            figures = [{"name": "rate", "metric": "rate", "where": {}}]
+            made["variant"] = {**made["variant"], "params": params, "name": name, "figures": figures}
+            made["placement"] = {**made["placement"], "nodes": count}
             made["launches"] = [launch(order, value) for order, value in enumerate(values)]
             for one, value in zip(made["launches"], values, strict=True):
                 one["measurements"] = [reports.measured("rate", value, "MLUP/s")]
-            yield {**made, "session": "20260105T010000Z-node1-000001"}
+            yield {**made, "id": f"{count}{made['id'][1:]}", "session": "20260105T010000Z-node1-000001"}
+
+
+def whole() -> Iterator[Record]:
+    """Two records with every member that a record may have: two ranks on two nodes with GPUs, settings, joules."""
+    figures: list[Record] = [
+        {"name": "triad", "metric": "triad", "where": {}},
+        {"name": "absent", "metric": "absent", "where": {}, "optional": True},
+    ]
+    seen = [
+        {"program": "/opt/bin/stream", "mpi": True, "mpi_library": "/opt/lib/libmpi.so.40", "world": 2,
+         "scheduling": {"policy": "SCHED_OTHER", "nice": 0, "personality": 0},
+         "device_variables": {"CUDA_VISIBLE_DEVICES": "0"}, "gpu_address": "0000:3b:00.0",
+         "others": [{"program": "/bin/sh", "processes": 2, "cpu_s": 0.01}], "host": f"w{rank}", "rank": rank,
+         "local_rank": 0, "threads": [{"name": "stream", "affinity": [cpu], "last_cpu": cpu} for cpu in (0, 1)],
+         "memory": {"page_bytes": 4096, "nodes": {"0": 4096}, "freed_nodes": {"1": 256}},
+         "usage": {"wall_s": 1.5, "user_s": 1.0, "system_s": 0.1, "major_faults": 0}}
+        for rank in range(2)
+    ]  # fmt: skip
+    counted = {"instructions": 5e9, "cycles": 2e9, "cache_misses": 1e7, "line_bytes": 64}
+    device = {"label": "GPU0", "address": "0000:3b:00.0", "ids": "10de:2330", "names": ["cuda0"], "link_gbytes_s": 63.0}
+    host = {"hostname": "w0", "kernel": "6.1", "load": [0.0, 0.1, 0.2], "governor": "performance", "turbo": None,
+            "cpus_online": "0-3", "cgroup": {"cpu_quota": None, "cpus_allowed": "0-3"},
+            "energy": "not read: only root may",
+            "devices": {"devices": [{**device, "sockets": [0], "nodes": [0], "cpus": [0, 1]}], "ways": [["X"]]},
+            "pci_links": {"0000:3b:00.0": "PCIe 16 GT/s x16"}}  # fmt: skip
+    for number, setting in enumerate(("8192", "4096")):
+        launches = [
+            launch(
+                order, 10000.0 + 10 * order, superseded=order == 1, disturbed=order == 1, shm_free_bytes=1 << 30,
+                energy_j={"package-0": 80.0 + order, "dram": 20.0}, gpu_energy_j={"0000:3b:00.0": 300.0},
+                work={"flop": 2e9, "bytes": 24e9, "counted": counted}, transports=["cma", "shm", "tcp"],
+                remarks=["BLAS: OpenBLAS 0.3", *(["only here"] if order == 2 else [])], ranks=seen,
+                settings={"asked": {"eager": setting, "lost": "1"}, "seen": {"eager": setting}},
+                start_errors=["the launcher lost its daemon"] if order == 0 else [],
+            )
+            for order in range(4)
+        ]  # fmt: skip
+        causes = ["a thread of rank 0 on w0 waited 9.1 % of the time", "steal 2.0 %"]
+        seen_beside: Record = {"figures": {"steal_fraction": 0.02}, "beside": ["cc1 90 ms"]}
+        launches[1]["disturbance"] = {"disturbed": True, "causes": causes, **seen_beside}
+        for one in launches:
+            one["measurements"][0]["model"] = 11000.0
+        named = variant(figures=figures, settings={"eager": setting, "lost": "1"}, launches=4)
+        made = record(
+            id=f"9{number:011x}", session=f"20260110T00000{number}Z-w0-000000", site="whole", campaign="whole",
+            time=f"2026-01-10T00:00:0{number}.000Z", nodes=["w0", "w1"], variant=named, launches=launches, host=host,
+            hosts=[host, {"hostname": "w1", "missing": "it did not answer"}], seed=7,
+            removed_variables=["OMP_PROC_BIND"],
+            idle={"power_w": 12.5, "host": "w0", "measured": "2026-01-01T00:00:00.000Z"},
+        )  # fmt: skip
+        made["suite"] = {"version": "0.2.0", "commit": None, "dirty": None, "unknown": "git is not installed"}
+        made["environment"] = {"LD_LIBRARY_PATH": "/opt/lib"}
+        made["loaded"] = [
+            {"path": "/opt/lib/libmpi.so.40", "build_id": f"ab{number}", "bytes": 900 + number, "modified_ns": 1}
+        ]
+        made["figures"][0]["ceiling"] = {
+            "value": 9000.0 + 900 * number, "unit": "MB/s", "method": "membw, compact", "spread_percent": 1.0,
+            "percent": 112.0 - 10 * number, "measured": "2026-01-01T00:00:00.000Z",
+            "raised_from": [None, 9500.0][number],
+        }  # fmt: skip
+        yield made
+    bad = launch(0, 1.0, verified=False, status="timeout", exit_code=None, reasons=["it took longer than 60 s"])
+    bad |= {"measurements": [], "output_tail": "step 1\nstep 2\n", "waiting": ["rank 0 waits in MPI_Recv"]}
+    yield record(id="9" * 12, session="20260110T000002Z-w0-000000", site="whole", campaign="whole", launches=[bad],
+                 time="2026-01-10T00:00:02.000Z", verified=False, verdict="invalid", state="interrupted",
+                 reasons=["launch 0: it took longer than 60 s"], figures=[])  # fmt: skip
 
 
 def other(item: Record) -> Record:
