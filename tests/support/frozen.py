@@ -56,6 +56,7 @@ def write(folder: Path) -> None:
     (results / "local" / "notes.ndjson").write_text(json.dumps(note) + "\n")
     shutil.copytree(ROOT / "tests/data/topologies", folder / "topologies")
     sites(folder / "sites")
+    faulty_sites(folder / "faulty")
     manifests(folder / "stacks")
     tables(folder)
     node_facts.write(
@@ -280,6 +281,20 @@ def sites(folder: Path) -> None:
     )
 
 
+def faulty_sites(folder: Path) -> None:
+    """The ``local`` site with each fault that a reference may have, and a site that is none."""
+    sites(folder)
+    entry = (folder / "local/references/stream.yaml").read_text().partition("references:\n")[2]
+    faults = (
+        ("mpich", "mpich"), ("stream_threads", "absent"), ("stream_threads", "imb_pair"), ("MB/s", "miles"),
+        ("unit: MB/s", "unit: us"), ("partition: default", "partition: absent"), ("lower: -0.1", "lower: null"),
+        ("upper: 0.1", "upper: 5"), ("lower: -0.1", "lower: 0"), ("33000.0", "990000.0"), ("MB/s", "GB/s"),
+    )  # fmt: skip
+    text = "".join(entry.replace(old, new) for old, new in faults)
+    (folder / "local/references/stream.yaml").write_text(f"schema: 1\ntest: stream\nreferences:\n{text}")
+    (folder / "gpc/site.yaml").write_text("schema: 1\nname: other\n")
+
+
 def manifests(folder: Path) -> None:
     """Manifests of each form that is read: the first one, that with what programs load, and that of a tuned stack."""
     folder.mkdir()
@@ -347,6 +362,17 @@ def tables(folder: Path) -> None:
     (folder / "links.csv").write_text("\n".join(["first,second,class,value,launch", *ends]) + "\n")
     points = [f"a,{index},{(11 if index >= 40 else 10) * math.exp(dice.gauss(0, 0.005)):.5f}" for index in range(60)]
     (folder / "series.csv").write_text("\n".join(["series,index,value", *points]) + "\n")
+    even = [f"n{node},all,{100 * math.exp(dice.gauss(0, 0.004)):.5f}" for node in range(12) for _ in range(5)]
+    (folder / "even.csv").write_text("\n".join(["node,class,value", *even, "n1,two,5", "n2,two,6"]) + "\n")
+    sound = made["pass"]
+    faulty = {
+        "text": [*sound, "same,abc,1"], "missing": [*sound, "same,,1"], "wide": [*sound, "same,1,2,3"], "empty": [],
+        "unnamed": [",1,2"], "constant": [f"fixed,10.012345,{row.rpartition(',')[2]}" for row in sound],
+    }  # fmt: skip
+    for name, rows in faulty.items():
+        (folder / f"bad-{name}.csv").write_text("\n".join(["series,baseline,candidate", *rows]) + "\n")
+    for name, row in {"order": "a,3,1\na,2,1", "number": "a,1,x", "negative": "a,1,-1"}.items():
+        (folder / f"bad-{name}.csv").write_text(f"series,index,value\n{row}\n")
     header = "result|job_completion_time|name|environ|job_nodelist|num_tasks|partition|"
     header += "rate_value|rate_unit|rate_ref|rate_lower_thres|rate_upper_thres|system"
     logged = [
@@ -354,3 +380,7 @@ def tables(folder: Path) -> None:
         for day, value in ((1, 12.5), (2, 12.7))
     ]
     (folder / "T.log").write_text("\n".join([header, *logged]) + "\n")
+    for name, (old, new) in {
+        "number": ("12.5", "x"), "negative": ("12.5", "-3"), "time": ("2026-01-01", "noon"), "columns": ("12.5|", ""),
+    }.items():  # fmt: skip
+        (folder / f"bad-{name}.log").write_text("\n".join([header, logged[0].replace(old, new)]) + "\n")
