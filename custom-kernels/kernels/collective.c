@@ -43,13 +43,10 @@ static const char *const operations[] = {[BCAST] = "bcast",
                                          NULL};
 static const char *const places[] = {"no", "yes", "both", NULL};
 enum { NOT_IN_PLACE, IN_PLACE, BOTH };
-static const char *const protocols[] = {[COMMON_START] = "start",
-                                        [AFTER_BARRIER] = "barrier",
-                                        [LOOP] = "loop",
-                                        [CHANGING_BUFFERS] = "changing",
-                                        [WORK_BETWEEN] = "work",
-                                        [PROTOCOLS] = "all",
-                                        NULL};
+static const char *const protocols[] = {[COMMON_START] = "start", [AFTER_BARRIER] = "barrier",
+                                        [LOOP] = "loop",          [CHANGING_BUFFERS] = "changing",
+                                        [WORK_BETWEEN] = "work",  [WITH_GAPS] = "gaps",
+                                        [PROTOCOLS] = "all",      NULL};
 
 static const struct argument arguments[] = {
     {"--operation", ARGUMENT_CHOICE, &operation, 0, 0, operations, "what is called"},
@@ -91,6 +88,10 @@ static const struct program program = {
         "work          as loop; between the calls a rank works on 128 KiB of its own for as long as a call "
         "takes,\n"
         "              1 ms at most, which does not count\n"
+        "gaps          as loop, with one element free between the blocks of gatherv, scatterv, allgatherv,\n"
+        "              alltoallv; in the other protocols blocks lie one behind the other, as most programs "
+        "have "
+        "them\n"
         "time_low/high interval of the median, 95 %, order statistics (sign test); takes calls as "
         "independent\n"
         "ratio         time of a call with a value of --race / time of the call with the library's own value "
@@ -273,7 +274,7 @@ static void run_by(struct result *result, enum protocol by, enum operation which
     int pairs = protocol_buffers(by, which, bytes);
     struct call *calls = allocate((size_t)pairs, sizeof *calls);
     for (int pair = 0; pair < pairs; pair++) {
-        calls[pair] = call_new(which, inside, bytes);
+        calls[pair] = call_new(which, inside, by == WITH_GAPS, bytes);
         if (protocol_calls(by) > 1)
             calls[pair].trips = 1;
     }
@@ -287,7 +288,7 @@ static void run_by(struct result *result, enum protocol by, enum operation which
 static void run(struct result *result, enum operation which, bool inside, size_t bytes,
                 struct windows *windows, struct findings *found) {
     for (int by = 0; by < PROTOCOLS; by++)
-        if (protocol == PROTOCOLS || protocol == by)
+        if ((protocol == PROTOCOLS || protocol == by) && protocol_fits((enum protocol)by, which))
             run_by(result, (enum protocol)by, which, inside, bytes, windows, found);
 }
 
@@ -313,6 +314,12 @@ static void require_sense(void) {
         fail_together("1 rank has no collective: start at least 2");
     if (operation < OPERATIONS && in_place == IN_PLACE && !operation_in_place((enum operation)operation))
         fail_together("--in-place: MPI has no %s in place", operations[operation]);
+    if (operation < OPERATIONS && protocol < PROTOCOLS &&
+        !protocol_fits((enum protocol)protocol, (enum operation)operation))
+        fail_together(
+            "--protocol: the blocks of %s cannot lie apart: gaps is for gatherv, scatterv, allgatherv, "
+            "alltoallv",
+            operations[operation]);
     for (int index = 0; index < sizes.count; index++)
         if (sizes.values[index] % sizeof(float))
             fail_together("--bytes: %zu is not a multiple of 4: elements are floats", sizes.values[index]);

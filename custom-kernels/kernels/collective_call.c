@@ -15,7 +15,7 @@ enum share { NOTHING, ONE_ON_ROOT, ONE_ON_ALL, MANY_ON_ROOT, MANY_ON_ALL };
 
 static const struct facts {
     enum share gives, gets;
-    bool in_place, reduces, gaps;
+    bool in_place, reduces, displaced;
 } facts[OPERATIONS] = {
     [BCAST] = {ONE_ON_ROOT, ONE_ON_ALL, false, false, false},
     [REDUCE] = {ONE_ON_ALL, ONE_ON_ROOT, true, true, false},
@@ -40,6 +40,10 @@ bool operation_in_place(enum operation operation) {
     return facts[operation].in_place;
 }
 
+bool operation_displaced(enum operation operation) {
+    return facts[operation].displaced;
+}
+
 static bool many(enum share share) {
     return share == MANY_ON_ROOT || share == MANY_ON_ALL;
 }
@@ -59,21 +63,21 @@ static size_t most_blocks(const struct facts *of) {
     return many(of->gives) || many(of->gets) ? (size_t)program_ranks() : of->gives != NOTHING;
 }
 
-/* Elements of a buffer. */
+/* Elements of a buffer: where blocks may lie apart, with one element behind each of them. */
 static size_t room(enum operation operation, size_t elements) {
-    return most_blocks(&facts[operation]) * (elements + facts[operation].gaps);
+    return most_blocks(&facts[operation]) * (elements + facts[operation].displaced);
 }
 
 size_t operation_memory(enum operation operation, size_t bytes) {
     return 2 * room(operation, bytes / sizeof(float)) * sizeof(float);
 }
 
-struct call call_new(enum operation operation, bool in_place, size_t bytes) {
+struct call call_new(enum operation operation, bool in_place, bool gaps, size_t bytes) {
     size_t elements = bytes / sizeof(float), count = most_blocks(&facts[operation]);
     struct call call = {.operation = operation,
                         .in_place = in_place,
                         .elements = elements,
-                        .stride = elements + facts[operation].gaps,
+                        .stride = elements + (gaps && facts[operation].displaced),
                         .all = MPI_COMM_WORLD,
                         .trips = operation == PINGPONG ? TRIPS : 1};
     if (count * call.stride > INT_MAX)
@@ -264,7 +268,8 @@ long call_faults(const struct call *call, long round) {
             faults += got[index] != of_value[value];
             value = value + 1 < period(of) ? value + 1 : 0;
         }
-        if (of->gaps && many(of->gets))
+        bool free_behind = call->stride > call->elements || block + 1 == blocks(of->gets);
+        if (of->displaced && many(of->gets) && free_behind)
             faults += got[call->elements] == got[call->elements];
     }
     return faults;

@@ -9,6 +9,10 @@ enum { CALLS = 8, PAIRS = 8, PAIR_BYTES = 1 << 26, OWN_ELEMENTS = 1 << 15, STEP 
 static const double least_lead_ns = 1e4, most_lead_ns = 1e6;
 static const double most_work_ns = 1e6;
 
+bool protocol_fits(enum protocol protocol, enum operation operation) {
+    return protocol != WITH_GAPS || operation_displaced(operation);
+}
+
 int protocol_warm_up(enum protocol protocol) {
     return protocol_calls(protocol) > 1 ? 1 : SINGLE_WARM_UP;
 }

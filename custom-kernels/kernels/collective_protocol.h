@@ -10,8 +10,12 @@ enum protocol {
     LOOP,             /* one after the other, on the same buffers */
     CHANGING_BUFFERS, /* one after the other, each on the next of several pairs of buffers */
     WORK_BETWEEN,     /* one after the other; between them each rank works on its own data */
+    WITH_GAPS,        /* one after the other, on the same buffers, with one element free between the blocks */
     PROTOCOLS
 };
+
+/* Whether the operation can be called so: only some have blocks that may lie apart. */
+bool protocol_fits(enum protocol protocol, enum operation operation);
 
 /* Timed calls of one sample. */
 int protocol_calls(enum protocol protocol);

@@ -65,6 +65,7 @@ def document(
         "begin": min((record.time for record in records), default=None),
         "end": max((record.time for record in records), default=None),
         "closing": summary.closing(records),
+        "legend": summary.legend(records),
         "counts": _counts(entries),
         "severity": SEVERITY,
         "distances": [placement.name for placement in placements.listed() if placement.pair],

@@ -15,6 +15,7 @@ from plumbline.launch import driver, figures
 from plumbline.limits import ceilings, raising
 from plumbline.records.model import convert, document
 from plumbline.references import References
+from plumbline.report import data
 from plumbline.site import ceilings as file_of
 from plumbline.topology import placements
 from plumbline.views import show, summary
@@ -122,6 +123,9 @@ class TestRecord:
             "ceiling memory, 2 x one core raised from 8.000 GB/s to 10.10 GB/s: triad of 0123456789ab reached more than"
             " at set-up"
         ]
+        page = data.document(data.Scope("ulysses"), [made.record])
+        assert page["legend"] == summary.legend([made.record])
+        assert page["entries"][0]["figures"][0]["ceiling"]["raising"] == ceiling.raising
 
     def test_disturbed_launches_raise_nothing(self, host):
         made = job(host)

@@ -686,9 +686,17 @@ class TestEveryProtocol:
         whole, of_rule = programs.own(Configuration(rules=(Rule("bcast", "1", 8192, None, 2),)), (8, 64, 8192))
         assert of_rule.program.arguments[:2] == ["--operation", "bcast"]
         assert {point.row.size for point in of_rule.points} == {4, 8, 20, 64, 724, 8192, 16384}
-        assert {point.way for point in of_rule.points} == set(programs.PROTOCOLS), "MPI has no bcast in place"
+        ways = {point.way for point in of_rule.points}
+        assert ways == set(programs.PROTOCOLS) - {"gaps"}, "MPI has no bcast in place, and no gaps in its one block"
         assert {point.way for point in whole.points} == {"start"}
         assert "bcast" not in {point.row.operation for point in whole.points}
+
+    def test_gaps_are_measured_where_blocks_may_lie_apart(self):
+        rules = tuple(Rule(name, "1", 8192, None, 2) for name in ("allgather", "allgatherv", "reduce_scatter"))
+        _, *ruled = programs.own(Configuration(rules=rules), (8, 8192))
+        gaps = {point.way for one in ruled for point in one.points if point.way.startswith("gaps")}
+        assert gaps == {"gaps", "gaps, in place"}
+        assert {p.row.operation for one in ruled for p in one.points if p.way == "gaps"} == {"allgatherv"}
 
     def test_programs_of_others_that_a_stack_has(self):
         has = {"osu_allgather": {}, "osu_multi_lat": {}, "imb-mpi1": {}}
