@@ -10,10 +10,10 @@ from typing import Any
 
 from plumbline import jobs, paths, schedulers, site, units
 from plumbline.errors import PlumbError
+from plumbline.host import energy
 from plumbline.launch import driver
 from plumbline.launch.signals import interruptible
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
-from plumbline.nodes import energy
 from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure
 from plumbline.site import ceilings as file_of

@@ -30,7 +30,7 @@ COMMANDS = {
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
     "profile": ("profiling", "what a test, or your own program, spends in MPI"),
     "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),
-    "topology": ("topology.command", "draw a machine, with a plan's ranks and threads in their places"),
+    "topology": ("host.command", "draw a machine, with a plan's ranks and threads in their places"),
     "stack": ("stacks.command", "list, install, show, check and remove stacks"),
     "knobs": ("tune.knobs", "what can be set in the MPI library of a stack"),
     "site": ("site_command", "describe this machine as a site, and measure what it reaches"),

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from plumbline import ceilings, paths, schedulers, stacks
 from plumbline.errors import PlumbError
+from plumbline.nodes import compare
 from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings as site_ceilings
-from plumbline.site import facts, site, write
+from plumbline.site import site, write
 from plumbline.stacks import manifest
 
 
@@ -100,7 +101,7 @@ def _init(args: argparse.Namespace) -> int:
             "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
         },
         hostnames=args.hostname,
-        captured=facts.captured(args.facts) if args.facts else None,
+        captured=compare.captured(args.facts) if args.facts else None,
         recapture=args.recapture,
     )
     changes = write.init(request, dry_run=args.dry_run)

@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, provenance, schedulers, schemas
+from plumbline import files, schedulers, schemas
 from plumbline.errors import PlumbError
+from plumbline.host import provenance
 from plumbline.records import store, suite
 from plumbline.records.model import Record
 from plumbline.schedulers import names

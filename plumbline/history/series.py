@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline import csv_input, provenance
+from plumbline import csv_input
 from plumbline.errors import PlumbError
+from plumbline.host import provenance
 from plumbline.records.model import AnyRecord
 from plumbline.records.notes import Note, between
 
@@ -83,7 +84,7 @@ def _number(text: str, column: str, where: str) -> Index:
 def of_records(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
-    A series is of one site, partition, node set, environment (:func:`plumbline.provenance.fingerprint`), provenance,
+    A series is of one site, partition, node set, environment (``provenance.fingerprint``), provenance,
     stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test`` keeps the tests
     whose names begin with it.
     """

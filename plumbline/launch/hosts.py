@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, provenance, schedulers
+from plumbline import files, mpi, schedulers
 from plumbline.errors import PlumbError
+from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.launch.environment import at_home
 from plumbline.witness.compare_nodes import same_host

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from plumbline import mpi, paths, provenance, schedulers, schemas, site
+from plumbline import mpi, paths, schedulers, schemas, site
 from plumbline.errors import PlumbError
+from plumbline.host import provenance
 from plumbline.launch import environment, hosts, settings, work
 from plumbline.launch.unchanged import Files
 from plumbline.limits.ceilings import Measured, words

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from plumbline.errors import PlumbError
+from plumbline.host.provenance import SETTINGS
 from plumbline.outliers.matrix import BETWEEN, Matrix
 from plumbline.outliers.nodes import Nodes
-from plumbline.provenance import SETTINGS
 from plumbline.records.model import AnyRecord, Measurement, Record
 from plumbline.statistics.resolution import limiting_step
 

@@ -14,11 +14,11 @@ from plumbline.compare.page import document
 from plumbline.compare.rows import compare
 from plumbline.compare.sides import Side
 from plumbline.errors import PlumbError
+from plumbline.host.draw import draw
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
 from plumbline.report.data import finite
 from plumbline.report.history import history
-from plumbline.topology.draw import draw
 
 #: points of a series on the page of its test, the newest
 MOST_POINTS = 1000

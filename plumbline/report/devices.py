@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline.host.devices import Devices, facts, meanings, of_host
 from plumbline.records.model import Record
-from plumbline.topology.devices import Devices, facts, meanings, of_host
 
 
 def devices(records: Sequence[Record]) -> list[dict[str, Any]]:

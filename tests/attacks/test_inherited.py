@@ -9,7 +9,8 @@ import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline import mpi, provenance, schedulers
+from plumbline import mpi, schedulers
+from plumbline.host import provenance
 from plumbline.launch import driver
 from plumbline.launch.environment import inherit
 from plumbline.records.model import Record, convert

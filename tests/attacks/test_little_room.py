@@ -12,7 +12,8 @@ import pytest
 from odd_stack import Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline import mpi, provenance
+from plumbline import mpi
+from plumbline.host import provenance
 from plumbline.launch import driver, shared_memory
 from plumbline.records import store
 from plumbline.records.model import Record, convert

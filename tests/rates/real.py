@@ -30,10 +30,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from plumbline import files, paths, provenance, witness
+from plumbline import files, paths, witness
 from plumbline.errors import PlumbError
 from plumbline.gate import decide, remeasure
 from plumbline.gate.pairs import Pairs
+from plumbline.host import provenance
 from plumbline.stacks import stream
 from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from samples import launch, record, variant
 
-from plumbline import cli, paths, provenance
+from plumbline import cli, paths
 from plumbline.history import series as source
+from plumbline.host import provenance
 from plumbline.records import store
 from plumbline.records.model import convert
 

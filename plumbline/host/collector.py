@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 #: seconds that a helper program may take
 PATIENCE = 20
@@ -38,6 +38,7 @@ VIRTUAL = (
     "hyper-v",
     "virtual",
 )
+CPUS = "sys/devices/system/cpu"
 FIRMWARE = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name")
 #: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
 VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
@@ -59,13 +60,21 @@ class Reader:
         self.root = root
         self.failures = {}  # type: Dict[str, str]
 
+    def content(self, path: str) -> str:
+        """The file's content without surrounding white space; raises OSError if it cannot be read."""
+        return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
+
     def text(self, path: str) -> Optional[str]:
-        """The file's content without surrounding white space."""
+        """The file's content; None if it is empty or cannot be read."""
         try:
-            return (self.root / path).read_text(encoding="utf-8", errors="replace").strip() or None
+            return self.content(path) or None
         except OSError as error:
             self.failures[path] = error.strerror or str(error)
             return None
+
+    def count(self, path: str) -> int:
+        """The file's content as a whole number; raises OSError or ValueError without one."""
+        return int(self.content(path))
 
     def names(self, path: str, pattern: str = "*") -> List[str]:
         """Paths below the root that match, sorted as people count."""
@@ -74,11 +83,12 @@ class Reader:
 
     def number(self, path: str) -> Optional[int]:
         """The file's content as a whole number."""
-        text = self.text(path)
-        try:
-            return None if text is None else int(text)
-        except ValueError:
-            return None
+        text = self.text(path) or ""
+        return int(text) if re.match(r"-?\d+$", text) else None
+
+    def numbers(self, paths: Iterable[str]) -> List[int]:
+        """The numbers in those of the files that have one."""
+        return [number for number in map(self.number, paths) if number is not None]
 
     def flag(self, path: str) -> Optional[bool]:
         """Whether the number in the file is not 0; None without a number."""
@@ -95,13 +105,18 @@ class Reader:
         found = {self.text(name) for name in self.names(folder, pattern)} - {None}
         return ", ".join(sorted(str(text) for text in found)) or None
 
+    def joined(self, *paths: str) -> Optional[str]:
+        """The contents of the files that have one, with blanks between them."""
+        return " ".join(text for text in map(self.text, paths) if text) or None
+
     def cpuinfo(self, key: str) -> Optional[str]:
         """The first value of ``key`` in /proc/cpuinfo."""
-        for line in (self.text("proc/cpuinfo") or "").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == key:
-                return value.strip()
-        return None
+        found = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
+        return found.group(1).strip() if found else None
+
+    def flags(self) -> "set[str]":
+        """What the processor can do, in the kernel's words."""
+        return set((self.cpuinfo("flags") or self.cpuinfo("Features") or "").split())
 
     def virtual(self) -> Optional[str]:
         """Name of the hypervisor, ``yes`` if only the CPU flag says so, None on bare metal."""
@@ -111,24 +126,27 @@ class Reader:
         flags = self.cpuinfo("flags")
         if flags is not None and "hypervisor" not in flags.split():
             return None  # x86: the firmware of whole machines that are rented may have the names of virtual ones
-        firmware = " ".join(self.text(name) or "" for name in FIRMWARE).lower()
+        firmware = (self.joined(*FIRMWARE) or "").lower()
         return next((name for name in VIRTUAL if name in firmware), "yes" if flags else None)
+
+    def is_virtual(self) -> bool:
+        """Whether this is a virtual machine; true also where that is unknown."""
+        known = self.text("proc/cpuinfo") and all(self.text(name) for name in FIRMWARE)
+        return not known or self.virtual() is not None
 
     def turbo(self) -> Optional[bool]:
         """Whether the clock may rise above nominal (intel_pstate or the generic boost switch)."""
-        no_turbo = self.flag("sys/devices/system/cpu/intel_pstate/no_turbo")
-        if no_turbo is not None:
-            return not no_turbo
-        return self.flag("sys/devices/system/cpu/cpufreq/boost")
+        no_turbo = self.flag(CPUS + "/intel_pstate/no_turbo")
+        return self.flag(CPUS + "/cpufreq/boost") if no_turbo is None else not no_turbo
 
     def smt(self) -> Optional[bool]:
         """Whether two hardware threads share a core."""
-        return self.flag("sys/devices/system/cpu/smt/active")
+        return self.flag(CPUS + "/smt/active")
 
     def load(self) -> Optional[List[float]]:
         """1, 5 and 15 minute load."""
-        words = (self.text("proc/loadavg") or "").split()
-        return [float(word) for word in words[:3]] if len(words) >= 3 else None
+        words = re.findall(r"\d+\.\d+", self.text("proc/loadavg") or "")
+        return [float(word) for word in words] if len(words) == 3 else None
 
     def memory(self, path: str = "proc/meminfo") -> Optional[int]:
         """Bytes of memory the kernel manages: of the host, or in a NUMA node's own ``meminfo``."""
@@ -183,72 +201,6 @@ class Reader:
         return folders
 
 
-# --- facts for physical limits
-
-
-def limits() -> Dict[str, Any]:
-    """Everything that can be read of this host for its physical limits; what the host does not report is absent."""
-    return {**memory(), **core(), **links()}
-
-
-def core(cpuinfo: Path = Path("/proc/cpuinfo"), cpus: Path = Path("/sys/devices/system/cpu")) -> Dict[str, Any]:
-    """Highest clock of a core in GHz (cpufreq), bits of its vector registers (CPU flags); what is unknown is absent.
-
-    How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
-    """
-    found = {}  # type: Dict[str, Any]
-    clock = _highest_clock(cpus)
-    if clock:
-        found["core_ghz"] = clock / 1e6
-    flags = _flags(_word(cpuinfo))
-    width = next((bits for flag, bits in VECTORS if flag in flags), None)
-    if width is not None:
-        found["simd_bits"] = width
-    return found
-
-
-def links(infiniband: Path = Path("/sys/class/infiniband"), net: Path = Path("/sys/class/net")) -> Dict[str, Any]:
-    """Rate of all active links together in Gbit/s: of the InfiniBand ports, or else of the network cards.
-
-    Absent if one of them does not report its rate: the sum of the others would be too low a limit.
-    """
-    ports = [port for port in infiniband.glob("*/ports/*") if _word(port / "state").endswith("ACTIVE")]
-    if ports:
-        rates = [_rate(_word(port / "rate")) for port in ports]
-        gbits = [rate for rate in rates if rate is not None]
-    else:
-        ports = [card for card in net.glob("*") if (card / "device").exists() and _word(card / "operstate") == "up"]
-        speeds = [_word(card / "speed") for card in ports]
-        gbits = [int(speed) / 1000 for speed in speeds if speed.isdecimal()]
-    return {"link_gbit": sum(gbits)} if len(gbits) == len(ports) and sum(gbits) > 0 else {}
-
-
-def memory() -> Dict[str, Any]:
-    """Memory channels and their rate from the firmware's tables; empty unless they can be read and say so."""
-    if no_memory_tables() is not None:
-        return {}
-    return parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
-
-
-def no_memory_tables() -> Optional[str]:
-    """Why the firmware's memory tables cannot be read here; None if they can.
-
-    They need root, ``dmidecode`` and real hardware: the tables of a virtual machine describe nothing.
-    """
-    if os.geteuid() != 0:
-        return "only root may read the firmware's tables (dmidecode)"
-    if shutil.which("dmidecode") is None:
-        return "dmidecode is not installed"
-    return "a virtual machine's firmware tables describe nothing" if is_virtual() else None
-
-
-def is_virtual(root: Path = Path("/")) -> bool:
-    """Whether this is a virtual machine; true also where that is unknown."""
-    reader = Reader(root)
-    known = reader.text("proc/cpuinfo") and all(reader.text(name) for name in FIRMWARE)
-    return not known or reader.virtual() is not None
-
-
 def parse_dmidecode(text: str) -> Dict[str, Any]:
     """Facts of the memory channels from the output of ``dmidecode --type 17``.
 
@@ -282,31 +234,6 @@ def parse_dmidecode(text: str) -> Dict[str, Any]:
         if len(set(sockets)) == 1:
             found["memory_channels_per_package"] = sockets[0]
     return found
-
-
-def _highest_clock(cpus: Path) -> Optional[int]:
-    """kHz, boost included. The driver acpi-cpufreq does not count boost: it is believed only where boost is off."""
-    clocks = []
-    for folder in cpus.glob("cpu[0-9]*/cpufreq"):
-        driver, clock = _word(folder / "scaling_driver"), _word(folder / "cpuinfo_max_freq")
-        if driver == "acpi-cpufreq" and _word(cpus / "cpufreq" / "boost") != "0":
-            return None
-        if clock.isdecimal() and int(clock) > 0:
-            clocks.append(int(clock))
-    return max(clocks) if clocks else None
-
-
-def _word(file: Path) -> str:
-    """What stands in a file; empty if it cannot be read."""
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
-
-
-def _flags(cpuinfo: str) -> "set[str]":
-    lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
-    return {word for line in lines[:1] for word in line.split()}
 
 
 def _rate(text: str) -> Optional[float]:
@@ -348,7 +275,7 @@ def topology(program: Optional[str] = None) -> Tuple[Optional[str], str]:
                 commands.append([found, "--of", "xml", "--force", str(file)])
         for command in commands:
             done, reason = _answer(command)
-            text = _word(file)
+            text = Reader().text(str(file)) or ""
             if done is not None and "<topology" in text:
                 return without_serials(text + "\n"), ""
             reason = reason or f"{command[0]}: no topology was written"
@@ -384,23 +311,21 @@ class Node:
     def cpu(self) -> Dict[str, Any]:
         """Model, microcode and vector flags."""
         read = self.reader
-        flags = _flags(read.text("proc/cpuinfo") or "")
         return {
             "model": self.known("cpu.model", read.cpuinfo("model name") or read.cpuinfo("CPU part"), "proc/cpuinfo"),
             "microcode": self.known("cpu.microcode", read.cpuinfo("microcode"), "proc/cpuinfo"),
-            "simd": sorted(flags & SIMD),
+            "simd": sorted(read.flags() & SIMD),
         }
 
     def counts(self) -> Dict[str, Any]:
         """Packages, cores and hardware threads that are online."""
-        base = "sys/devices/system/cpu"
         packages, cores = set(), set()
-        threads = self.reader.names(base, "cpu[0-9]*/topology")
+        threads = self.reader.names(CPUS, "cpu[0-9]*/topology")
         for folder in threads:
             packages.add(self.reader.text(folder + "/physical_package_id"))
             cores.add(self.reader.text(folder + "/thread_siblings_list") or folder)
         found = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
-        return {key: self.known(key, value or None, base) for key, value in found.items()}
+        return {key: self.known(key, value or None, CPUS) for key, value in found.items()}
 
     def numa(self) -> List[Dict[str, Any]]:
         """NUMA nodes by OS index: CPUs, memory in MiB, distances to all nodes in their order."""
@@ -480,14 +405,13 @@ class Node:
 
     def knobs(self) -> Dict[str, Any]:
         """Settings of the kernel that change figures."""
-        read, cpus = self.reader, "sys/devices/system/cpu"
-        frequency = cpus + "/cpu0/cpufreq"
+        read, frequency = self.reader, CPUS + "/cpu0/cpufreq"
         thp = "sys/kernel/mm/transparent_hugepage/"
         found = {}  # type: Dict[str, Any]
         for key, value, path in (
-            ("governor", read.same(cpus, "cpu[0-9]*/cpufreq/scaling_governor"), frequency),
-            ("frequency_driver", read.same(cpus, "cpu[0-9]*/cpufreq/scaling_driver"), frequency),
-            ("turbo", read.turbo(), cpus + "/cpufreq/boost"),
+            ("governor", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_governor"), frequency),
+            ("frequency_driver", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_driver"), frequency),
+            ("turbo", read.turbo(), CPUS + "/cpufreq/boost"),
             ("thp", read.selected(thp + "enabled"), thp + "enabled"),
             ("thp_defrag", read.selected(thp + "defrag"), thp + "defrag"),
             ("numa_balancing", read.flag("proc/sys/kernel/numa_balancing"), "proc/sys/kernel/numa_balancing"),
@@ -558,21 +482,72 @@ class Node:
             found["ConstrainCores"] = line.group(1) if line else "no"
         return found
 
+    def no_memory_tables(self) -> Optional[str]:
+        """Why the firmware's memory tables cannot be read here; None if they can.
+
+        They need root, ``dmidecode`` and real hardware: the tables of a virtual machine describe nothing.
+        """
+        if os.geteuid() != 0:
+            return "only root may read the firmware's tables (dmidecode)"
+        if shutil.which("dmidecode") is None:
+            return "dmidecode is not installed"
+        return "a virtual machine's firmware tables describe nothing" if self.reader.is_virtual() else None
+
+    def core_ghz(self) -> Optional[float]:
+        """Highest clock, boost included. The driver acpi-cpufreq leaves boost out: believed where boost is off."""
+        read = self.reader
+        drivers = read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_driver") or ""
+        if "acpi-cpufreq" in drivers and read.number(CPUS + "/cpufreq/boost") != 0:
+            return None
+        clocks = read.numbers(read.names(CPUS, "cpu[0-9]*/cpufreq/cpuinfo_max_freq"))
+        return max(clocks, default=0) / 1e6 or None
+
+    def link_gbit(self) -> Optional[float]:
+        """Rate of all active links together: of the InfiniBand ports, or else of the network cards.
+
+        None if one of them does not report its rate: the sum of the others would be too low a limit.
+        """
+        ports = [port for adapter in self.hcas() for port in adapter["ports"] if port["state"] == "ACTIVE"]
+        cards = [card["speed_mbit"] for card in self.nics() if card["physical"] and card["state"] == "up"]
+        rates = [port["rate_gbit"] for port in ports] or [speed and speed / 1000 for speed in cards]
+        return sum(rates) if rates and all(rates) else None
+
     def limits(self) -> Dict[str, Any]:
-        """Facts for physical limits; why those that every site wants are absent."""
-        found = limits()
-        memory_reason = no_memory_tables() or "the firmware's tables do not say it for all modules alike"
-        for key, why in (
-            ("memory_channels_per_package", memory_reason),
-            ("memory_mts", memory_reason),
-            ("memory_bytes_per_transfer", memory_reason),
-            ("core_ghz", "cpufreq does not report the highest clock"),
-            ("simd_bits", "no CPU flag says it"),
-            ("link_gbit", "no active link reports its rate"),
+        """Facts for physical limits; what the host does not report is absent, and missing if every site wants it.
+
+        How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
+        """
+        flags, why = self.reader.flags(), self.no_memory_tables()
+        found = {} if why else parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
+        why = why or "the firmware's tables do not say it for all modules alike"
+        for key, value, reason in (
+            ("memory_channels_per_package", found.get("memory_channels_per_package"), why),
+            ("memory_mts", found.get("memory_mts"), why),
+            ("memory_bytes_per_transfer", found.get("memory_bytes_per_transfer"), why),
+            ("core_ghz", self.core_ghz(), "cpufreq does not report the highest clock"),
+            ("simd_bits", next((bits for flag, bits in VECTORS if flag in flags), None), "no CPU flag says it"),
+            ("link_gbit", self.link_gbit(), "no active link reports its rate"),
         ):
-            if key not in found:
-                self.missing["limits." + key] = why
+            if value is None:
+                self.missing["limits." + key] = reason
+            else:
+                found[key] = value
         return found
+
+    def common(self) -> Dict[str, Any]:
+        """The facts that records have too: hardware, kernel, knobs, limits of the cgroup, load."""
+        read = self.reader
+        return {
+            "machine": platform.machine(),
+            "kernel": platform.release(),
+            "virtual": read.virtual(),
+            "smt": self.known("smt", read.smt(), CPUS + "/smt/active"),
+            "cpus_online": self.known("cpus_online", read.text(CPUS + "/online")),
+            "memory_bytes": self.known("memory_bytes", read.memory(), "proc/meminfo"),
+            "cgroup": read.cgroup(),
+            "load": self.known("load", read.load(), "proc/loadavg"),
+            "knobs": self.knobs(),
+        }
 
 
 def distribution(reader: Reader) -> Optional[str]:
@@ -592,22 +567,14 @@ def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Pat
         "job": job,
         "time": now,
         "monotonic": monotonic,
-        "machine": platform.machine(),
-        "kernel": platform.release(),
+        **node.common(),
         "distribution": node.known("distribution", distribution(reader), "etc/os-release"),
-        "virtual": reader.virtual(),
         "cpu": node.cpu(),
         **node.counts(),
-        "smt": node.known("smt", reader.smt(), "sys/devices/system/cpu/smt/active"),
-        "cpus_online": node.known("cpus_online", reader.text("sys/devices/system/cpu/online")),
-        "memory_bytes": node.known("memory_bytes", reader.memory(), "proc/meminfo"),
         "numa": node.numa(),
-        "cgroup": reader.cgroup(),
-        "load": node.known("load", reader.load(), "proc/loadavg"),
         "nics": node.nics(),
         "hcas": node.hcas(),
         "gpus": node.gpus(),
-        "knobs": node.knobs(),
         "limits": node.limits(),
         "mount": node.mount(output),
         "tools": node.tools(),

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plumbline.topology import binder, links
-from plumbline.topology.links import Link
+from plumbline.host import links
+from plumbline.host.links import Link
+from plumbline.topology import binder
 from plumbline.topology.text import cpu_list
 
 #: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
@@ -74,7 +75,7 @@ def _asked(topology: str | Path | None) -> str:
 
 
 def of_host(facts: Mapping[str, Any]) -> Devices | None:
-    """The devices of a host with the ``facts`` of :func:`plumbline.provenance.measured`; None where it has none."""
+    """The devices of a host with the facts of :func:`plumbline.host.provenance.measured`; None where it has none."""
     return msgspec.convert(facts["devices"], Devices) if "devices" in facts else None
 
 

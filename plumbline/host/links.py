@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from plumbline import nvml
+from plumbline.host import nvml
+from plumbline.host.collector import Reader
 
 #: beginnings of the PCI classes of devices whose links are looked at: NVMe, network, display, accelerators
 CLASSES = ("0x0108", "0x02", "0x03", "0x12")
@@ -47,14 +48,15 @@ class Link(Struct, frozen=True):
 
 def read(root: Path = Path("/")) -> dict[str, Link]:
     """The links of this host's GPUs, network cards and NVMe drives by PCI address, those that sysfs knows."""
-    found = (_slowest(folder) for folder in sorted((root / "sys/bus/pci/devices").glob("*")))
+    reader = Reader(root)
+    found = (_slowest(reader, root / folder) for folder in reader.names("sys/bus/pci/devices"))
     return {link.address: link for link in found if link}
 
 
 def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
     """The words for links between two GPUs of this host that are not PCIe, by the pair of PCI addresses.
 
-    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.nodes.energy.gpus`).
+    Where NVML fails there are no NVLinks; the energy of GPUs gives the reason (:func:`plumbline.host.energy.gpus`).
     """
     try:
         ends = {gpu.address: gpu.nvlinks() for gpu in nvml.gpus()}
@@ -66,11 +68,11 @@ def between_gpus(root: Path = Path("/")) -> dict[frozenset[str], str]:
 
 def xgmi(root: Path = Path("/")) -> frozenset[frozenset[str]]:
     """The pairs of GPUs, by PCI address, that AMD's driver says are joined directly, not by PCIe."""
-    nodes = root / "sys/class/kfd/kfd/topology/nodes"
-    addresses = {node.name: _address(_properties(node)) for node in nodes.glob("*")}
+    read, nodes = Reader(root), "sys/class/kfd/kfd/topology/nodes"
+    addresses = {node.rsplit("/", 1)[1]: _address(_properties(read, node)) for node in read.names(nodes)}
     found = set()
-    for file in nodes.glob("*/*_links/*"):
-        link = _properties(file)
+    for file in read.names(nodes, "*/*_links/*"):
+        link = _properties(read, file)
         ends = [addresses.get(str(link.get(end))) for end in ("node_from", "node_to")]
         if link.get("type") == XGMI and None not in ends:
             found.add(frozenset(str(end) for end in ends))
@@ -85,13 +87,13 @@ def _address(node: dict[str, int]) -> str | None:
     return f"{node.get('domain', 0):04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7:x}"
 
 
-def _properties(folder: Path) -> dict[str, int]:
-    words = (line.split() for line in _text(folder / "properties").splitlines())
+def _properties(read: Reader, folder: str) -> dict[str, int]:
+    words = (line.split() for line in (read.text(f"{folder}/properties") or "").splitlines())
     return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
 
 
-def _slowest(device: Path) -> Link | None:
-    kind = _text(device / "class")
+def _slowest(read: Reader, device: Path) -> Link | None:
+    kind = read.text(f"{device}/class") or ""
     if not kind.startswith(CLASSES):
         return None
     saves_power = kind.startswith(SAVING)
@@ -102,30 +104,21 @@ def _slowest(device: Path) -> Link | None:
     links = [
         link
         for lower, upper in zip(chain[::2], [*chain[1::2], None], strict=False)
-        if (link := _link(device.name, lower, upper, saves_power))
+        if (link := _link(read, device.name, lower, upper, saves_power))
     ]
     return min(links, key=lambda link: (not link.fault, link.gts * link.width), default=None)
 
 
-def _link(address: str, lower: Path, upper: Path | None, saves_power: bool) -> Link | None:
-    now = _ability(lower, "current")
-    best = [ability for end in (lower, upper) if end is not None and (ability := _ability(end, "max"))]
+def _link(read: Reader, address: str, lower: Path, upper: Path | None, saves_power: bool) -> Link | None:
+    now = _ability(read, lower, "current")
+    best = [ability for end in (lower, upper) if end is not None and (ability := _ability(read, end, "max"))]
     if now is None or not best:
         return None
     gts, width = (min(values) for values in zip(*best, strict=True))
     return Link(address, *now, gts, width, saves_power)
 
 
-def _ability(device: Path, which: str) -> tuple[float, int] | None:
-    speed = re.match(r"([0-9.]+) GT/s", _text(device / f"{which}_link_speed"))
-    width = _text(device / f"{which}_link_width")
-    if not speed or not width.isdecimal() or int(width) in NO_WIDTH:
-        return None
-    return float(speed[1]), int(width)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:  # not every device has every file
-        return ""
+def _ability(read: Reader, device: Path, which: str) -> tuple[float, int] | None:
+    speed = re.match(r"([0-9.]+) GT/s", read.text(f"{device}/{which}_link_speed") or "")
+    width = read.number(f"{device}/{which}_link_width")
+    return None if not speed or width is None or width in NO_WIDTH else (float(speed[1]), width)

@@ -6,8 +6,8 @@ import argparse
 import json
 
 from plumbline.errors import PlumbError
-from plumbline.topology import devices
-from plumbline.topology.draw import draw
+from plumbline.host import devices
+from plumbline.host.draw import draw
 from plumbline.topology.plan import resolve
 
 

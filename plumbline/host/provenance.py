@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import resource
 import socket
 from pathlib import Path
@@ -17,12 +16,13 @@ from typing import Any
 import msgspec
 
 from plumbline import files, mpi
-from plumbline.nodes import energy
-from plumbline.nodes.collector import Reader
-from plumbline.topology import devices, links
+from plumbline.host import devices, energy, links
+from plumbline.host.collector import FIRMWARE, Node, Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
 SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
+#: facts of the document of a host, beside its knobs, that a record has
+COMMON = ("machine", "kernel", "virtual", "smt", "load", "cpus_online", "cgroup", "memory_bytes")
 
 
 def collect(root: Path = Path("/")) -> dict[str, Any]:
@@ -30,41 +30,28 @@ def collect(root: Path = Path("/")) -> dict[str, Any]:
     reader = Reader(root)
     settings = _settings(root)
     found = {address: str(link) for address, link in links.read(root).items()}
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return {
         "hostname": socket.gethostname(),
-        "machine": platform.machine(),
-        "kernel": platform.release(),
         "cpu": reader.cpuinfo("model name"),
         "microcode": reader.cpuinfo("microcode"),
-        "virtual": reader.virtual(),
-        "firmware": _joined(
-            reader.text("sys/class/dmi/id/bios_vendor"),
-            reader.text("sys/class/dmi/id/bios_version"),
-            reader.text("sys/class/dmi/id/bios_date"),
-        ),
-        "product": _joined(reader.text("sys/class/dmi/id/sys_vendor"), reader.text("sys/class/dmi/id/product_name")),
-        "governor": reader.same("sys/devices/system/cpu", "cpu[0-9]*/cpufreq/scaling_governor"),
-        "frequency_driver": reader.same("sys/devices/system/cpu", "cpu[0-9]*/cpufreq/scaling_driver"),
-        "turbo": reader.turbo(),
-        "smt": reader.smt(),
-        "thp": reader.selected("sys/kernel/mm/transparent_hugepage/enabled"),
-        "thp_defrag": reader.selected("sys/kernel/mm/transparent_hugepage/defrag"),
-        "numa_balancing": reader.flag("proc/sys/kernel/numa_balancing"),
-        "zone_reclaim": reader.number("proc/sys/vm/zone_reclaim_mode"),
-        "swappiness": reader.number("proc/sys/vm/swappiness"),
-        "clocksource": reader.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "firmware": reader.joined(*(f"sys/class/dmi/id/bios_{name}" for name in ("vendor", "version", "date"))),
+        "product": reader.joined(*FIRMWARE),
+        **recorded(Node(reader).common()),
         "kernel_command_line": reader.text("proc/cmdline"),
-        "load": reader.load(),
-        "cpus_online": reader.text("sys/devices/system/cpu/online"),
-        "cgroup": reader.cgroup(),
-        "shm_bytes": reader.size("dev/shm"),
-        "memlock_bytes": _limit(resource.RLIMIT_MEMLOCK),
-        "stack_bytes": _limit(resource.RLIMIT_STACK),
-        "memory_bytes": reader.memory(),
+        "stack_bytes": None if stack == resource.RLIM_INFINITY else stack,
         "energy": str(energy.find(root)),
         **({"pci_links": found} if found else {}),
         **({"mpi_settings": settings} if settings else {}),
     }
+
+
+def recorded(document: dict[str, Any]) -> dict[str, Any]:
+    """The facts in the ``document`` of a host that its records have; no limit of locked memory is None in them."""
+    knobs = {name: value for name, value in document["knobs"].items() if name != "perf_event_paranoid"}
+    if knobs["memlock_bytes"] == "unlimited":
+        knobs["memlock_bytes"] = None
+    return {name: document[name] for name in COMMON} | knobs
 
 
 def measured() -> dict[str, Any]:
@@ -92,13 +79,3 @@ def fingerprint(host: dict[str, Any]) -> str:
     """Eight hexadecimal digits of the :data:`SETTINGS` of ``host``, which are facts as :func:`collect` gives them."""
     text = json.dumps([host.get(name) for name in SETTINGS])
     return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def _joined(*parts: str | None) -> str | None:
-    return " ".join(part for part in parts if part) or None
-
-
-def _limit(which: int) -> int | None:
-    """The soft limit in bytes; None means unlimited."""
-    soft = resource.getrlimit(which)[0]
-    return None if soft == resource.RLIM_INFINITY else soft

@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
-from plumbline.topology import devices, links
+from plumbline.host import devices, links
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
 from plumbline.units import counted, human_bytes
