@@ -13,8 +13,6 @@
 
 #include "witness.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 static __thread struct call last;
 
 const struct call *calls_last(const char *function) {

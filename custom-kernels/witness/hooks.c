@@ -18,8 +18,6 @@
 
 #include "witness.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 _Static_assert(sizeof(off_t) == 8, "mmap and mmap64 must be the same call");
 
 typedef void (*free_function)(void *);
@@ -165,18 +163,13 @@ any_function hooks_find_mpi(const char *name) {
     any_function real = next_function(name);
     if (real == NULL)
         real = next_function(strncat(profiling, name, sizeof profiling - 2));
-    if (real == NULL) {
-        static const char line[] = "plumbwitness: a function of MPI that the program calls was not found: ";
-        ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
-        ignored = write(STDERR_FILENO, name, strlen(name));
-        ignored = write(STDERR_FILENO, "\n", 1);
-        (void)ignored;
-    }
+    if (real == NULL)
+        preload_complain("a function of MPI that the program calls was not found: %s", name);
     return real;
 }
 
 static void began(int status) {
-    if (!witness_is_mine())
+    if (!preload_is_mine())
         return;
     if (status == 0)
         library_note();
@@ -200,7 +193,7 @@ int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
 
 int MPI_Finalize(void) {
     any_function real = hooks_find_mpi("MPI_Finalize");
-    if (witness_is_mine()) {
+    if (preload_is_mine()) {
         window_end();
         threads_remember();
         transports_note();
@@ -234,7 +227,7 @@ static bool ends_are_seen;
 
 static void at_thread_end(void *unused) {
     (void)unused;
-    if (witness_is_mine())
+    if (preload_is_mine())
         threads_end();
 }
 

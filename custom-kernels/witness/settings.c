@@ -206,7 +206,7 @@ void settings_read(void) {
     if (names == NULL || names[0] == '\0' || strlen(names) >= sizeof list || !resolve())
         return;
     found = 0;
-    settings = witness_room(MOST * sizeof *settings);
+    settings = preload_room(MOST * sizeof *settings);
     if (settings == NULL || mpi.init(0 /* MPI_THREAD_SINGLE, the lowest */, &provided) != 0)
         return;
     memcpy(list, names, strlen(names) + 1);

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,11 +20,10 @@
 
 #include "witness.h"
 
-#define PATH_BYTES 4608
 #define DEEPEST 512
 #define OTHERS_NANOSECONDS 20000000L /* for the lines of the other threads, before SIGTERM ends them all */
 
-static char path[PATH_BYTES];
+static char path[PRELOAD_PATH_BYTES];
 static atomic_flag asked = ATOMIC_FLAG_INIT;
 
 struct walk {
@@ -173,12 +171,10 @@ static void answer_on_termination(void) {
         sigaction(SIGTERM, &action, NULL);
 }
 
-void waiting_start(const char *directory, const char *host, pid_t pid) {
+void waiting_start(void) {
     struct sigaction action = {.sa_sigaction = answer, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    int length = snprintf(path, sizeof path, "%s/%s.%ld.waiting", directory, host, (long)pid);
-    if (length > 0 && (size_t)length < sizeof path) {
-        sigemptyset(&action.sa_mask);
-        sigaction(WITNESS_ASK, &action, NULL);
-        answer_on_termination();
-    }
+    preload_name(path, ".waiting");
+    sigemptyset(&action.sa_mask);
+    sigaction(WITNESS_ASK, &action, NULL);
+    answer_on_termination();
 }

@@ -14,6 +14,7 @@
 
 #include "json.h"
 #include "next_function.h"
+#include "preload.h"
 #include "procfile.h"
 
 /* Blocks and mappings with less present memory than this are not counted: stacks, small heaps, library data.
@@ -170,16 +171,11 @@ void transports_write(struct json *out);
  * alone (plumbline/launch/waiting.py sends it). */
 #define WITNESS_ASK (SIGRTMIN + 12)
 /* From now on WITNESS_ASK and SIGTERM are answered in DIRECTORY/HOST.PID.waiting. */
-void waiting_start(const char *directory, const char *host, pid_t pid);
+void waiting_start(void);
 
 /* witness.c */
 
-/* True if this process is witnessed, and is not between vfork and exec, where it shares its parent's
- * memory. */
-bool witness_is_mine(void);
-/* True if it is the process that the binder became. */
+/* True if this process is witnessed, and is the one that the binder became. */
 bool witness_is_root(void);
-/* Zeroed memory that does not come from malloc and is never freed; NULL if there is none. */
-void *witness_room(size_t bytes);
 
 #endif

@@ -38,7 +38,8 @@ def build(
     (own,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", listed)
     command += [str(group / item) for item in own.split()]
     for part in ("common", "runtime"):
-        command += [f"-I{copy / part}", *map(str, sorted((copy / part).glob("*.c")))]
+        shared = re.findall(r"\w+\.c\b", (copy / part / "CMakeLists.txt").read_text(encoding="utf-8"))
+        command += [f"-I{copy / part}", *(str(copy / part / item) for item in shared)]
     command += [*options, "-lm"]
     if f"({name} PRIVATE machine)" in listed:
         command += [f"-I{copy / 'bind'}", *(str(copy / "bind" / item) for item in MACHINE), "-lhwloc"]

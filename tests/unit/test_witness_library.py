@@ -574,7 +574,7 @@ def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
 # --- another machine's memory, shown to a library built for the test ----------------------------------------
 
 
-SHARED = ("device_variables", "json", "next_function", "procfile", "rank_variables")
+SHARED = ("device_variables", "json", "next_function", "preload", "procfile", "rank_variables")
 
 
 def variant(tmp_path, *definitions):
