@@ -12,13 +12,14 @@ struct preload preload;
 
 void preload_complain(const char *format, ...) {
     char line[PRELOAD_PATH_BYTES + 512];
-    size_t room = sizeof line - 1, used = (size_t)snprintf(line, room, "%s: ", preload_library);
+    size_t used = sizeof PRELOAD_LIBRARY ": " - 1, room = sizeof line - 1 - used;
+    memcpy(line, PRELOAD_LIBRARY ": ", used);
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line + used, room - used, format, arguments);
+    int length = vsnprintf(line + used, room, format, arguments);
     va_end(arguments);
     if (length > 0) {
-        used = (size_t)length < room - used ? used + (size_t)length : room - 1;
+        used += (size_t)length < room ? (size_t)length : room - 1;
         line[used] = '\n';
         ssize_t ignored = write(STDERR_FILENO, line, used + 1);
         (void)ignored;

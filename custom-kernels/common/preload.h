@@ -10,9 +10,6 @@
 
 enum { PRELOAD_PATH_BYTES = 4608 };
 
-/* Each library defines it: its name, with which its complaints begin. */
-extern const char preload_library[];
-
 extern struct preload {
     pid_t owner; /* the process that the document is on; 0: none */
     char directory[4096], program[4096];
@@ -29,7 +26,7 @@ void preload_name(char path[PRELOAD_PATH_BYTES], const char *ending);
 /* `write_document` gives 0 or an errno; ECANCELED: the file is not wanted any more. The file appears complete
  * under its name or not at all; false, after a line on stderr, if it does not. Keeps errno. */
 bool preload_write(const char *path, const char *temporary, int (*write_document)(int fd));
-/* A line on stderr. */
+/* A line on stderr, which begins with the library's name (PRELOAD_LIBRARY, which its build defines). */
 __attribute__((format(printf, 1, 2))) void preload_complain(const char *format, ...);
 /* Zeroed memory that is never freed; NULL if there is none. */
 void *preload_room(size_t bytes);

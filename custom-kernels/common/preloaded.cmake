@@ -1,7 +1,7 @@
 # preloaded_library(NAME SOURCE...): what stands in front of a program's own libraries.
 function(preloaded_library name)
   add_library(${name} SHARED ${ARGN})
-  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE PRELOAD_LIBRARY="${name}")
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   # Initial-exec: a thread's variables must not allocate, because they are read inside free(); and a call costs a few
   # nanoseconds, of which a function to find them would be half.

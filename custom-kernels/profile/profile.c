@@ -16,8 +16,6 @@
 #include <cpuid.h>
 #endif
 
-const char preload_library[] = "plumbprofile";
-
 enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEEP_FIRST_NS = 100000000 };
 
 #define ROW(Name, name, ...) [CALL_##Name] = {#Name, #name, __VA_ARGS__},

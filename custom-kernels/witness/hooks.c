@@ -158,16 +158,6 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-any_function hooks_find_mpi(const char *name) {
-    char profiling[40] = "P";
-    any_function real = next_function(name);
-    if (real == NULL)
-        real = next_function(strncat(profiling, name, sizeof profiling - 2));
-    if (real == NULL)
-        preload_complain("a function of MPI that the program calls was not found: %s", name);
-    return real;
-}
-
 static void began(int status) {
     if (!preload_is_mine())
         return;
@@ -178,21 +168,21 @@ static void began(int status) {
 }
 
 int MPI_Init(int *count, char ***words) {
-    any_function real = hooks_find_mpi("MPI_Init");
+    any_function real = library_function("MPI_Init");
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
     began(status);
     return status;
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    any_function real = hooks_find_mpi("MPI_Init_thread");
+    any_function real = library_function("MPI_Init_thread");
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
     began(status);
     return status;
 }
 
 int MPI_Finalize(void) {
-    any_function real = hooks_find_mpi("MPI_Finalize");
+    any_function real = library_function("MPI_Finalize");
     if (preload_is_mine()) {
         window_end();
         threads_remember();

@@ -69,7 +69,7 @@ static bool resolve(void) {
         {"MPI_T_enum_get_info", &mpi.enum_info},  {"MPI_T_enum_get_item", &mpi.enum_item},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        any_function function = hooks_find_mpi(wanted[i].name);
+        any_function function = library_function(wanted[i].name);
         if (function == NULL)
             return false;
         memcpy(wanted[i].slot, &function, sizeof function);

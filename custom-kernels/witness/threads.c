@@ -137,14 +137,6 @@ static void add_thread(const char *tid, void *context) {
         table->count++;
 }
 
-void threads_visit(entry_visitor visit, void *context) {
-    int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        entries_visit(directory, visit, context);
-        close(directory);
-    }
-}
-
 /* Without /proc, only the calling thread is recorded. */
 static void add_caller(struct table *table) {
     struct thread *thread = thread_at(table, 0);

@@ -17,18 +17,12 @@
 #include <string.h>
 #include <unistd.h>
 
-const char preload_library[] = "plumbwitness";
-
 static pid_t parent;
 static pid_t root; /* the process that the binder became: this one, or an ancestor */
 static bool forked;
 static const char *plan = "null";
 static struct json document;
 static atomic_flag written = ATOMIC_FLAG_INIT;
-
-bool witness_is_root(void) {
-    return preload_is_mine() && preload.owner == root;
-}
 
 static bool is_chosen(void) {
     const char *pid = getenv("PLUMB_WITNESS_PID");
@@ -53,7 +47,7 @@ static void after_fork(void) {
     parent = getppid();
     forked = true;
     atomic_flag_clear(&written);
-    usage_start();
+    usage_start(false);
     window_begin();
     threads_forget();
     freed_forget();
@@ -72,9 +66,9 @@ static __attribute__((constructor)) void start(void) {
         devices_start();
         threads_start();
         scheduling_start();
-        usage_start();
+        usage_start(preload.owner == root);
         window_begin();
-        if (witness_is_root())
+        if (preload.owner == root)
             waiting_start();
         hooks_watch_threads();
         if (hooks_resolve())

@@ -58,11 +58,11 @@ const char *freed_unavailable(void);
 bool hooks_resolve(void);
 /* From now on threads are recorded when they end. */
 void hooks_watch_threads(void);
-/* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
-any_function hooks_find_mpi(const char *name);
 
 /* own_library.c */
 
+/* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
+any_function library_function(const char *name);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool library_initialised(void);
@@ -106,7 +106,8 @@ long long cpu_microseconds(void);
 long long cpu_of_thread(pid_t tid);
 /* The calling thread is about to end: the same of it, which is kept. */
 long long usage_thread_ended(void);
-void usage_start(void);
+/* `of_root`: of the process that the binder became. */
+void usage_start(bool of_root);
 void usage_write(struct json *out);
 void rank_start(void);
 void rank_write(struct json *out);
@@ -131,8 +132,6 @@ void threads_end(void);
  * machine. */
 void threads_count_from_here(void);
 void threads_write(struct json *out);
-/* Calls `visit` with the number of every thread of this process. */
-void threads_visit(entry_visitor visit, void *context);
 
 /* device_choice.c */
 
@@ -170,12 +169,8 @@ void transports_write(struct json *out);
 /* The signal that asks a process where it waits: a real-time one, which programs and MPI libraries leave
  * alone (plumbline/launch/waiting.py sends it). */
 #define WITNESS_ASK (SIGRTMIN + 12)
-/* From now on WITNESS_ASK and SIGTERM are answered in DIRECTORY/HOST.PID.waiting. */
+/* From now on this process, but none that it forks, answers WITNESS_ASK and SIGTERM in
+ * DIRECTORY/HOST.PID.waiting. */
 void waiting_start(void);
-
-/* witness.c */
-
-/* True if this process is witnessed, and is the one that the binder became. */
-bool witness_is_root(void);
 
 #endif

@@ -588,6 +588,7 @@ def variant(tmp_path, *definitions):
     output = tmp_path / "libvariant.so"
     flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"
     checks = "-fsanitize=undefined -static-libubsan -fno-sanitize-recover=all"
+    definitions = ['-DPRELOAD_LIBRARY="variant"', *definitions]
     command = ["gcc", *flags.split(), *checks.split(), *definitions, f"-I{shared}", *sources, "-o", output, "-ldl"]
     subprocess.run(command, check=True)
     return output
