@@ -110,7 +110,7 @@ def test_another_gpu_than_planned_is_a_reason() -> None:
 
 
 def ptx() -> str:
-    text = (paths.root() / "custom-kernels/kernels/gpu_triad.ptx.h").read_text(encoding="utf-8")
+    text = (paths.root() / "custom-kernels/kernels/node/gpu_triad.ptx.h").read_text(encoding="utf-8")
     return "".join(line.encode().decode("unicode_escape") for line in re.findall(r'"(.*)"', text))
 
 

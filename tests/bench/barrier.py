@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our barriers against that of the OpenMP library, for two threads that share a last-level cache.
 
-    python custom-kernels/bench/barrier.py --stack mpich --pairs 20
+    python tests/bench/barrier.py --stack mpich --pairs 20
 
 Under its default wait policy gcc's library spins for a while and then sleeps; `active` makes it spin, which is the
 fair comparison with barriers that always do. Both are shown.

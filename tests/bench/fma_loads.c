@@ -2,7 +2,7 @@
  * those with the operands of DGEMM's inner loop, for 24 x 8 values of C and panels of A and B of several
  * depths, in turn on one core with AVX-512.
  *
- * cc -O3 -march=native custom-kernels/bench/fma_loads.c -o build/fma_loads && taskset -c 1 build/fma_loads */
+ * cc -O3 -march=native tests/bench/fma_loads.c -o build/fma_loads && taskset -c 1 build/fma_loads */
 #include <immintrin.h>
 #include <stdio.h>
 #include <stdlib.h>

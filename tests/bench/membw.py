@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Triad of membw against STREAM and likwid-bench on the cores of NUMA node 0, with arrays of the same size.
 
-    python custom-kernels/bench/membw.py --stack mpich --pairs 20
+    python tests/bench/membw.py --stack mpich --pairs 20
 
 STREAM reports its best repetition, likwid-bench the mean of all: each is compared with the same figure of membw.
 likwid-bench (Debian package likwid) is left out where it is not installed.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """collective against OSU and IMB on the same cores: time of 8 bytes by each way of timing.
 
-    python custom-kernels/bench/collectives.py --stack mpich --pairs 10
+    python tests/bench/collectives.py --stack mpich --pairs 10
 
 They measure different things (docs/kernels/collective.md), so there is no target: the ratio says how different. The
 time of ours is the median of its valid windows; OSU's is what its program prints, IMB's the mean over the ranks.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """dgemm against the floating-point peak, both measured by turns in every launch on the cores of NUMA node 0.
 
-python custom-kernels/bench/dgemm.py --stack mpich --pairs 20
+python tests/bench/dgemm.py --stack mpich --pairs 20
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 The least time does not depend on what else the machine does, unlike that of a ping-pong (witness_programs.py).
 
-    python custom-kernels/bench/witness_calls.py --stack mpich
+    python tests/bench/witness_calls.py --stack mpich
 """
 
 from __future__ import annotations

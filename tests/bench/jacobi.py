@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Jacobi solvers against what limits them: ``jacobi`` / its bandwidth model, ``jacobi_temporal`` / plain solver.
 
-    python custom-kernels/bench/jacobi.py --stack mpich --pairs 12
+    python tests/bench/jacobi.py --stack mpich --pairs 12
 
 Both numbers of a ratio come from one launch, in which the program measures them in turns: the model's bandwidth is
 that of a copy of the same arrays by the same threads, the plain solver is the one of ``jacobi`` in vector mode. Teams:

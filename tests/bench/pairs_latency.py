@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """pairs against IMB-MPI1 PingPong on the same two cores: time of 8 bytes and bandwidth of 4 MiB.
 
-    python custom-kernels/bench/pairs_latency.py --stack mpich --placement pair:l3 --pairs 20
+    python tests/bench/pairs_latency.py --stack mpich --placement pair:l3 --pairs 20
 
 Both define half a round trip as the time. IMB prints the mean of its iterations; ours is the median of nine batches of
 an equal number of iterations in all, and so suffers less from an interruption: compare on a quiet machine. IMB's time

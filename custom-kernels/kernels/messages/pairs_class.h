@@ -2,7 +2,7 @@
 #ifndef PLUMB_PAIRS_CLASS_H
 #define PLUMB_PAIRS_CLASS_H
 
-#include "../bind/distance.h"
+#include "distance.h"
 
 enum { MOST_NODE_NAME = 64 };
 

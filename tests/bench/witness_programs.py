@@ -6,7 +6,7 @@ noisy neighbours hit both alike. Printed are the ratio of the medians and the co
 Hodges-Lehmann estimate over the paired log ratios and the interval of the signed-rank test, which does not assume any
 distribution.
 
-    python custom-kernels/bench/witness_programs.py --stack mpich --pairs 30
+    python tests/bench/witness_programs.py --stack mpich --pairs 30
 
 The stack is one that is installed (stacks/NAME/manifest.json). Ping-pong is IMB-MPI1 PingPong where the stack has it,
 else osu_latency. Exit status 0: the cost is shown to be below --limit; 1: it is above; 3: too noisy to say.

@@ -1,6 +1,6 @@
 """How long plumb-bind takes to start: required is below 30 ms on a topology of 256 CPUs.
 
-    python custom-kernels/bind/bench_startup.py [--runs 50]
+    python tests/bench/startup.py [--runs 50]
 
 Times whole processes, from before fork to after exit, all cases in turn so that a busy moment hits them alike:
 ``--print`` over a stored topology of 2 x 64 cores with SMT 2 and all its caches; the same machine as a tree of sysfs
