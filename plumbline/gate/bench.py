@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, once
+from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import prepare
 from plumbline.records.model import Launch, Record
 from plumbline.references import References
@@ -52,7 +52,7 @@ class DriverBench:
         record, before = job.record, job.record.nodes
         folder = self.folder / f"launch-{order}"
         try:
-            found = once.launch(job, index, order, folder)
+            found = pipeline.launch(job, index, order, folder)
         except OSError as error:
             cure = f"the pairs before it are kept: plumb gate --resume {self.folder}"
             raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error

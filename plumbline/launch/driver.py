@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline import files, terminal
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, once
+from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
@@ -110,7 +110,7 @@ def _run(
 
 def _launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
     try:
-        return once.launch(job, index, position, folder)
+        return pipeline.launch(job, index, position, folder)
     except OSError as error:
         cure = "launches that had finished are recorded"
         raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error

@@ -51,7 +51,7 @@ class Session:
                 second()
             return a_launch(order)
 
-        self.patch.setattr(driver.once, "launch", launch)
+        self.patch.setattr(driver.pipeline, "launch", launch)
         driver.run([samples.variant(launches=LAUNCHES)], self.folder / "work", seed=1)
 
     @property

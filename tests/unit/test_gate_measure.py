@@ -565,7 +565,7 @@ def driver_bench(tmp_path, monkeypatch):
         return model.convert(samples.record(launches=[samples.launch(order, 1.0, index=index)])).launches[0]
 
     monkeypatch.setattr(bench, "prepare", prepare)
-    monkeypatch.setattr(bench.once, "launch", launch)
+    monkeypatch.setattr(bench.pipeline, "launch", launch)
     couple = [samples.variant(stack="old"), samples.variant(stack="new")]
     return bench.DriverBench([couple], "s", 7, "local", tmp_path)
 
