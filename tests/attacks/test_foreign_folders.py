@@ -65,7 +65,7 @@ def test_a_job_does_not_write_among_somebodys_files(thesis: Path) -> None:
 
 def test_the_facts_of_hosts_do_not_go_among_somebodys_files(thesis: Path) -> None:
     with pytest.raises(PlumbError, match="was not made by Plumbline"):
-        hosts.collect(None, None, (), {}, thesis)  # type: ignore[arg-type]
+        hosts.collect(hosts.Ranks(None, None, (), {}), thesis)  # type: ignore[arg-type]
     untouched(thesis)
 
 
