@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from plumbline import jobs, paths, profiles, site
+from plumbline import paths, profiles, site
 from plumbline.errors import PlumbError
 from plumbline.gate.variants import list_variants
-from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
+from plumbline.measure import driver, jobs
 from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import model, query

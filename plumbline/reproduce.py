@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline import paths
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records import model, query
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests

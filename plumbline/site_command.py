@@ -6,8 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from plumbline import ceilings, paths, schedulers, stacks
+from plumbline import paths, schedulers, stacks
 from plumbline.errors import PlumbError
+from plumbline.measure import ceilings
 from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings as site_ceilings

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from plumbline import files, jobs
+from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.gate import decide, documents, from_csv, from_records, noted, page
 from plumbline.gate.decide import Verdict
 from plumbline.gate.disturbed import OPTION
 from plumbline.gate.pairs import Pairs
 from plumbline.gate.rules import MARGINS
+from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
 from plumbline.verdicts import EXIT, worst

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import jobs, paths, terminal
+from plumbline import paths, terminal
 from plumbline.gate import decide, from_records, measure, noted, session, setup
 from plumbline.gate.bench import Bench, DriverBench
 from plumbline.gate.pairs import Pairs
@@ -16,6 +16,7 @@ from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
 from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs
 from plumbline.records import store
 from plumbline.records.model import Side
 from plumbline.schedulers import names

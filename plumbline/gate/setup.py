@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import jobs, paths, site
+from plumbline import paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import rules, session, sides, variants
 from plumbline.gate.session import Session
 from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs
 from plumbline.records import store
 from plumbline.statistics.sequential import Rule
 

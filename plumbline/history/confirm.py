@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from plumbline import git, jobs, paths, site
+from plumbline import git, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import measure, rules, run, session, setup, sides
 from plumbline.gate.decide import Verdict
 from plumbline.gate.sides import KERNELS, Side
 from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.stacks import manifest as manifests

@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline import files, mpi
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.records.model import Record, Variant

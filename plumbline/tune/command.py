@@ -8,10 +8,11 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, jobs, mpi, paths, site
+from plumbline import files, mpi, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import session
 from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs
 from plumbline.profiles import read as profiles
 from plumbline.records import query
 from plumbline.schedulers import names

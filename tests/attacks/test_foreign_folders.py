@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files, jobs
+from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.gate import session, setup, variants
 from plumbline.launch import hosts
+from plumbline.measure import jobs
 
 
 @pytest.fixture

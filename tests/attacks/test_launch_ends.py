@@ -19,8 +19,8 @@ import samples
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
 from plumbline.launch.signals import Interrupted
+from plumbline.measure import driver
 from plumbline.records import model, store
 from plumbline.records.model import Launch, Record
 

@@ -16,8 +16,8 @@ from plumbline.errors import PlumbError
 from plumbline.gate import from_records
 from plumbline.gate.bench import DriverBench
 from plumbline.gate.decide import decide
-from plumbline.launch import driver
 from plumbline.launch.unchanged import Files
+from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import libraries, manifest

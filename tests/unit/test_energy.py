@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import ceilings, provenance
+from plumbline import provenance
+from plumbline.measure import ceilings
 from plumbline.nodes import energy
 
 RANGE = 262143328850

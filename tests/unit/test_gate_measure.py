@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import samples
 
-from plumbline import cli, jobs
+from plumbline import cli
 from plumbline.errors import PlumbError
 from plumbline.gate import (
     bench,
@@ -29,6 +29,7 @@ from plumbline.gate import (
 from plumbline.gate import variants as gate_variants
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
+from plumbline.measure import jobs
 from plumbline.records import model, store
 from plumbline.records.model import Launch
 from plumbline.statistics.sequential import CAP, LOOKS, Rule

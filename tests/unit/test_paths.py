@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline import cli, jobs, paths
+from plumbline import cli, paths
 from plumbline.gate import run as gate
+from plumbline.measure import jobs
 from plumbline.views import summary
 
 FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import jobs, paths, schedulers, site, units
+from plumbline import paths, schedulers, site, units
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
 from plumbline.launch.signals import interruptible
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.measure import driver, jobs
 from plumbline.nodes import energy
 from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure

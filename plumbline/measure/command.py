@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the launches; returns 0 if all records are valid, 1 if one is not."""
-    from plumbline.launch import driver, process  # imported here: other commands do not need what they load
+    from plumbline.launch import process  # imported here: other commands do not need what they load
+    from plumbline.measure import driver
 
     if args.campaign:
         process.leave_group()
