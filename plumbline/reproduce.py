@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
-from plumbline import paths
 from plumbline.errors import PlumbError
 from plumbline.measure import driver
+from plumbline.measure.session import passing_folder
 from plumbline.records import model, query
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
@@ -49,9 +47,7 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
             f"note: {variant.benchmark} is another program now: "
             f"sha256 {now['sha256'][:12]}, then {old.benchmark.sha256[:12]}"
         )
-    work = paths.build() / "reproduce"
-    work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=work) as folder:
+    with passing_folder("reproduce") as folder:
         seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
-        _, records = driver.run([model.document(variant)], Path(folder), seed=seed, say=say)
+        _, records = driver.run([model.document(variant)], folder, seed=seed, say=say)
     return old, records[0]
