@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from plumbline import terminal
 from plumbline.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.measure.session import passing_folder
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
-    old, new = _measure(args.id, say=lambda line: print(line, flush=True))
+    old, new = _measure(args.id, terminal.say)
     print()
     print(diff.text(old, new))
     print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")

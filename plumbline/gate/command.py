@@ -18,6 +18,7 @@ from plumbline.gate.rules import MARGINS
 from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
+from plumbline.terminal import say
 from plumbline.verdicts import EXIT, worst
 
 #: options that a job of a gate gets, and those that measure the same again
@@ -129,9 +130,6 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     from plumbline.gate import run, setup, sides  # not above: what judges numbers need not load the launch driver
     from plumbline.gate.live import Stop
     from plumbline.gate.setup import GATE
-
-    def say(line: str) -> None:
-        print(line, flush=True)
 
     folder = args.resume
     if folder is None:

@@ -26,13 +26,9 @@ def read(folder: Path, position: int) -> list[Record] | None:
     file = path(folder, position)
     if not file.exists():
         return None
-    found: list[Record] = []
-    for item in store.read(file):
-        if isinstance(item, store.Damage):
-            raise PlumbError(f"damaged record: {item.reason}", str(file), "start a new gate")
-        if not item.seal:
-            raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
-        found.append(item)
+    found = store.whole(file, "start a new gate")
+    if not all(record.seal for record in found):
+        raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
     if len(found) != 2:
         raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")
     if len(found[0].launches) != len(found[1].launches):
@@ -43,9 +39,7 @@ def read(folder: Path, position: int) -> list[Record] | None:
 def refuse_loss(results: Path, records: Iterable[Record]) -> None:
     """Raise :class:`PlumbError` unless ``records`` hold every launch of ``results``, which they will replace."""
     held = {record.id: record.launches for record in records}
-    for item in store.read(results) if results.exists() else ():
-        if isinstance(item, store.Damage):
-            raise PlumbError(f"damaged record: {item.reason}", str(results), "move it away, or start a new gate")
+    for item in store.whole(results, "move it away, or start a new gate") if results.exists() else ():
         if held.get(item.id, [])[: len(item.launches)] != item.launches:
             what = "the results of this gate have launches that its folder has not"
             raise PlumbError(what, str(results), "bring the folder's pairs back, or start a new gate")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, schemas
+from plumbline import files, schemas, terminal
 from plumbline.errors import PlumbError
 
 
@@ -31,9 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.campaign:
         process.leave_group()
     variants = [read(file) for file in args.variant]
-    file, records = driver.run(
-        variants, args.work.resolve(), args.seed, lambda line: print(line, flush=True), campaign=args.campaign
-    )
+    file, records = driver.run(variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign)
     if args.records:
         shutil.copyfile(file, args.records)
     bad = [record for record in records if record.reasons]

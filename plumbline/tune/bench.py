@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.measure.session import Kind, Say
 from plumbline.mpi.settings import Configuration
@@ -24,6 +23,8 @@ from plumbline.records.model import Record, Variant
 from plumbline.tune import curves, race
 from plumbline.tune.curves import Contest, Place
 
+#: what helps when a record of a tuning is damaged
+AGAIN = "start a new tuning"
 #: of each session of pairs, at most; one whose rows are decided ends before
 MINUTES = 60.0
 
@@ -67,30 +68,17 @@ TUNING = Kind("tuning", "tune", "tune.json", State)
 
 
 class Bench:
-    """The launches of one tuning."""
+    """The launches of the tuning of ``folder``, which was begun or loaded by :data:`TUNING`.
 
-    def __init__(self, folder: Path, state: State, say: Say) -> None:
+    ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
+    """
+
+    def __init__(self, folder: Path, state: State, say: Say, minutes: float | None = None) -> None:
+        if minutes is not None:
+            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
         self.folder, self.say, self._state = folder, say, state
         self.asked = state.asked
         self._configured: dict[Configuration, dict[str, str]] = {}
-
-    @classmethod
-    def begin(cls, folder: Path, asked: Asked, say: Say) -> Bench:
-        """Begin a tuning in a new or empty folder; raises :class:`PlumbError` for any other."""
-        state = State(asked)
-        TUNING.begin(folder, state)
-        return cls(folder, state, say)
-
-    @classmethod
-    def resume(cls, folder: Path, say: Say, minutes: float | None = None) -> Bench:
-        """Go on with a tuning; raises :class:`PlumbError` if ``folder`` has none, or its circumstances changed.
-
-        ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
-        """
-        state = TUNING.load(folder)
-        if minutes is not None:
-            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
-        return cls(folder, state, say)
 
     def settings(self, configuration: Configuration) -> dict[str, str]:
         """What the library is asked for to have ``configuration``; its files are kept in the folder.
@@ -130,7 +118,13 @@ class Bench:
             *map(Path, self._state.stages.values()),
             *(store.session_file(self.asked.site, one) for one in sessions),
         }
-        launches = [launch for file in files if file.exists() for record in read(file) for launch in record.launches]
+        launches = [
+            launch
+            for file in files
+            if file.exists()
+            for record in store.whole(file, AGAIN)
+            for launch in record.launches
+        ]
         return len(launches), sum(launch.wall_s for launch in launches)
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
@@ -159,7 +153,7 @@ class Bench:
             file, found = driver.run(documents, work, self.asked.seed, show, into=self.folder / "records")
             self.keep(name, file)
         else:
-            found = read(file)
+            found = store.whole(file, AGAIN)
         step = len(self.asked.placements)
         return [found[place : place + step] for place in range(0, len(found), step)]
 
@@ -167,13 +161,3 @@ class Bench:
 def _shortened(say: Say) -> Say:
     """A line of progress of a launch without what is the same in all of them."""
     return lambda line: say(line.replace("  tune ", "  ").partition(" (disturbed")[0])
-
-
-def read(file: Path) -> list[Record]:
-    """The records of a session file; raises :class:`PlumbError` for a damaged one."""
-    found = []
-    for item in store.read(file):
-        if isinstance(item, store.Damage):
-            raise PlumbError(f"damaged record: {item.reason}", f"{item.file}:{item.line}", "start a new tuning")
-        found.append(item)
-    return found

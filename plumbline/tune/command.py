@@ -17,9 +17,10 @@ from plumbline.records import query
 from plumbline.site import write
 from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
+from plumbline.terminal import say
 from plumbline.topology import plan
 from plumbline.tune import emit, race, report, tune, weights
-from plumbline.tune.bench import MINUTES, TUNING, Asked, Bench
+from plumbline.tune.bench import MINUTES, TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import SIZES
 from plumbline.units import counted
@@ -93,20 +94,17 @@ def run(args: argparse.Namespace) -> int:
         print(_plan(args))
         return 0
 
-    def say(line: str) -> None:
-        print(line, flush=True)
-
     folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
     folder = folder.resolve()
     if not args.resume:
         _refuse_outdated(args.stack)
-        Bench.begin(folder, _asked(args), say)
+        TUNING.begin(folder, State(_asked(args)))
     asked = TUNING.peek(folder).asked
     if jobs.needed(part := _partition(asked)):
         return TUNING.in_job(folder, part, asked.nodes, jobs.options(args, "screen", "minutes", "json"), say)
     _refuse_outdated(asked.stack)
     with TUNING.locked(folder):
-        bench = Bench.resume(folder, say, args.minutes)
+        bench = Bench(folder, TUNING.load(folder), say, args.minutes)
         say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
     say(f"\n{report.screen(found)}")

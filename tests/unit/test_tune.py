@@ -580,30 +580,30 @@ def under(monkeypatch):
 def test_a_tuning_goes_on_with_what_it_has(tmp_path, under):
     folder = tmp_path / "work"
     under()
-    bench = Bench.begin(folder, asked(), print)
-    bench.keep("screen", tmp_path / "x.jsonl")
-    again = Bench.resume(folder, print)
+    TUNING.begin(folder, State(asked()))
+    Bench(folder, TUNING.load(folder), print).keep("screen", tmp_path / "x.jsonl")
+    again = Bench(folder, TUNING.load(folder), print)
     assert again.kept("screen") == tmp_path / "x.jsonl"
     assert again.kept("race 1") is None
     assert again.asked == asked()
-    assert Bench.resume(folder, print, minutes=90.0).asked == asked(minutes=90.0)
+    assert Bench(folder, TUNING.load(folder), print, 90.0).asked == asked(minutes=90.0)
     under(commit="b")
     with pytest.raises(PlumbError, match="commit changed since this tuning began: a, now b"):
-        Bench.resume(folder, print)
+        TUNING.load(folder)
     with pytest.raises(PlumbError, match="this folder holds a tuning already"):
-        Bench.begin(folder, asked(), print)
+        TUNING.begin(folder, State(asked()))
     with pytest.raises(PlumbError, match="no such folder"):
-        Bench.resume(tmp_path / "none", print)
+        TUNING.load(tmp_path / "none")
     (tmp_path / "empty").mkdir()
     with pytest.raises(PlumbError, match="no tuning to resume"):
-        Bench.resume(tmp_path / "empty", print)
+        TUNING.load(tmp_path / "empty")
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(PlumbError, match="this folder is not empty"):
-        Bench.begin(tmp_path, asked(), print)
+        TUNING.begin(tmp_path, State(asked()))
 
 
 def test_one_tuning_at_a_time_in_a_folder(tmp_path):
-    Bench.begin(tmp_path, asked(), print)
+    TUNING.begin(tmp_path, State(asked()))
     with TUNING.locked(tmp_path), pytest.raises(PlumbError, match="another tuning runs"), TUNING.locked(tmp_path):
         pass
 
@@ -617,13 +617,13 @@ def test_the_state_of_an_earlier_version_is_read(tmp_path):
 
 def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path, under):
     unknown = {"commit": "a", "stacks": {}, "nodes": None, "environment": None}
-    Bench.begin(tmp_path, msgspec.structs.replace(asked(), circumstances=unknown), print)
+    TUNING.begin(tmp_path, State(msgspec.structs.replace(asked(), circumstances=unknown)))
     inside = under(nodes="n1", environment="e")
-    Bench.resume(tmp_path, print)
+    TUNING.load(tmp_path)
     assert TUNING.peek(tmp_path).circumstances == inside
     under(nodes="n2", environment="e")
     with pytest.raises(PlumbError, match="nodes changed since this tuning began"):
-        Bench.resume(tmp_path, print)
+        TUNING.load(tmp_path)
 
 
 def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch, under):
@@ -669,7 +669,8 @@ def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monke
     points = [point for one in programs.own(Configuration((EAGER,)), (8,)) for point in one.points]
     verdicts = [Verdict(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
-    bench = Bench.begin(tmp_path / "work", asked(), print)
+    TUNING.begin(tmp_path / "work", state := State(asked()))
+    bench = Bench(tmp_path / "work", state, print)
     found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
     assert bool(found.unproven) is not finished
     assert (bench.kept("confirm 1") is not None) is finished
