@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import cases, files, git, jobs, paths, schedulers, site, terminal, units
+from plumbline import cases, files, git, paths, schedulers, site, terminal, units
 from plumbline.cases import Case
 from plumbline.errors import PlumbError
 from plumbline.host import proc
 from plumbline.launch import process, signals
+from plumbline.measure import jobs
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.records.model import Row

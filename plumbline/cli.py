@@ -29,7 +29,7 @@ COMMANDS = {
     "diff": ("diff_command", "what differs between two records, and between their profiles"),
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
     "profile": ("profiling", "what a test, or your own program, spends in MPI"),
-    "launch": ("launch.command", "run the launches of variants and write their records (inside a job)"),
+    "launch": ("measure.command", "run the launches of variants and write their records (inside a job)"),
     "topology": ("host.command", "draw a machine, with a plan's ranks and threads in their places"),
     "stack": ("stacks.command", "list, install, show, check and remove stacks"),
     "knobs": ("tune.knobs", "what can be set in the MPI library of a stack"),

@@ -6,8 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from plumbline import ceilings, paths, schedulers, stacks
+from plumbline import paths, schedulers, stacks, terminal
 from plumbline.errors import PlumbError
+from plumbline.measure import ceilings
 from plumbline.nodes import compare
 from plumbline.references import References
 from plumbline.schedulers.names import expand
@@ -166,5 +167,5 @@ def _measure(args: argparse.Namespace) -> int:
         if args.if_needed and ceilings.is_current(name, part):
             print(f"site {name}: the ceilings of partition {part['name']} are up to date")
             continue
-        worst = max(worst, ceilings.measure(name, part, args.stack, lambda line: print(line, flush=True), args.add))
+        worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
     return worst

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plumbline import terminal
 from plumbline.gate.decide import Verdict
-from plumbline.gate.measure import Contest, FigureState
+from plumbline.gate.live import Contest, FigureState
 from plumbline.statistics.sequential import CAP
 from plumbline.units import human_seconds, percent
 from plumbline.views import summary

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.gate import decide, from_records, measure, rules, run, session
-from plumbline.gate.session import Session
+from plumbline.gate import decide, from_records, live, rules, run, setup
+from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned
@@ -133,9 +133,9 @@ def _measure(
     bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]
 ) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
-    if not (folder / session.STATE).exists():
-        session.save(folder, _session(bench, configuration, launched))
-    begun = session.peek(folder)
+    if not (folder / setup.GATE.file).exists():
+        setup.GATE.begin(folder, _session(bench, configuration, launched))
+    begun = setup.GATE.peek(folder)
     log = (folder / "gate.out").open("a", encoding="utf-8")
     with log:
 
@@ -149,11 +149,11 @@ def _measure(
             f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
             f"{least_pairs(series, decide.CAMPAIGN_ERROR)} pairs of each of {counted(len(begun.couples), 'program')}"
         )
-        outcome = run.resume(folder, measure.Stop(bench.asked.minutes, first_fail=True), say)
+        outcome = run.resume(folder, live.Stop(bench.asked.minutes, first_fail=True), say)
     return outcome.verdicts, begun.name
 
 
-def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> Session:
+def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> setup.Session:
     asked = bench.asked
     settings = [bench.settings(one) for one in (DEFAULT, configuration)]
     couples = []
@@ -162,15 +162,6 @@ def _session(bench: Bench, configuration: Configuration, launched: Iterable[Laun
             label = f"confirm {one.name}"
             variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
             couples.append([rules.settle(model.document(variant), [], "", RULE) for variant in variants])
-    return Session(
-        name=store.new_session(),
-        site=asked.site,
-        seed=asked.seed,
-        rule=RULE,
-        baseline=asked.stack,
-        candidate=asked.stack + tuned.suffix(asked.nodes),
-        couples=couples,
-        notes=[],
-        command=["plumb", "tune", asked.stack],
-        circumstances=session.circumstances([asked.stack]),
-    )
+    measured = (asked.stack, asked.stack + tuned.suffix(asked.nodes))
+    terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
+    return setup.compose(store.new_session(), measured, couples, terms, circumstances([asked.stack]))

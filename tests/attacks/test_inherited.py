@@ -11,8 +11,8 @@ from samples import record
 
 from plumbline import mpi, schedulers
 from plumbline.host import provenance
-from plumbline.launch import driver
 from plumbline.launch.environment import inherit
+from plumbline.measure import driver
 from plumbline.records.model import Record, convert
 from plumbline.stacks import manifest
 from plumbline.views import diff, show

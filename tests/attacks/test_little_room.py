@@ -14,7 +14,8 @@ from samples import record
 
 from plumbline import mpi
 from plumbline.host import provenance
-from plumbline.launch import driver, shared_memory
+from plumbline.launch import shared_memory
+from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import manifest

@@ -9,7 +9,7 @@ import pytest
 from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 
 from plumbline.host import energy
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records.model import Work
 from plumbline.views import show
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import ceilings
 from plumbline.host import energy, provenance
 from plumbline.host.collector import Reader
+from plumbline.measure import ceilings
 
 RANGE = 262143328850
 

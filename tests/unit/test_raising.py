@@ -11,8 +11,9 @@ import pytest
 from samples import record
 from test_ceilings import bound, host, measured, one, sites, taken
 
-from plumbline.launch import driver, figures
+from plumbline.launch import figures
 from plumbline.limits import ceilings, raising
+from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data

@@ -1,4 +1,4 @@
-"""A session of ``plumb launch``: every launch of one variant, or of several in turn, with its record.
+"""The launches of one session: one at a time, or every launch of one variant, or of several in turn.
 
 Nothing measured depends on who called: the record is on disk after every launch.
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from plumbline import files, terminal
 from plumbline.errors import PlumbError
-from plumbline.launch import figures, once
+from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
@@ -29,6 +29,49 @@ from plumbline.units import human_seconds
 LOCK = ".plumbline.lock"
 
 
+class Launches:
+    """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
+
+    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` stand in the records.
+    ``kept`` says what became of earlier launches, where one cannot be started. Raises :class:`PlumbError` for a variant
+    that cannot be run here.
+    """
+
+    def __init__(
+        self, descriptions: Sequence[dict[str, Any]], session: str, folder: Path, seed: int, kept: str
+    ) -> None:
+        self.folder, self.kept = folder, kept
+        self.jobs = [prepare(description, session) for description in descriptions]
+        self.expected = References.load(self.jobs[0].record.site)
+        for job in self.jobs:
+            job.record.seed = seed
+
+    @property
+    def all_records(self) -> list[Record]:
+        """The records, in the order of the variants."""
+        return [job.record for job in self.jobs]
+
+    def folder_of(self, order: int) -> Path:
+        """Where launch ``order`` of the session runs."""
+        return self.folder / f"launch-{order}"
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start launch ``index`` of variant ``which``; its record does not hold it yet.
+
+        Raises :class:`PlumbError` for a program that cannot be started.
+        """
+        folder = self.folder_of(order)
+        try:
+            return pipeline.launch(self.jobs[which], index, order, folder)
+        except OSError as error:
+            raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
+
+    def settle(self, which: int) -> None:
+        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        job = self.jobs[which]
+        figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
+
+
 def run(
     descriptions: Sequence[dict[str, Any]],
     folder: Path,
@@ -39,81 +82,64 @@ def run(
 ) -> tuple[Path, list[Record]]:
     """Run all launches of some variants, in random order if there are several, with ``folder`` as work space.
 
-    Returns the session file and its records. ``descriptions`` are as ``plumbline/schemas/variant.json`` says. ``seed``
-    makes the order repeatable; it is kept in the record, as is the ``campaign`` that the records belong to. The session
-    file is among the site's results, or in the folder ``into``. ``say`` gets a line after each launch.
+    Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record, as is the
+    ``campaign`` that the records belong to. The session file is among the site's results, or in the folder ``into``.
+    ``say`` gets a line after each launch.
 
-    Raises :class:`PlumbError` for a variant that cannot be run here, for a launch folder that Plumbline did not make,
-    and where another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In
-    every case the records hold the launches that finished.
+    Raises :class:`PlumbError` as :class:`Launches` does, for a launch folder that Plumbline did not make, and where
+    another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In every case
+    the records hold the launches that finished.
     """
     taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
     with files.reserved(folder / LOCK, taken, cure), interruptible():
-        return _run(descriptions, folder, seed, say, campaign, into)
+        session = store.new_session()
+        seed = secrets.randbits(32) if seed is None else seed
+        launches = Launches(descriptions, session, folder, seed, "launches that had finished are recorded")
+        records = launches.all_records
+        file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
+        for record in records:
+            record.campaign = campaign
+        _measure(launches, schedule([record.variant.launches for record in records], seed), file, say)
+        if into is None and any([_raise_ceilings(job, launches.expected, say) for job in launches.jobs]):
+            with held_back():
+                store.write(file, records)
+        return file, records
 
 
-def _run(
-    descriptions: Sequence[dict[str, Any]],
-    folder: Path,
-    seed: int | None,
-    say: Callable[[str], None],
-    campaign: str | None,
-    into: Path | None,
-) -> tuple[Path, list[Record]]:
-    session = store.new_session()
-    jobs = [prepare(description, session) for description in descriptions]
-    site = jobs[0].variant.site
-    expected = References.load(site)
-    file = into / f"{session}.jsonl" if into else store.session_file(site, session)
-    seed = secrets.randbits(32) if seed is None else seed
-    records = [job.record for job in jobs]
-    for record in records:
-        record.campaign, record.seed = campaign, seed
-    order = schedule([job.variant.launches for job in jobs], seed)
-    folders = [folder / f"launch-{position}" for position in range(len(order))]
-    for one in folders:
-        files.refuse_foreign(one)
+def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: Callable[[str], None]) -> None:
+    """Run the launches in ``order``; the records are in ``file`` after each."""
+    records = launches.all_records
+    for position in range(len(order)):
+        files.refuse_foreign(launches.folder_of(position))
     store.write(file, records)
     if unknown := records[0].suite.unknown:
         say(f"the records do not name this checkout's commit: {unknown}")
-    if removed := jobs[0].record.removed_variables:
+    if removed := records[0].removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
     try:
         begin = time.monotonic()
         with terminal.bar():
             for position, (which, index) in enumerate(order):
-                job = jobs[which]
+                record = records[which]
                 began = time.monotonic()
-                launch = _launch(job, index, position, folders[position])
+                launch = launches.launch(which, index, position)
                 with held_back():
-                    job.record.launches.append(launch)
-                    figures.settle(job.record, job.facts, job.host, expected, job.ceilings)
+                    record.launches.append(launch)
+                    launches.settle(which)
                     store.write(file, records)
                 now, done = time.monotonic(), position + 1
-                say(_progress(job.record, launch, done, len(order), now - began))
-                earlier = [one.last_lines() for one in job.record.launches[:-1]]
+                say(_progress(record, launch, done, len(order), now - began))
+                earlier = [one.last_lines() for one in record.launches[:-1]]
                 if (told := launch.last_lines()) and told not in earlier:
                     say("\n".join(f"    {line}" for line in told))
                 left = human_seconds((now - begin) / done * (len(order) - done))
                 terminal.progress(done, len(order), f"launches, about {left} left")
     except BaseException:  # whatever ends it, what was measured is kept
-        _close(file, records, "interrupted")
+        close(file, records, "interrupted")
         raise
-    _close(file, records, "complete")
+    close(file, records, "complete")
     if unseen := _unseen(records):
         say(unseen)
-    if into is None and any([_raise_ceilings(job, expected, say) for job in jobs]):
-        with held_back():
-            store.write(file, records)
-    return file, records
-
-
-def _launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
-    try:
-        return once.launch(job, index, position, folder)
-    except OSError as error:
-        cure = "launches that had finished are recorded"
-        raise PlumbError(f"a launch could not be started: {error}", str(folder), cure) from error
 
 
 def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
@@ -127,11 +153,12 @@ def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
     return order
 
 
-def _close(file: Path, records: list[Record], state: State) -> None:
+def close(file: Path, records: Sequence[Record], state: State, empty: bool = True) -> None:
+    """Set the state of all ``records`` and write them to ``file``: without ``empty`` only those that have launches."""
     with held_back():
         for record in records:
             record.state = state
-        store.write(file, records)
+        store.write(file, [record for record in records if empty or record.launches])
 
 
 def _unseen(records: list[Record]) -> str | None:

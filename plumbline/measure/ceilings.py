@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import jobs, paths, schedulers, site, units
+from plumbline import paths, schedulers, site, units
 from plumbline.errors import PlumbError
 from plumbline.host import energy
-from plumbline.launch import driver
-from plumbline.launch.signals import interruptible
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.measure import driver, jobs
 from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure
 from plumbline.site import ceilings as file_of
@@ -101,7 +100,9 @@ def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[s
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
-        return _in_job(name, part, [*(["--stack", stack] if stack else []), *(["--add"] if add else [])], work, say)
+        words = ["site", "measure", "--name", name, "--partition", part["name"]]
+        words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
+        return jobs.run_plumb(words, part, 1, (work / f"job-{part['name']}").resolve(), say)
     return _here(name, part, stack or _stack(part), work, say, add)
 
 
@@ -110,13 +111,6 @@ def is_current(name: str, part: dict[str, Any]) -> bool:
     behind = schedulers.named(part["scheduler"]).has_jobs
     host = machine.load(site.folder(name) / part["topology"] if behind else None)
     return site.ceilings_of(name, part["name"], words(host)) is not None
-
-
-def _in_job(name: str, part: dict[str, Any], options: list[str], work: Path, say: Callable[[str], None]) -> int:
-    program = paths.program("plumb")
-    command = [program, *paths.options(), "site", "measure", "--name", name, "--partition", part["name"], *options]
-    with interruptible():
-        return jobs.run(jobs.Submission(part, command, 1, (work / f"job-{part['name']}").resolve()), say)
 
 
 def _stack(part: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, schemas
+from plumbline import files, schemas, terminal
 from plumbline.errors import PlumbError
 
 
@@ -25,14 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the launches; returns 0 if all records are valid, 1 if one is not."""
-    from plumbline.launch import driver, process  # imported here: other commands do not need what they load
+    from plumbline.launch import process  # imported here: other commands do not need what they load
+    from plumbline.measure import driver
 
     if args.campaign:
         process.leave_group()
     variants = [read(file) for file in args.variant]
-    file, records = driver.run(
-        variants, args.work.resolve(), args.seed, lambda line: print(line, flush=True), campaign=args.campaign
-    )
+    file, records = driver.run(variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign)
     if args.records:
         shutil.copyfile(file, args.records)
     bad = [record for record in records if record.reasons]

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from samples import record
 
-from plumbline.launch import loaded, work
+from plumbline.launch import loaded, plausible
 from plumbline.records.model import Measurement, RankSeen, convert
 
 MIB = 1 << 20
@@ -42,48 +42,48 @@ def stream(rate=10000.0, iterations=10, ranks=1):
 
 def test_an_honest_stream_has_no_fault():
     seen = [process(), process()]
-    assert work.shortfalls(benchmark(), seen) == []
-    assert work.claims(benchmark(), stream(20000.0, ranks=2), seen) == []
+    assert plausible.shortfalls(benchmark(), seen) == []
+    assert plausible.claims(benchmark(), stream(20000.0, ranks=2), seen) == []
 
 
 def test_arrays_that_no_page_was_seen_of():
-    (reason,) = work.shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
+    (reason,) = plausible.shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
     assert reason == "a rank held 0 MB in large mappings, the benchmark's arrays are 480 MB a rank"
 
 
 def test_arrays_given_back_count_and_those_of_another_process_of_the_rank():
     halves = {"nodes": {"0": PAGES // 2}, "freed_nodes": {"1": PAGES // 2}}
-    assert work.shortfalls(benchmark(), [process(memory=halves)]) == []
+    assert plausible.shortfalls(benchmark(), [process(memory=halves)]) == []
     child = process(memory={"nodes": {}}, others=[process()])
-    assert work.shortfalls(benchmark(), [child]) == []
+    assert plausible.shortfalls(benchmark(), [child]) == []
 
 
 @pytest.mark.parametrize(
     "gap", [{"unavailable": "numa_maps: gone"}, {"freed_blocks_skipped": 3}, {"untracked_mappings": 1}]
 )
 def test_memory_that_was_not_counted_whole_proves_nothing(gap):
-    assert work.shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
+    assert plausible.shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
 
 
 def test_figures_of_a_program_that_ended_at_once():
-    (reason,) = work.claims(benchmark(), stream(), [process(wall=0.02)])
+    (reason,) = plausible.claims(benchmark(), stream(), [process(wall=0.02)])
     assert reason == "the figures stand for 1.6 s of work, but no rank ran longer than 0.02 s"
 
 
 def test_figures_of_a_program_that_slept():
-    (reason,) = work.claims(benchmark(), stream(), [process(cpu=0.01)])
+    (reason,) = plausible.claims(benchmark(), stream(), [process(cpu=0.01)])
     assert reason == "the figures stand for 1.6 s of work, but the ranks used 0.01 s of CPU time"
 
 
 def test_an_mpi_benchmark_whose_ranks_never_called_mpi():
     seen = [process(mpi=True), process(program="/opt/stream")]
-    (reason,) = work.shortfalls(benchmark("osu"), seen)
+    (reason,) = plausible.shortfalls(benchmark("osu"), seen)
     assert reason.startswith("1 of 2 ranks never called MPI_Init")
-    assert work.shortfalls(benchmark("imb"), [process(mpi=True)]) == []
+    assert plausible.shortfalls(benchmark("imb"), [process(mpi=True)]) == []
 
 
 def test_ranks_of_different_programs():
-    (reason,) = work.shortfalls(benchmark(), [process(), process(program="/opt/other")])
+    (reason,) = plausible.shortfalls(benchmark(), [process(), process(program="/opt/other")])
     assert reason == "the ranks ran different programs: /opt/other, /opt/stream"
 
 
@@ -97,9 +97,9 @@ def test_the_longest_row_of_a_table_must_fit_into_the_run():
         latency(800.0, 10_000, bytes=1 << 20),
         latency(900.0, 10_000, "p99", bytes=1 << 20),
     ]
-    (reason,) = work.claims(benchmark("imb"), rows, [process(wall=3.9)])
+    (reason,) = plausible.claims(benchmark("imb"), rows, [process(wall=3.9)])
     assert reason.startswith("the figures stand for 8 s of work")
-    assert work.claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
+    assert plausible.claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
 
 
 #: 14 small sizes of 1000 iterations at least, 9 large ones of 100: 1000 x 14 x 0.5 us + 100 x 9 x 100 us
@@ -111,49 +111,52 @@ class TestOsu:
     """Tables of OSU, which do not print how often each size was repeated."""
 
     def test_a_table_that_was_only_printed(self):
-        reasons = work.claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
+        reasons = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
         assert reasons == [
             "the figures stand for 0.097 s of work, but no rank ran longer than 0.001 s",
             "the figures stand for 0.097 s of work, but the ranks used 0.0001 s of CPU time",
         ]
 
     def test_a_table_that_a_sleeping_program_prints(self):
-        (reason,) = work.claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
+        (reason,) = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
         assert reason == "the figures stand for 0.097 s of work, but the ranks used 0.002 s of CPU time"
 
     def test_the_least_that_an_honest_program_does(self):
-        assert work.claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
+        assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
 
     def test_a_number_on_the_command_line_or_in_the_table_counts(self):
-        assert work.claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
-        (reason,) = work.claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
+        assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
+        (reason,) = plausible.claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
         assert reason.startswith("the figures stand for 0.2 s of work")
 
     def test_bandwidths(self):
         """20 windows of 32 messages of 4 MB at 10 GB/s, and 64 where the table says so."""
         row = Measurement("bandwidth", 10_000.0, "MB/s", "higher", {"bytes": 4_000_000}, None)
-        (reason,) = work.claims(benchmark("osu"), [row], [process(wall=0.1)])
+        (reason,) = plausible.claims(benchmark("osu"), [row], [process(wall=0.1)])
         assert reason.startswith("the figures stand for 0.256 s of work")
         wide = structs.replace(row, params={"bytes": 4_000_000, "window": 64, "pairs": 2})
-        (reason,) = work.claims(benchmark("osu"), [wide], [process(wall=0.1)])
+        (reason,) = plausible.claims(benchmark("osu"), [wide], [process(wall=0.1)])
         assert reason.startswith("the figures stand for 1.02 s of work")
 
     def test_a_table_without_sizes_is_that_of_few_calls(self):
         """The port calls its barrier 100 times: at 44 us, as beside other work, these are 4.4 ms."""
-        assert work.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
-        (reason,) = work.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
+        assert plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
+        (reason,) = plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
         assert reason.startswith("the figures stand for 0.00441 s of work")
 
     def test_the_times_of_a_start_are_no_loop(self):
-        assert work.claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)]) == []
+        assert (
+            plausible.claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)])
+            == []
+        )
 
 
 def test_the_working_set_of_a_kernel_must_have_been_there():
     row = Measurement("bandwidth", 9000.0, "MB/s", "higher", {"working_set": 512 * MIB}, 5)
-    (reason,) = work.claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
+    (reason,) = plausible.claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
     assert reason.startswith("a rank held 4 MB in large mappings, the benchmark's arrays are 268 MB a rank")
     small = structs.replace(row, params={"working_set": 8 * MIB})
-    assert work.claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
+    assert plausible.claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
 
 
 class TestLoaded:

@@ -5,6 +5,7 @@ ReFrame submits tests. This is for what needs the whole allocation itself, such 
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import contextlib
 import os
@@ -18,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, schedulers
+from plumbline import files, paths, schedulers
 from plumbline.errors import PlumbError
-from plumbline.launch.signals import Interrupted
+from plumbline.launch.signals import Interrupted, interruptible
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.program import last_line
 from plumbline.witness.compare_nodes import same_host
@@ -127,6 +128,32 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
     text = "\n".join(_read(file) for file in (*said, submission.log, submission.output))
     what = f"the job did not reach its end: {last_line(text) or f'exit status {status}'}"
     raise PlumbError(what, shlex.join(command), f"its output: {submission.output}")
+
+
+def run_plumb(
+    words: Sequence[str],
+    partition: dict[str, Any],
+    nodes: int,
+    folder: Path,
+    say: Callable[[str], None],
+    hosts: Sequence[str] = (),
+) -> int:
+    """:func:`run` for ``plumb`` with ``words``, which finds the folders of this process; an interrupt ends the job."""
+    command = [paths.program("plumb"), *paths.options(), *words]
+    with interruptible():
+        return run(Submission(partition, command, nodes, folder, hosts), say)
+
+
+def options(args: argparse.Namespace, *names: str) -> list[str]:
+    """The options ``names`` of ``args`` for another run of their command; a file that it writes by its whole path."""
+    words: list[str] = []
+    for name in names:
+        value = getattr(args, name)
+        if value is not None and value is not False:
+            text = f"{value:g}" if isinstance(value, float) else value
+            text = text.absolute() if isinstance(text, files.Output) else text
+            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(text)])]
+    return words
 
 
 def noted(stage: Path) -> Path:

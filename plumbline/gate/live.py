@@ -1,7 +1,7 @@
 """The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
 
 Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
-been interrupted. :class:`plumbline.gate.bench.Bench` is what starts programs; tests put another one in its place.
+been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place.
 """
 
 from __future__ import annotations
@@ -11,18 +11,64 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from plumbline.gate import decide, from_records, remeasure, session
-from plumbline.gate.bench import Bench
+from plumbline.errors import PlumbError
+from plumbline.gate import decide, from_records, pairs_file, remeasure
 from plumbline.gate.pairs import Pairs
+from plumbline.gate.setup import Session
 from plumbline.launch.signals import held_back
+from plumbline.measure import driver
 from plumbline.records import store
-from plumbline.records.model import Launch, Record, State
+from plumbline.records.model import Launch, Record
 from plumbline.statistics import sequential
 from plumbline.statistics.sequential import CAP, LOOKS, Rule
 from plumbline.verdicts import EXIT
+
+
+class Bench(Protocol):
+    """Starts launches: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
+
+    def records(self, position: int, found: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``found`` from before an interruption."""
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """One launch; the record does not hold it yet."""
+
+    def settle(self, which: int) -> None:
+        """Bring what follows from the launches of a record up to date."""
+
+
+class DriverBench(driver.Launches):
+    """The launch driver, in this process: inside a job or on the local node."""
+
+    def __init__(self, begun: Session, folder: Path) -> None:
+        every = [variant for couple in begun.couples for variant in couple]
+        kept = f"the pairs before it are kept: plumb gate --resume {folder}"
+        super().__init__(every, begun.name, folder, begun.seed, kept)
+
+    def records(self, position: int, found: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``found``; a plan or command that changed since is an error."""
+        jobs = self.jobs[2 * position :][:2]
+        for job, old in zip(jobs, found or [], strict=False):
+            for name in ("plan", "command", "benchmark"):
+                if getattr(old, name) != getattr(job.record, name):
+                    what = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
+                    raise PlumbError(what, str(self.folder), "start a new gate")
+            job.record = old
+        return [job.record for job in jobs]
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start one launch; raises :class:`PlumbError` for a program that cannot be started, or on other nodes."""
+        record, before = self.jobs[which].record, self.jobs[which].record.nodes
+        made = super().launch(which, index, order)
+        if record.launches and record.nodes != before:
+            what = f"ran on {', '.join(record.nodes)}, before on {', '.join(before)}"
+            record.nodes = before
+            raise PlumbError(what, record.variant.name, "a gate stays on its nodes: start a new one")
+        return made
 
 
 @dataclass(frozen=True)
@@ -160,7 +206,7 @@ def measure(
         repeated = _pair(contest, bench, seed, done)
         done += 1
         with held_back():
-            store.write(session.pairs_file(folder, contest.position), contest.records)
+            store.write(pairs_file.path(folder, contest.position), contest.records)
         figures = contest.figure_states()
         if all(figure.decided for figure in figures):
             del undecided[contest.position]
@@ -181,19 +227,10 @@ def _pair(contest: Contest, bench: Bench, seed: int, done: int) -> bool:
     first = int(_draw(seed, contest, "pair") < 0.5)
     found: dict[int, Launch] = {}
     for place, side in enumerate((first, 1 - first)):
-        found[side] = bench.launch(contest.position, side, index, 2 * done + place)
+        found[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
     repeated = remeasure.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
     for side, record in enumerate(contest.records):
         found[side].superseded = repeated
         record.launches.append(found[side])
-    bench.settle(contest.position)
+        bench.settle(2 * contest.position + side)
     return repeated
-
-
-def finish(contests: Sequence[Contest], file: Path, state: State) -> None:
-    """Close all records and write them to the results as one session, in the order of the variants."""
-    with held_back():
-        for contest in contests:
-            for record in contest.records:
-                record.state = state
-        store.write(file, [record for contest in contests for record in contest.records if contest.launches])
