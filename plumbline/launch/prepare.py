@@ -16,7 +16,7 @@ import msgspec
 from plumbline import mpi, paths, provenance, schedulers, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.launch import environment, hosts, plausible, settings
-from plumbline.launch.unchanged import Files
+from plumbline.launch.unchanged_files import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
