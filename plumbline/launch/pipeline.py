@@ -22,7 +22,7 @@ from plumbline.launch import (
     figures,
     hosts,
     joules,
-    loaded,
+    loaded_files,
     plausible,
     process,
     settings,
@@ -143,8 +143,8 @@ def prove(run: Run) -> list[str]:
         *_misplaced(job, seen),
         *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan["bound"] else []),
         *scheduling.faults(seen, scheduling.own()),
-        *loaded.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
-        *loaded.note(job.record, seen),
+        *loaded_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
+        *loaded_files.note(job.record, seen),
     ]
     run.launch.settings = SettingsSeen(job.settings, {}) if job.settings else None
     if run.ended.status != "ok":

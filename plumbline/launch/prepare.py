@@ -17,7 +17,7 @@ from plumbline import mpi, paths, schedulers, schemas, site
 from plumbline.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
-from plumbline.launch.unchanged import Files
+from plumbline.launch.unchanged_files import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant

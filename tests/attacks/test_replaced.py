@@ -17,7 +17,7 @@ from plumbline.errors import PlumbError
 from plumbline.gate import from_records
 from plumbline.gate.decide import decide
 from plumbline.gate.live import DriverBench
-from plumbline.launch.unchanged import Files
+from plumbline.launch.unchanged_files import Files
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from samples import record
 
-from plumbline.launch import loaded, plausible
+from plumbline.launch import loaded_files, plausible
 from plumbline.records.model import Measurement, RankSeen, convert
 
 MIB = 1 << 20
@@ -169,30 +169,30 @@ class TestLoaded:
 
     def test_files_are_listed_once(self):
         item = convert(record())
-        assert loaded.note(item, [self.rank(), self.rank()]) == []
-        assert loaded.note(item, [self.rank()]) == []
+        assert loaded_files.note(item, [self.rank(), self.rank()]) == []
+        assert loaded_files.note(item, [self.rank()]) == []
         assert [(file.path, file.bytes) for file in item.loaded] == [("/opt/stream", 10), ("/opt/libmpi.so", 900)]
 
     @pytest.mark.parametrize("change", [{"bytes": 901}, {"build_id": "cd"}, {"modified_ns": 6}])
     def test_a_library_that_changes_between_launches_is_named(self, change):
         item = convert(record())
-        loaded.note(item, [self.rank()])
-        (reason,) = loaded.note(item, [self.rank(**change)])
+        loaded_files.note(item, [self.rank()])
+        (reason,) = loaded_files.note(item, [self.rank(**change)])
         assert reason == "loaded other files than before: /opt/libmpi.so changed since the first launch"
 
     def test_nodes_may_have_copies_made_at_different_times(self):
         item = convert(record())
         item.placement = structs.replace(item.placement, nodes=2)
-        assert loaded.note(item, [self.rank(), self.rank(modified_ns=6)]) == []
-        assert len(loaded.note(item, [self.rank(bytes=901)])) == 1
+        assert loaded_files.note(item, [self.rank(), self.rank(modified_ns=6)]) == []
+        assert len(loaded_files.note(item, [self.rank(bytes=901)])) == 1
 
     def test_another_program_than_in_the_first_launch_is_named(self):
         item = convert(record())
         memory, usage = {"page_bytes": 4096, "nodes": {}, "freed_nodes": {}}, {}
         first = RankSeen(host="n1", rank=0, local_rank=0, threads=[], memory=memory, usage=usage, program="/opt/stream")
         item.launches[0].ranks = [first]
-        assert loaded.note(item, [self.rank()]) == []
-        (reason,) = loaded.note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
+        assert loaded_files.note(item, [self.rank()]) == []
+        (reason,) = loaded_files.note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
         assert reason == "the ranks ran /opt/fast, those of the first launch /opt/stream"
 
 
@@ -205,18 +205,18 @@ class TestMpiLibrary:
 
     def test_any_of_the_stacks_own(self):
         for path in self.LOADS["files"]:
-            assert loaded.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
+            assert loaded_files.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
 
     def test_a_copy(self, tmp_path):
         (tmp_path / "libmpi.so.12").write_bytes(b"same")
         known = {"library": "/s/x", "files": {"/s/x": hashlib.sha256(b"same").hexdigest()}}
-        assert loaded.other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
+        assert loaded_files.other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
 
     def test_another_world_or_another_library(self):
-        (alone,) = loaded.other_library(self.LOADS, 2, [{"world": 1, "mpi_library": "/s/libmpi.so.12"}] * 2)
+        (alone,) = loaded_files.other_library(self.LOADS, 2, [{"world": 1, "mpi_library": "/s/libmpi.so.12"}] * 2)
         assert alone == "MPI_COMM_WORLD has 1 rank, planned: 2"
-        (other,) = loaded.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": "/o/libmpi.so.12"}])
+        (other,) = loaded_files.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": "/o/libmpi.so.12"}])
         assert other == "the program loaded another MPI library: /o/libmpi.so.12, the stack's is /s/libmpi.so.12"
 
     def test_ranks_that_were_not_asked(self):
-        assert loaded.other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []
+        assert loaded_files.other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []
