@@ -11,11 +11,13 @@ import numpy as np
 from plumbline.errors import PlumbError
 from plumbline.gate import disturbed
 from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
+from plumbline.judge import statement
+from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
-from plumbline.units import percent, significant
+from plumbline.units import percent
 from plumbline.verdicts import State
 
 #: probability of any wrong FAIL among all series of a campaign
@@ -25,44 +27,34 @@ FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Statement):
     """What the gate says of one series.
 
-    ``ratio`` is candidate / baseline as measured (above 1 is slower for times, faster for rates) with its ``interval``;
-    ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used; ``rule`` is
-    the series' own, if it has one; ``disturbed`` how many launches of baseline and candidate were, None if unknown.
+    ``ratio`` is candidate / baseline (above 1 is slower for times, faster for rates), ``count`` the pairs used; an
+    INVALID series has neither ratio nor ``detectable``. ``rule`` is the series' own, if it has one; ``disturbed`` how
+    many launches of baseline and candidate were, None if unknown.
     """
 
-    series: str
-    verdict: State
-    pairs: int
-    ratio: float | None = None
-    interval: tuple[float, float] | None = None
-    detectable: float | None = None
-    reason: str | None = None
     rule: Rule | None = None
     disturbed: tuple[int, int] | None = None
 
-    @property
-    def ruled_out(self) -> str | None:
-        """From where a PASS or a GAIN rules slowdowns out, for people: ``2.1 %``."""
-        return percent(self.detectable) if self.verdict in ("GAIN", "PASS") and self.detectable is not None else None
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
-        found: dict[str, Any] = {
-            "series": self.series,
-            "verdict": self.verdict,
-            "pairs": self.pairs,
-            "ratio": _six_digits(self.ratio),
-            "interval": None if self.interval is None else [_six_digits(end) for end in self.interval],
-            "detectable": _six_digits(self.detectable),
+        numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
+        flagged = self.disturbed if self.disturbed and any(self.disturbed) else ()
+        return {
+            "series": self.subject,
+            "verdict": self.state,
+            "pairs": self.count,
+            **rounded(numbers, 6),
+            **given(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
+            **({"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect} if self.rule else {}),
         }
-        found |= {"reason": self.reason} if self.reason else {}
-        if self.disturbed and any(self.disturbed):
-            found["disturbed"] = dict(zip(("baseline", "candidate"), self.disturbed, strict=True))
-        margins = self.rule and {"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect}
-        return found | (margins or {})
+
+
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """The line for people at the end."""
+    return statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
 
 
 def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
@@ -197,8 +189,8 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         (min(ends), max(ends)),
         float(sequential.fraction(bound)),
         reason,
-        item.rule,
-        item.disturbed.launches if item.disturbed else None,
+        rule=item.rule,
+        disturbed=item.disturbed.launches if item.disturbed else None,
     )
 
 
@@ -280,7 +272,3 @@ def _percent(log: float) -> str:
 def _speedup(log: float) -> str:
     """A log ratio in 1e-9, negative where the candidate is faster, as the part of the time that is saved."""
     return percent(-float(sequential.fraction(log)))
-
-
-def _six_digits(value: float | None) -> float | None:
-    return None if value is None else significant(value, 6)

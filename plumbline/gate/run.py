@@ -121,7 +121,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     ]
     pairs = [item for _, item in owned]
     found = decide.decide(pairs, begun.rule)
-    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.verdict == "FAIL"]
+    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.state == "FAIL"]
     explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))

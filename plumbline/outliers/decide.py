@@ -142,19 +142,24 @@ def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Ma
     if suspects:
         names = f"{', '.join(suspects[:SHOWN])}{' …' if len(suspects) > SHOWN else ''}"
         doubts.append(f"{names}: slower than the others, but these launches do not prove it: measure again")
+    slowest = _slowest(parts)
     return Verdict(
-        name=item.name,
-        verdict="FAIL" if slower else "INCONCLUSIVE" if doubts else "PASS",
+        item.name,
+        "FAIL" if slower else "INCONCLUSIVE" if doubts else "PASS",
+        item.launches(),
+        detectable=max((value or 0.0 for value in detectable.values()), default=0.0),
+        reason=_found(slower) if slower else "; ".join(doubts) or None,
+        notes=(f"slowest: {slowest[0]} by {percent(max(slowest[1], 1 / slowest[1]) - 1)}",)
+        if slowest and not slower
+        else (),
         members=item.members(),
-        launches=item.launches(),
         noise=math.expm1(parts[-1].family.noise) if parts else 0.0,
         spread=math.expm1(_spread(parts[0])) if parts else 0.0,
-        detectable=detectable,
+        seen=detectable,
         findings=findings,
         suspects=suspects,
         shared=_shared(findings),
-        reason=_found(slower) if slower else "; ".join(doubts) or None,
-        slowest=_slowest(parts),
+        slowest=slowest,
         facts=item.facts(),
     )
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.units import percent, significant
-from plumbline.verdicts import State
+from plumbline.judge import statement
+from plumbline.judge.statement import Statement, given, rounded
+from plumbline.units import counted, percent, significant
+
+#: slow members that the closing line names
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -45,57 +51,65 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb outliers`` prints for it."""
-        found = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
-        found |= {"direction": self.direction, "p": significant(self.p, 2)}
-        return found | ({"notes": list(self.notes)} if self.notes else {})
+        known = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
+        return known | {"direction": self.direction, "p": significant(self.p, 2)} | given(notes=list(self.notes))
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Statement):
     """What is said of one class: PASS, FAIL or INCONCLUSIVE.
 
-    ``members`` are those compared (``{"node": 16}``, ``{"core": 8, "link": 28}``), ``launches`` the most that one has.
-    ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
-    ``detectable``: had any one member been slower by this fraction, it would have been reported. ``suspects`` are
+    ``members`` are those compared (``{"node": 16}``, ``{"core": 8, "link": 28}``), ``count`` the most launches that one
+    has. ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
+    ``seen``: had any one member of a kind been slower by this fraction, it would have been reported. ``suspects`` are
     slower than the members' spread explains, but their launches may be chance: with any, a class is no PASS.
     ``slowest`` is the member farthest on the slow side and its value over the median of the others: a ratio that was
     measured, whatever may be claimed of it; None with fewer than two members.
     """
 
-    name: str
-    verdict: State
     members: dict[str, int]
-    launches: int
     noise: float
     spread: float
-    detectable: dict[str, float | None]
+    seen: dict[str, float | None]
     findings: tuple[Finding, ...] = ()
     suspects: tuple[str, ...] = ()
     shared: tuple[tuple[str, int], ...] = ()
-    reason: str | None = None
     slowest: tuple[str, float] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def said(self) -> str:
-        """The reason; where nothing is slower, the slowest member follows."""
-        if self.slowest is None or self.verdict == "FAIL":
-            return self.reason or ""
-        name, ratio = self.slowest
-        slowest = f"slowest: {name} by {percent(max(ratio, 1 / ratio) - 1)}"
-        return f"{self.reason}; {slowest}" if self.reason else slowest
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb outliers`` prints for it, numbers to few digits."""
-        found: dict[str, Any] = {"class": self.name, "verdict": self.verdict, "members": self.members}
-        found |= {"launches": self.launches, "noise": significant(self.noise, 3), "spread": significant(self.spread, 3)}
-        seen = self.detectable.items()
-        found["detectable"] = {kind: None if value is None else significant(value, 3) for kind, value in seen}
-        found["findings"] = [item.to_dict() for item in self.findings]
-        if self.slowest:
-            found["slowest"] = {"name": self.slowest[0], "ratio": significant(self.slowest[1], 6)}
-        if self.suspects:
-            found["suspects"] = list(self.suspects)
-        if self.shared:
-            found["shared"] = dict(self.shared)
-        return found | self.facts | ({"reason": self.reason} if self.reason else {})
+        slowest = self.slowest and {"name": self.slowest[0], "ratio": significant(self.slowest[1], 6)}
+        return {
+            "class": self.subject,
+            "verdict": self.state,
+            "members": self.members,
+            "launches": self.count,
+            **rounded({"noise": self.noise, "spread": self.spread, "detectable": self.seen}, 3),
+            "findings": [item.to_dict() for item in self.findings],
+            **given(slowest=slowest, suspects=list(self.suspects), shared=dict(self.shared)),
+            **self.facts,
+            **given(reason=self.reason),
+        }
+
+
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
+    fine = "a member slower by {} would have been found in every class"
+    start = f"outliers: {{}}: {counted(len(verdicts), 'class')}: "
+    return statement.closing(verdicts, start, fine, f"slower: {_slower(verdicts)}")
+
+
+def _slower(verdicts: Sequence[Verdict]) -> str:
+    """Every slow member once, the one of most classes first, at most :data:`NAMED`."""
+    sizes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in (one for item in verdicts for one in item.findings if one.direction == "worse"):
+        sizes[one.kind, one.name].append(one.change)
+    ranked = sorted(sizes.items(), key=lambda item: (-len(item[1]), -max(item[1]), item[0]))
+    parts = [
+        f"{kind} {name} by up to {percent(max(changes))} in {len(changes)} classes"
+        if len(changes) > 1
+        else f"{kind} {name} by {percent(changes[0])}"
+        for (kind, name), changes in ranked[:NAMED]
+    ]
+    return ", ".join(parts) + (f", and {len(ranked) - NAMED} more" if len(ranked) > NAMED else "")

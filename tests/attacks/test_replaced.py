@@ -107,7 +107,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
         one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
     (verdict,) = decide(from_records.read(file), Rule())
-    assert verdict.verdict == "INVALID"
+    assert verdict.state == "INVALID"
     assert "new.py was changed since the session began" in verdict.reason
 
 

@@ -84,7 +84,7 @@ ATTACKS = (flip, cut, drop, insert, number, lines)
 
 def verdicts(read):
     try:
-        return {item.verdict for item in decide(read(), Rule())}
+        return {item.state for item in decide(read(), Rule())}
     except PlumbError:
         return {"refused"}
 
