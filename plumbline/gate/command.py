@@ -10,12 +10,12 @@ from pathlib import Path
 
 from plumbline import files, jobs
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, from_csv, from_records, noted, page
-from plumbline.gate.decide import Verdict
-from plumbline.gate.disturbed import OPTION
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import noted, page
 from plumbline.gate.rules import MARGINS
-from plumbline.judge import statement
+from plumbline.judge import decide, from_csv, from_records, statement
+from plumbline.judge.decide import Verdict
+from plumbline.judge.disturbed import OPTION
+from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
 from plumbline.verdicts import EXIT
@@ -101,7 +101,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs, told = (from_csv.read(args.pairs, args.better), []) if args.pairs else _recorded(args)
+    pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
     print(statement.lines(verdicts), flush=True)

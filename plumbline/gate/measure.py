@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline.gate import decide, from_records, remeasure, session
+from plumbline.gate import session
 from plumbline.gate.bench import Bench
-from plumbline.gate.pairs import Pairs
+from plumbline.judge import decide, from_records, remeasure
+from plumbline.judge.pairs import Pairs
 from plumbline.launch.signals import held_back
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.gate.decide import Verdict, closing
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import Verdict, closing
+from plumbline.judge.pairs import Pairs
 from plumbline.judge.statement import overall
 from plumbline.statistics.sequential import LOOKS, Rule
 from plumbline.verdicts import EXIT, severity

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from plumbline import terminal
-from plumbline.gate.decide import Verdict
 from plumbline.gate.measure import Contest, FigureState
+from plumbline.judge.decide import Verdict
 from plumbline.statistics.sequential import CAP
 from plumbline.units import human_seconds, percent
 from plumbline.views import summary

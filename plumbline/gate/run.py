@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import jobs, paths, terminal
-from plumbline.gate import decide, from_records, measure, noted, session, setup
+from plumbline.gate import measure, noted, session, setup
 from plumbline.gate.bench import Bench, DriverBench
-from plumbline.gate.pairs import Pairs
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.session import Session
 from plumbline.gate.setup import Say
+from plumbline.judge import decide, from_records
+from plumbline.judge.pairs import Pairs
 from plumbline.launch.signals import interruptible
 from plumbline.records import store
 from plumbline.records.model import Side

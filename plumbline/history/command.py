@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline import units
 from plumbline.errors import PlumbError
-from plumbline.history import series as source
-from plumbline.history.series import Series, course_document, direction
+from plumbline.judge.history import Series, course_document, direction
 from plumbline.records import notes, query, sources
 from plumbline.views.note import listing
 from plumbline.views.table import table
@@ -64,10 +63,11 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
             raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
+    from plumbline.judge import from_csv
     from plumbline.statistics.changes import follow
 
     alarmed = False
-    for series in source.read(args.series, args.better):
+    for series in from_csv.series(args.series, args.better):
         line = course_document(series, follow(series.values, settings), settings)
         print(json.dumps(line))
         alarmed |= _worse(line)
@@ -77,12 +77,13 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
 def _records(args: argparse.Namespace, settings: Settings) -> int:
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
+    from plumbline.judge import samples
     from plumbline.statistics.changes import follow
 
     rows, damages = query.records(query.Selection(site=args.site, test=args.test))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = source.of_records(rows)
+    found = samples.series(rows)
     if args.site:
         sources.require_site(args.site)
     if args.test and not rows:

@@ -15,8 +15,8 @@ import msgspec
 from plumbline import git, jobs, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import measure, rules, run, session, setup, sides
-from plumbline.gate.decide import Verdict
 from plumbline.gate.sides import KERNELS, Side
+from plumbline.judge.decide import Verdict
 from plumbline.launch.signals import interruptible
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record

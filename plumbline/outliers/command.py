@@ -15,9 +15,8 @@ from plumbline.verdicts import EXIT
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
-    from plumbline.outliers.matrix import Matrix
-    from plumbline.outliers.nodes import Nodes
-    from plumbline.outliers.verdict import Verdict
+    from plumbline.judge.members import Matrix, Nodes
+    from plumbline.judge.outliers import Verdict
 
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
@@ -49,8 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every class; returns the gate's exit status: 0 PASS, 1 FAIL (something is slower), 2 INCONCLUSIVE."""
-    from plumbline.outliers.decide import decide  # not above: scipy takes longer to load than most commands run
-    from plumbline.outliers.verdict import Margins, closing
+    from plumbline.judge.outliers import (
+        Margins,
+        closing,
+        decide,  # not above: scipy takes longer to load than most commands run
+    )
 
     margins = Margins(args.min_effect, args.must_detect)
     verdicts = decide(_classes(args), margins)
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
-    from plumbline.outliers import from_csv, from_records
+    from plumbline.judge import from_csv, samples
 
     file = args.nodes or args.matrix
     for name in ("site", "test", "figure") if file or args.id else ():
@@ -78,11 +80,11 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     if args.matrix:
         return list(from_csv.matrices(args.matrix, args.better))
     if args.id:
-        return list(from_records.matrices(query.find(args.id)))
+        return list(samples.matrices(query.find(args.id)))
     rows, damages = query.records(query.Selection(site=args.site, test=args.test, valid=True))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = list(from_records.nodes(rows, args.test, args.figure))
+    found = list(samples.nodes(rows, args.test, args.figure))
     if not found:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
     return [*found]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.gate import decide, from_records, measure, rules, run, session
+from plumbline.gate import measure, rules, run, session
 from plumbline.gate.session import Session
+from plumbline.judge import decide, from_records
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.gate.decide import Verdict
+from plumbline.judge.decide import Verdict
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of

@@ -13,9 +13,9 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
 from plumbline.errors import PlumbError
-from plumbline.gate import from_records
 from plumbline.gate.bench import DriverBench
-from plumbline.gate.decide import decide
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
 from plumbline.launch import driver
 from plumbline.launch.unchanged import Files
 from plumbline.records import store

@@ -14,8 +14,8 @@ import stored
 import yaml
 
 from plumbline import paths
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.sequential import Rule
 

@@ -27,10 +27,8 @@ import numpy as np
 from scipy import stats
 from simulate import wander
 
-from plumbline.outliers.decide import decide
-from plumbline.outliers.matrix import Matrix
-from plumbline.outliers.nodes import Nodes
-from plumbline.outliers.verdict import Margins, Verdict
+from plumbline.judge.members import Matrix, Nodes
+from plumbline.judge.outliers import Margins, Verdict, decide
 
 MODELS = ("quiet", "bimodal", "drift", "burst", "noisy", "spread", "rounded")
 SIZES = (3, 5, 8, 16, 32, 64, 128, 200)

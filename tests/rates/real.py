@@ -32,8 +32,8 @@ from scipy import stats
 
 from plumbline import files, paths, provenance, witness
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, remeasure
-from plumbline.gate.pairs import Pairs
+from plumbline.judge import decide, remeasure
+from plumbline.judge.pairs import Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine

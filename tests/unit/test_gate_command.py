@@ -8,8 +8,8 @@ import pytest
 import samples
 
 from plumbline import cli
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
 from plumbline.records import model
 from plumbline.statistics.sequential import Rule
 

@@ -6,8 +6,8 @@ import pytest
 import samples
 
 from plumbline import cli
-from plumbline.gate import disturbed, from_records
-from plumbline.gate.decide import decide
+from plumbline.judge import disturbed, from_records
+from plumbline.judge.decide import decide
 from plumbline.records import model, store
 from plumbline.statistics.sequential import Rule
 

@@ -8,9 +8,9 @@ import samples
 from test_gate_sequential import series
 
 from plumbline import cli
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.records import model
 from plumbline.statistics import fixed, parts, sequential, signed_rank
 from plumbline.statistics.sequential import FAIL, PASS, SCALE, Rule

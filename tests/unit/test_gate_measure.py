@@ -13,20 +13,9 @@ import samples
 
 from plumbline import cli, jobs
 from plumbline.errors import PlumbError
-from plumbline.gate import (
-    bench,
-    decide,
-    from_records,
-    measure,
-    progress,
-    remeasure,
-    rules,
-    run,
-    session,
-    setup,
-    sides,
-)
+from plumbline.gate import bench, measure, progress, rules, run, session, setup, sides
 from plumbline.gate import variants as gate_variants
+from plumbline.judge import decide, from_records, remeasure
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.records import model, store

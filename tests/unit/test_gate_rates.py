@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plumbline import paths
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential
 from plumbline.statistics.sequential import Rule
 

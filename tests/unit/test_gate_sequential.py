@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.errors import PlumbError
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential, signed_rank
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from test_gate_sequential import series
 
 from plumbline.errors import PlumbError
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics.sequential import Rule
 from plumbline.verdicts import worst
 

@@ -14,10 +14,9 @@ from samples import launch, record, settle, variant
 from scipy import stats
 
 from plumbline import cli
-from plumbline.outliers import decide, evidence, from_records
-from plumbline.outliers.matrix import Matrix
-from plumbline.outliers.nodes import Nodes
-from plumbline.outliers.verdict import Margins
+from plumbline.judge import evidence, outliers, samples
+from plumbline.judge.members import Matrix, Nodes
+from plumbline.judge.outliers import Margins
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import extremes, rank_sum, scale
@@ -51,7 +50,7 @@ def links(ends=8, launches=3, slow=None, seed=1, sd=0.005):
 
 
 def judge(*classes, **margins):
-    return decide.decide(classes, Margins(**margins))
+    return outliers.decide(classes, Margins(**margins))
 
 
 def found(verdict, direction="worse"):
@@ -327,7 +326,7 @@ def test_few_ends_are_told_by_their_launches():
 def test_an_end_that_its_links_give_away_is_blamed(blame, monkeypatch):
     """Noise hides the end from its own test now and then, while some of its links are found: the end is the news."""
     if not blame:
-        monkeypatch.setattr(decide, "_blame", lambda parts: None)
+        monkeypatch.setattr(outliers, "_blame", lambda parts: None)
     slow = {(3,): 1.08, (1,): 1.015, (5,): 0.985, (6,): 1.018}
     names = set()
     for seed in range(20):
@@ -413,7 +412,7 @@ def test_any_numbers_get_a_verdict(table):
     (verdict,) = judge(made)
     assert verdict.state in ("PASS", "FAIL", "INCONCLUSIVE")
     json.dumps(verdict.to_dict(), allow_nan=False)
-    if len(table) < decide.FEWEST:
+    if len(table) < outliers.FEWEST:
         assert verdict.state == "INCONCLUSIVE"
 
 
@@ -594,7 +593,7 @@ def test_nodes_from_records(results, capsys):
     ],
 )
 def test_what_is_not_comparable_is_another_class(change):
-    one, two = from_records.nodes(
+    one, two = samples.nodes(
         convert(item) for item in (session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change))
     )
     assert one.name != two.name
@@ -686,7 +685,7 @@ def test_ends_between_nodes_are_nodes(results, capsys):
 
 
 def test_links_inside_nodes_are_of_cores_with_the_nodes_names():
-    inside, between = from_records.matrices(convert(nodes_record(ranks_per_node=4)))
+    inside, between = samples.matrices(convert(nodes_record(ranks_per_node=4)))
     assert (inside.name, between.name) == ("latency pair:l3 openmpi", "latency pair:node openmpi")
     assert (inside.ends, between.ends) == ("core", "node")
     assert len(inside.values) == 6 * 6
@@ -706,7 +705,7 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
     made["launches"] += [{**one, "index": one["index"] + 1, "order": one["order"] + 1} for one in again]
     made["launches"][0]["superseded"] = True
     settle(made)
-    (small, _) = from_records.matrices(convert(made))
+    (small, _) = samples.matrices(convert(made))
     assert small.launches() == 4
     assert max(map(len, small.values.values())) == 4
     assert max(value for launches in small.values.values() for one in launches for value in one) < 3

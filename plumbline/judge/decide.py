@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from plumbline.errors import PlumbError
-from plumbline.gate import disturbed
-from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
-from plumbline.judge import statement
+from plumbline.judge import disturbed, statement
+from plumbline.judge.pairs import Pairs, blur, faults, log_ratios, names_used_twice
 from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
@@ -208,7 +207,7 @@ def _changed(logs: Ints, place: int) -> str | None:
 class Standing:
     """One element per series: what was looked at and what was decided.
 
-    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.gate.pairs.blur` of each;
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur` of each;
     ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
     else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
     """

@@ -3,7 +3,7 @@
 ``plumb launch BASELINE.json CANDIDATE.json`` and the live gate write them. A pair is the launch of each record with the
 same index: they were started one after the other, in random order. What is not verified, not of one session or not
 alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after a
-check that they are exactly those of its rule (:mod:`plumbline.gate.remeasure`).
+check that they are exactly those of its rule (:mod:`plumbline.judge.remeasure`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.gate import disturbed, remeasure
-from plumbline.gate.disturbed import Disturbed
-from plumbline.gate.pairs import Pairs
+from plumbline.judge import disturbed, remeasure
+from plumbline.judge.disturbed import Disturbed
+from plumbline.judge.pairs import Pairs
 from plumbline.records import store
 from plumbline.records.model import Launch, Measurement, Record, WantedFigure
 from plumbline.statistics.resolution import step_of

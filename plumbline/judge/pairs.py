@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from plumbline.gate.disturbed import Disturbed
+from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import resolution
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
