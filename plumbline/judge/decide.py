@@ -17,7 +17,6 @@ from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
 from plumbline.units import percent
-from plumbline.verdicts import State
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
@@ -159,7 +158,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     )
     faster = f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})"
     bound = float(sequential.detectable(estimates, hidden)[0])
-    verdict: State = "INCONCLUSIVE"
+    verdict = "INCONCLUSIVE"
     if found.doubts[row]:
         reason = found.doubts[row]
     elif state == sequential.PASS:

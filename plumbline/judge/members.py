@@ -218,7 +218,7 @@ def joined(classes: Iterable[Nodes | Matrix], floor: float) -> list[Nodes]:
 
 
 def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
-    """None if some node has no launch that is in all classes. Its name has the words that all their names begin with."""
+    """None if some node has no launch that is in all classes. Its name begins with the words that all names have."""
     weights = [_weight(item, floor) for item in group]
     usual = [math.log(float(np.median(item.every()))) for item in group]
     words = itertools.takewhile(

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree  # only written, never read
 
 from plumbline.units import percent, significant
-from plumbline.verdicts import State, counts, severity, worst
+from plumbline.verdicts import counts, severity, worst
 
 #: rows of the Markdown table; hosts cut long comments
 ROWS = 200
@@ -30,7 +30,7 @@ class Statement:
     """
 
     subject: str
-    state: State
+    state: str
     count: int
     ratio: float | None = None
     interval: tuple[float, float] | None = None
@@ -67,7 +67,7 @@ def rounded(value: Any, digits: int) -> Any:
     return None if value is None else significant(value, digits)
 
 
-def overall(statements: Sequence[Statement]) -> State:
+def overall(statements: Sequence[Statement]) -> str:
     """The worst state of all."""
     return worst([item.state for item in statements])
 

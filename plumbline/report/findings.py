@@ -14,10 +14,11 @@ from typing import Any
 
 from plumbline import units
 from plumbline.compare.rows import Cell, Comparison, Line
+from plumbline.judge import hybrid
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
-from plumbline.views import hybrid, summary
+from plumbline.views import summary
 from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
@@ -169,11 +170,11 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
     """Which of the best hybrid and the best pure MPI code wins, where one does."""
     numbers = {record.id: number for record, number in campaign.entries}
     for one in hybrid.verdicts([record for record, _ in campaign.usable]):
-        if one.text in (hybrid.HYBRID, hybrid.MPI):
+        if one.state in (hybrid.HYBRID, hybrid.MPI):
             codes = (
                 f"the best hybrid code ({hybrid.how(one.hybrid)}) is {one.ratio:.2f} {one.bounds} times as fast as the"
             )
-            text = f"{hybrid.problem(one.pure)} on {one.pure.stack.name}: {codes} best pure MPI code"
+            text = f"{one.subject} on {one.pure.stack.name}: {codes} best pure MPI code"
             yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
 
 
