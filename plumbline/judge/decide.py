@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from plumbline.errors import PlumbError
 from plumbline.judge import disturbed, statement
-from plumbline.judge.pairs import Pairs, blur, faults, log_ratios, names_used_twice
+from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
 from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
@@ -64,24 +65,21 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     """
     if not series:
         raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
-    twice = names_used_twice(series)
-    reasons = [["more than one series has this name"] * (item.name in twice) + faults(item) for item in series]
-    good = [position for position, found in enumerate(reasons) if not found]
-    verdicts = {
-        position: Verdict(
+    names = Counter(item.name for item in series)
+    reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
+    judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))
+    return [
+        Verdict(
             item.name,
             "INVALID",
             min(len(item.baseline), len(item.candidate)),
-            reason="; ".join(found),
+            reason="; ".join(why),
             rule=item.rule,
         )
-        for position, (item, found) in enumerate(zip(series, reasons, strict=True))
-        if found
-    }
-    if good:
-        found = _decide([series[position] for position in good], rule)
-        verdicts |= dict(zip(good, found, strict=True))
-    return [verdicts[position] for position in range(len(series))]
+        if why
+        else next(judged)
+        for item, why in zip(series, reasons, strict=True)
+    ]
 
 
 def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
@@ -139,6 +137,8 @@ def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
 
 
 def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
+    if not series:
+        return []
     found = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
     for claim in (sequential.FAIL, sequential.GAIN):
@@ -148,40 +148,37 @@ def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
 
 
 def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
-    rule, state, pairs = found.rules[row], int(found.state[row]), int(found.pairs[row])
-    hidden, errors = int(found.blur[row]), errors_of(item, pairs)
+    rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
     used = found.logs[row][None, :pairs]
-    estimates = sequential.estimate(used, errors)
+    estimates = sequential.estimate(used, errors_of(item, pairs))
     centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
-    slower = (
-        f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); {percent(rule.tolerance)} is tolerated"
-    )
-    faster = f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})"
     bound = float(sequential.detectable(estimates, hidden)[0])
-    verdict = "INCONCLUSIVE"
+    claims = {
+        sequential.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
+        f"{percent(rule.tolerance)} is tolerated",
+        sequential.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
+    }
+    state, reason = "INCONCLUSIVE", None
     if found.doubts[row]:
         reason = found.doubts[row]
-    elif state == sequential.PASS:
-        verdict, reason = "PASS", None
-    elif state == sequential.FAIL and survives:
-        verdict, reason = "FAIL", slower
-    elif state == sequential.GAIN and (survives or bound <= rule.detected):
-        verdict, reason = ("GAIN", faster) if survives else ("PASS", None)
-    elif state in (sequential.FAIL, sequential.GAIN):
-        claim = slower if state == sequential.FAIL else faster
+    elif claim == sequential.PASS or (claim == sequential.GAIN and not survives and bound <= rule.detected):
+        state = "PASS"
+    elif claim in claims and survives:
+        state, reason = "FAIL" if claim == sequential.FAIL else "GAIN", claims[claim]
+    elif claim in claims:
         more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{claim}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
+            f"{claims[claim]}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
             f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
         )
     else:
         reason = _undecided(item, estimates, used, rule, hidden)
-    if verdict not in ("GAIN", "PASS"):
+    if state not in ("GAIN", "PASS"):
         bound = high - centre + hidden
     ends = ratios(item, low, high)
     return Verdict(
         item.name,
-        verdict,
+        state,
         pairs,
         ratios(item, centre)[0],
         (min(ends), max(ends)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plumbline.judge.statement import Statement, given
 from plumbline.records.notes import Note, between
 
 if TYPE_CHECKING:
@@ -41,37 +42,58 @@ def label(key: dict[str, Any], differing: Sequence[str]) -> str:
     return " ".join(parts)
 
 
-def direction(better: str, ratio: float) -> str:
-    """``worse`` or ``better``: what a series became whose values are ``ratio`` times those before."""
-    return "worse" if (ratio > 1) == (better == "lower") else "better"
+@dataclass(frozen=True, kw_only=True)
+class Followed(Statement):
+    """What a series did: ``worse`` if a change of it is for the worse, else ``steady``.
 
-
-def course_document(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> dict[str, Any]:
-    """What a series did, as JSON for ``plumb history`` and the report.
-
-    ``ratio`` is after over before, ``smallest_visible`` a fraction. An alarm has ``notes`` where people noted something
-    of the site for the time between the last point before the change and the first one after it.
+    ``ratio`` is that of its newest change, after over before; ``last`` is the place of the first value after it.
+    ``alarms`` are the changes as JSON: each has ``notes`` where people noted something of the site for the time between
+    the last point before the change and the first one after it.
     """
-    return {
-        "series": series.name,
-        "points": len(series.values),
-        "better": series.better,
-        "alarms": [
-            {
-                "index": series.index[change.index],
-                "seen_at": series.index[change.seen_at],
-                "ratio": round(change.ratio, 6),
-                "direction": direction(series.better, change.ratio),
-                **_noted(series, change.index, notes),
-            }
-            for change in course.changes
-        ],
-        "smallest_visible": None if course.smallest_visible is None else round(course.smallest_visible, 4),
-        "min_effect": settings.min_effect,
-        "persist": settings.persist,
-    }
+
+    series: Series
+    settings: Settings
+    alarms: list[dict[str, Any]]
+    last: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``plumb history`` and the report; ``smallest_visible`` is a fraction."""
+        return {
+            "series": self.subject,
+            "points": self.count,
+            "better": self.series.better,
+            "alarms": self.alarms,
+            "smallest_visible": None if self.detectable is None else round(self.detectable, 4),
+            "min_effect": self.settings.min_effect,
+            "persist": self.settings.persist,
+        }
 
 
-def _noted(series: Series, index: int, notes: Sequence[Note]) -> dict[str, list[str]]:
+def followed(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> Followed:
+    """What is said of ``series``, which went on as ``course`` says, with what people noted of its site."""
+    alarms = [
+        {
+            "index": series.index[change.index],
+            "seen_at": series.index[change.seen_at],
+            "ratio": round(change.ratio, 6),
+            "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
+            **given(notes=_noted(series, change.index, notes)),
+        }
+        for change in course.changes
+    ]
+    return Followed(
+        series.name,
+        "worse" if any(alarm["direction"] == "worse" for alarm in alarms) else "steady",
+        len(series.values),
+        course.changes[-1].ratio if course.changes else None,
+        detectable=course.smallest_visible,
+        series=series,
+        settings=settings,
+        alarms=alarms,
+        last=course.changes[-1].index if course.changes else 0,
+    )
+
+
+def _noted(series: Series, index: int, notes: Sequence[Note]) -> list[str]:
     found = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
-    return {"notes": [note.text for note in found]} if found else {}
+    return [note.text for note in found]

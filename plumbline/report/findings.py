@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from plumbline import units
-from plumbline.compare.rows import Cell, Comparison, Line
 from plumbline.judge import hybrid
+from plumbline.judge.compare import Cell, Comparison, Line
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from plumbline.judge import samples
-from plumbline.judge.history import Series, course_document
+from plumbline.judge.history import Series, followed
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
 from plumbline.statistics.changes import Settings, follow
@@ -46,15 +46,15 @@ def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
     parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
     kept = replace(series, **parts)
     settings = Settings()
-    line = course_document(kept, follow(kept.values, settings), settings, notes)
+    said = followed(kept, follow(kept.values, settings), settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,
         "better": series.better,
         "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
         "older": older,
-        "alarms": line["alarms"],
-        "smallest_visible": line["smallest_visible"],
+        "alarms": said.alarms,
+        "smallest_visible": said.to_dict()["smallest_visible"],
         "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
     }
 
