@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from plumbline import units
 from plumbline.judge import hybrid
 from plumbline.judge.compare import Cell, Comparison, Line
+from plumbline.judge.samples import group
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
@@ -104,13 +105,10 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 
 def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
-    groups: dict[str, list[tuple[Record, int]]] = defaultdict(list)
-    for record, number in campaign.usable:
-        groups[_but_for_placement(record)].append((record, number))
     found = []
-    for group in groups.values():
-        free = [item for item in group if not item[0].plan.get("bound", True)]
-        bound = [item[0].figures[0] for item in group if item[0].plan.get("bound", True)]
+    for alike in group(campaign.usable, lambda item: _but_for_placement(item[0])).values():
+        free = [item for item in alike if not item[0].plan.get("bound", True)]
+        bound = [item[0].figures[0] for item in alike if item[0].plan.get("bound", True)]
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]
