@@ -25,7 +25,7 @@ COMMANDS = {
     "doctor": ("doctor", "what is wrong with this host, or these nodes, for benchmarking"),
     "list": ("views.summary", "the records, oldest first"),
     "show": ("views.show", "one record: figures, launches, rank map, circumstances"),
-    "hybrid": ("views.hybrid", "the best hybrid code against the best pure MPI code, with an interval"),
+    "hybrid": ("compare.hybrid", "the best hybrid code against the best pure MPI code, with an interval"),
     "diff": ("diff_command", "what differs between two records, and between their profiles"),
     "reproduce": ("reproduce", "run the variant of a record again on the same stack"),
     "profile": ("profiling", "what a test, or your own program, spends in MPI"),

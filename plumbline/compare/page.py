@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline import units
-from plumbline.compare.rows import MEMBERS, Comparison, Line
+from plumbline.judge.compare import MEMBERS, Comparison, Line
 from plumbline.statistics import unpaired
 
 #: figures that are not compared, of which the legend tells

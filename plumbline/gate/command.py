@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, documents, from_csv, from_records, noted, page
-from plumbline.gate.decide import Verdict
-from plumbline.gate.disturbed import OPTION
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import noted, page
 from plumbline.gate.rules import MARGINS
+from plumbline.judge import decide, from_csv, from_records, statement
+from plumbline.judge.decide import Verdict
+from plumbline.judge.disturbed import OPTION
+from plumbline.judge.pairs import Pairs
 from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
 from plumbline.terminal import say
-from plumbline.verdicts import EXIT, worst
+from plumbline.verdicts import EXIT
 
 #: options that a job of a gate gets, and those that measure the same again
 OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")
@@ -108,13 +109,13 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs, told = (from_csv.read(args.pairs, args.better), []) if args.pairs else _recorded(args)
+    pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
-    print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
-    for line in (*told, documents.closing(verdicts)):
+    print(statement.lines(verdicts), flush=True)
+    for line in (*told, decide.closing(verdicts)):
         print(line, file=sys.stderr)
-    return EXIT[worst(documents.states(verdicts))]
+    return EXIT[statement.overall(verdicts)]
 
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
@@ -143,8 +144,8 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
     _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)
-    print(f"\n{documents.closing(outcome.verdicts)}", flush=True)
-    return EXIT[worst(documents.states(outcome.verdicts))]
+    print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
+    return EXIT[statement.overall(outcome.verdicts)]
 
 
 def _write_all(
@@ -154,10 +155,11 @@ def _write_all(
     rule: Rule,
     facts: Sequence[tuple[str, str]],
 ) -> None:
+    margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     for target, text in (
-        (args.json, lambda: documents.document(verdicts, rule, facts)),
-        (args.junit, lambda: documents.junit(verdicts, rule)),
-        (args.markdown, lambda: documents.markdown(verdicts, rule, facts)),
+        (args.json, lambda: statement.document(verdicts, margins, facts)),
+        (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
+        (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
         (args.html, lambda: render("gate", page.document(pairs, verdicts, rule, facts))),
     ):
         if target:

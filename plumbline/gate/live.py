@@ -16,9 +16,10 @@ from typing import Protocol
 import numpy as np
 
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, from_records, pairs_file, remeasure
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import pairs_file
 from plumbline.gate.setup import Session
+from plumbline.judge import decide, from_records, remeasure
+from plumbline.judge.pairs import Pairs
 from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.records import store

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.gate.decide import Verdict
-from plumbline.gate.documents import closing, margins, states
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import Verdict, closing
+from plumbline.judge.pairs import Pairs
+from plumbline.judge.statement import overall
 from plumbline.statistics.sequential import LOOKS, Rule
-from plumbline.verdicts import EXIT, severity, worst
+from plumbline.verdicts import EXIT, severity
 
 #: series whose pairs are drawn, the worst first; the table has them all
 DRAWN = 200
@@ -27,30 +27,30 @@ def document(
 
     ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own.
     """
-    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].verdict), reverse=True)
-    drawn = [item.series for _, item in found if item.ratio is not None][:DRAWN]
-    counts = Counter(states(verdicts))
+    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].state), reverse=True)
+    drawn = [item.subject for _, item in found if item.ratio is not None][:DRAWN]
+    counts = Counter(item.state for item in verdicts)
     return {
-        "title": f"Gate: {worst(states(verdicts))}",
-        "verdict": worst(states(verdicts)),
+        "title": f"Gate: {overall(verdicts)}",
+        "verdict": overall(verdicts),
         "counts": {state: counts[state] for state in EXIT if counts[state]},
         "closing": closing(verdicts),
-        "margins": margins(rule),
+        "margins": str(rule),
         "facts": [list(fact) for fact in facts],
         "first_look": LOOKS[0],
-        "series": [_series(both, item, both.judged_by(rule), item.series in drawn) for both, item in found],
+        "series": [_series(both, item, both.judged_by(rule), item.subject in drawn) for both, item in found],
     }
 
 
 def _series(pairs: Pairs, item: Verdict, rule: Rule, drawn: bool) -> dict[str, Any]:
     worse = 1 if pairs.better == "lower" else -1
     made = {
-        "name": item.series,
+        "name": item.subject,
         "better": pairs.better,
-        "verdict": item.verdict,
+        "verdict": item.state,
         "ratio": item.ratio,
         "interval": item.interval,
-        "pairs": item.pairs,
+        "pairs": item.count,
         "again": len(pairs.superseded),
         "ruled_out": item.ruled_out,
         "reason": item.reason,
@@ -60,7 +60,7 @@ def _series(pairs: Pairs, item: Verdict, rule: Rule, drawn: bool) -> dict[str, A
     count = min(pairs.counting, MOST_PAIRS)
     kept = zip(pairs.baseline[:count], pairs.candidate[:count], strict=True)
     return made | {
-        "margins": margins(rule),
+        "margins": str(rule),
         "tolerance": (1 + rule.tolerance) ** worse,
         "must_detect": (1 + rule.must_detect) ** worse,
         "ratios": [_ratio(*values) for values in kept],

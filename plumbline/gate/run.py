@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import terminal
-from plumbline.gate import decide, from_records, live, noted, pairs_file
+from plumbline.gate import live, noted, pairs_file
 from plumbline.gate.live import Bench
-from plumbline.gate.pairs import Pairs
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
+from plumbline.judge import decide, from_records
+from plumbline.judge.pairs import Pairs
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import store
@@ -95,7 +96,7 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     ]
     pairs = [item for _, item in owned]
     found = decide.decide(pairs, begun.rule)
-    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.verdict == "FAIL"]
+    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.state == "FAIL"]
     explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))

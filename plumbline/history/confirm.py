@@ -15,8 +15,8 @@ import msgspec
 from plumbline import git, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import live, rules, run, setup, sides
-from plumbline.gate.decide import Verdict
 from plumbline.gate.sides import KERNELS, Side
+from plumbline.judge.decide import Verdict
 from plumbline.measure import jobs
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import store
@@ -81,11 +81,11 @@ class Confirmer:
         except PlumbError as error:
             return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
         name = f"{alarm.bad.variant.name}: {alarm.figure}"
-        found = next((item for item in verdicts if item.series == name), None)
+        found = next((item for item in verdicts if item.subject == name), None)
         if found is None:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
-        sides_ = f"{both[1].measured} against {both[0].measured}, {found.pairs} pairs"
-        return Answer(STATES[found.verdict], f"{sides_}: {found.reason or 'no slowdown that matters'}")
+        sides_ = f"{both[1].measured} against {both[0].measured}, {found.count} pairs"
+        return Answer(STATES[found.state], f"{sides_}: {found.reason or 'no slowdown that matters'}")
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
         variant = msgspec.to_builtins(alarm.bad.variant)

@@ -11,10 +11,10 @@ from typing import Any
 
 from plumbline import site
 from plumbline.compare.page import document
-from plumbline.compare.rows import compare
-from plumbline.compare.sides import Side
 from plumbline.errors import PlumbError
 from plumbline.host.draw import draw
+from plumbline.judge.compare import compare
+from plumbline.judge.sides import Side
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
 from plumbline.report.data import finite

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.compare import hybrid
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
@@ -18,7 +19,6 @@ from plumbline.report.devices import devices
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, findings
 from plumbline.report.history import history
-from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
 from plumbline.report.profiled import profiled
 from plumbline.report.side_by_side import compared, side_by_side
@@ -76,7 +76,7 @@ def document(
         "curves": [curve for record, number in usable for curve in curves(record, number)],
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
         "collectives": collectives(usable),
-        "hybrids": hybrids(usable),
+        "hybrids": hybrid.document(usable),
         "profiles": profiled(profiles),
         "work": work(usable),
         "devices": devices(records),

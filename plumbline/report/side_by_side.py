@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.compare import page, rows
-from plumbline.compare.sides import Side
+from plumbline.compare import page
+from plumbline.judge import compare
+from plumbline.judge.sides import Side
 from plumbline.records.model import Record
 
 
-def compared(usable: Sequence[tuple[Record, int]]) -> rows.Comparison | None:
+def compared(usable: Sequence[tuple[Record, int]]) -> compare.Comparison | None:
     """The stacks of the valid records ``usable``, each with the number of its entry; None for a single stack."""
     stacks = sorted({record.stack.name for record, _ in usable})
     if len(stacks) < 2:
         return None
     sides = [Side(name, (("stack", name),)) for name in stacks]
-    return rows.compare([record for record, _ in usable], sides)
+    return compare.compare([record for record, _ in usable], sides)
 
 
-def side_by_side(usable: Sequence[tuple[Record, int]], comparison: rows.Comparison | None) -> dict[str, Any] | None:
+def side_by_side(usable: Sequence[tuple[Record, int]], comparison: compare.Comparison | None) -> dict[str, Any] | None:
     """``stacks``, and for each line of ``comparison`` its cells: value, entry, ratio to the first, interval, marks."""
     if comparison is None or not comparison.lines:
         return None

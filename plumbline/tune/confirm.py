@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.gate import decide, from_records, live, rules, run, setup
+from plumbline.gate import live, rules, run, setup
+from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
@@ -47,7 +48,7 @@ class Confirmed:
 
     def keys(self, *states: str) -> list[Key]:
         """The placements and points whose verdict is one of ``states``."""
-        return [key for key, verdict in self.verdicts.items() if verdict.verdict in states]
+        return [key for key, verdict in self.verdicts.items() if verdict.state in states]
 
     def rows(self, *states: str) -> list[Row]:
         """The rows with such a verdict by any protocol."""
@@ -57,7 +58,7 @@ class Confirmed:
     def harmful(self) -> list[Key]:
         """What is certainly slower, or cannot be judged by the kernel although there were pairs enough."""
         foreign = (programs.OSU, programs.IMB)
-        spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].pairs >= LOOKS[0]]
+        spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].count >= LOOKS[0]]
         return [*(key for key in spoiled if key[1].way not in foreign), *self.keys("FAIL")]
 
     @cached_property

@@ -14,9 +14,9 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
 from plumbline.errors import PlumbError
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
 from plumbline.gate.live import DriverBench
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
 from plumbline.launch.unchanged_files import Files
 from plumbline.measure import driver
 from plumbline.records import store
@@ -110,7 +110,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
         one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
     (verdict,) = decide(from_records.read(file), Rule())
-    assert verdict.verdict == "INVALID"
+    assert verdict.state == "INVALID"
     assert "new.py was changed since the session began" in verdict.reason
 
 

@@ -13,8 +13,9 @@ import samples
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, from_records, live, pairs_file, progress, remeasure, rules, run, setup, sides
+from plumbline.gate import live, pairs_file, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
+from plumbline.judge import decide, from_records, remeasure
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
@@ -116,7 +117,7 @@ def gate(tmp_path, monkeypatch):
 
 
 def states(outcome):
-    return [item.verdict for item in outcome.verdicts]
+    return [item.state for item in outcome.verdicts]
 
 
 def recorded(tmp_path):
@@ -139,7 +140,7 @@ def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
     outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
     later = decide.decide(from_records.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
     assert later == outcome.verdicts
-    assert [item.verdict for item in later[:2]] == ["PASS", "FAIL"]
+    assert [item.state for item in later[:2]] == ["PASS", "FAIL"]
     assert any(item.superseded for item in outcome.pairs)
 
 
@@ -197,7 +198,7 @@ def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
     for record in (baseline, candidate):
         assert [launch.index for launch in record.launches if launch.superseded] == [1, 5]
     assert len(baseline.launches) == LOOKS[0] + 2
-    assert outcome.verdicts[0].pairs == LOOKS[0]
+    assert outcome.verdicts[0].count == LOOKS[0]
     assert sum("; again: " in line for line in lines) == 2
     assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
 
@@ -240,7 +241,7 @@ def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
     assert "10 times the candidate alone was disturbed, 0 times the baseline" in outcome.verdicts[0].reason
     assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == outcome.verdicts
     claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), Rule())
-    assert [item.verdict for item in claimed] == ["FAIL"]
+    assert [item.state for item in claimed] == ["FAIL"]
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1, by_itself=True, folder="claimed")
     assert states(outcome) == ["FAIL"]
 
@@ -267,7 +268,7 @@ def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
         launch = record.launches[index]
         launch.superseded = not launch.superseded
     found = decide.decide(from_records.pairs_of(*records), Rule())[0]
-    assert found.verdict == "INVALID"
+    assert found.state == "INVALID"
     assert "against the rule" in found.reason
 
 
@@ -275,7 +276,7 @@ def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
     gate(noise=0.002, disturbed=lambda order: order == 3)
     first, second = store.read(recorded(tmp_path))
     second.launches[1].superseded = False
-    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].verdict == "INVALID"
+    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].state == "INVALID"
 
 
 def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):

@@ -15,7 +15,7 @@ from profiled import call, profile, rank_document, sizes
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.gate.decide import Verdict
+from plumbline.judge.decide import Verdict
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.tune import command, confirm, programs, race, report, rules, screen, tune, weights

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from plumbline.errors import PlumbError
-from plumbline.outliers import combined, evidence
-from plumbline.outliers.evidence import Family
-from plumbline.outliers.matrix import BETWEEN, Matrix
-from plumbline.outliers.nodes import Nodes
-from plumbline.outliers.verdict import Finding, Margins, Verdict
+from plumbline.judge import evidence, members, statement
+from plumbline.judge.evidence import Family
+from plumbline.judge.members import BETWEEN, Matrix, Nodes
+from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import rank_sum
 from plumbline.statistics.arrays import Flags, Floats
 from plumbline.statistics.multiplicity import holm
-from plumbline.units import counted, percent
+from plumbline.units import counted, percent, significant
 
 #: probability of any report where nothing differs, over all classes of one call: half for slower, half for faster
 ERROR = 0.01
@@ -32,6 +34,84 @@ TRIED = 60
 MOST_LAUNCHES = 100
 #: suspects that a reason names
 SHOWN = 4
+#: slow members that the closing line names
+NAMED = 5
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Fractions: differences up to ``min_effect`` do not count; a class that hides ``must_detect`` is INCONCLUSIVE."""
+
+    min_effect: float = 0.02
+    must_detect: float = 0.10
+
+    def __post_init__(self) -> None:
+        for name, value in (("--min-effect", self.min_effect), ("--must-detect", self.must_detect)):
+            if not math.isfinite(value) or not 0 <= value <= 10:
+                raise PlumbError(f"{name} is {value:g}", "plumb outliers", "give a fraction, such as 0.05 for 5 %")
+        if self.must_detect <= self.min_effect:
+            what = f"--min-effect {self.min_effect:g}, --must-detect {self.must_detect:g}"
+            raise PlumbError(what, "plumb outliers", "--must-detect has to be the larger one")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A member that differs. ``ratio`` is its value over the class's usual one; ``p`` before Holm's procedure."""
+
+    kind: str
+    name: str
+    ratio: float
+    direction: str
+    p: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> float:
+        """How much slower or faster, as a fraction: 0.05 slower is 1.05 times the time, or 1/1.05 of the rate."""
+        return max(self.ratio, 1 / self.ratio) - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object that ``plumb outliers`` prints for it."""
+        known = {"kind": self.kind, "name": self.name, "ratio": significant(self.ratio, 6)}
+        return known | {"direction": self.direction, "p": significant(self.p, 2)} | given(notes=list(self.notes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Statement):
+    """What is said of one class: PASS, FAIL or INCONCLUSIVE.
+
+    ``members`` are those compared (``{"node": 16}``, ``{"core": 8, "link": 28}``), ``count`` the most launches that one
+    has. ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
+    ``seen``: had any one member of a kind been slower by this fraction, it would have been reported. ``suspects`` are
+    slower than the members' spread explains, but their launches may be chance: with any, a class is no PASS.
+    ``slowest`` is the member farthest on the slow side and its value over the median of the others: a ratio that was
+    measured, whatever may be claimed of it; None with fewer than two members.
+    """
+
+    members: dict[str, int]
+    noise: float
+    spread: float
+    seen: dict[str, float | None]
+    findings: tuple[Finding, ...] = ()
+    suspects: tuple[str, ...] = ()
+    shared: tuple[tuple[str, int], ...] = ()
+    slowest: tuple[str, float] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object that ``plumb outliers`` prints for it, numbers to few digits."""
+        slowest = self.slowest and {"name": self.slowest[0], "ratio": significant(self.slowest[1], 6)}
+        return {
+            "class": self.subject,
+            "verdict": self.state,
+            "members": self.members,
+            "launches": self.count,
+            **rounded({"noise": self.noise, "spread": self.spread, "detectable": self.seen}, 3),
+            "findings": [item.to_dict() for item in self.findings],
+            **given(slowest=slowest, suspects=list(self.suspects), shared=dict(self.shared)),
+            **self.facts,
+            **given(reason=self.reason),
+        }
 
 
 def decide(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]:
@@ -45,7 +125,7 @@ def decide(classes: Sequence[Nodes | Matrix], margins: Margins) -> list[Verdict]
             "0 classes to judge", "plumb outliers", "nothing measured is not a PASS: see why there is none"
         )
     floor = math.log1p(margins.min_effect)
-    joined = combined.classes([item for item in classes if isinstance(item, Nodes)], floor)
+    joined = members.joined(classes, floor)
     share = COMBINED if joined else 0.0
     apart = _decide(classes, margins, floor, SIDE * (1 - share))
     return apart + _decide(joined, margins, floor, SIDE * share)
@@ -57,9 +137,8 @@ def _decide(classes: Sequence[Nodes | Matrix], margins: Margins, floor: float, s
     decided = [[_Part(item, kind, family) for kind, family in item.families(floor)] for item in classes]
     _find(decided, total, side)
     for parts, item in zip(decided, classes, strict=True):
-        links = item.links(floor, _names(parts)) if isinstance(item, Matrix) else None
-        if links is not None:
-            parts.append(_Part(item, "link", links))
+        links = item.links(floor, [name for part in parts for name in part.named(part.found)])
+        parts += [] if links is None else [_Part(item, "link", links)]
     _find(decided, total, side)
     for parts in decided:
         _blame(parts)
@@ -75,18 +154,23 @@ class _Part:
         self.p: Floats = evidence.p_values(family, SIDE) if size >= FEWEST else np.ones(size)
         self.found: Flags = np.zeros(size, dtype=bool)
 
+    def named(self, chosen: Flags) -> list[str]:
+        """The names of the ``chosen`` members."""
+        return [self.family.labels[place] for place in np.flatnonzero(chosen)]
+
     def suspects(self) -> list[str]:
         """Members slower than the others' spread explains, though their launches are no proof of it."""
-        family = self.family
-        if len(family.labels) < FEWEST:
-            return []
-        odd, _ = evidence.suspects(family.summary, SIDE)
-        odd &= ~self.found & (family.effect > family.floor)
-        return [family.labels[place] for place in np.flatnonzero(odd)]
+        odd, _ = evidence.suspects(self.family.summary, SIDE)
+        large = self.family.effect > self.family.floor
+        return self.named(odd & ~self.found & large) if len(self.family.labels) >= FEWEST else []
 
+    def spread(self) -> float:
+        """Standard deviation of the members that were not found."""
+        return evidence.spread(self.family.summary[~self.found])
 
-def _names(parts: list[_Part]) -> set[str]:
-    return {part.family.labels[place] for part in parts for place in np.flatnonzero(part.found)}
+    def ratio(self, effect: float) -> float:
+        """The ratio of values that a log effect, positive where slower, stands for."""
+        return math.exp(effect if self.item.better == "lower" else -effect)
 
 
 def _find(decided: list[list[_Part]], total: int, side: float) -> None:
@@ -97,11 +181,8 @@ def _find(decided: list[list[_Part]], total: int, side: float) -> None:
     p = np.concatenate([part.p for part in every])
     slower = np.concatenate([part.family.effect > 0 for part in every])
     keep = holm(np.where(slower, p, 1.0), total, side) | holm(np.where(slower, 1.0, p), total, side)
-    start = 0
-    for part in every:
-        stop = start + part.p.size
-        part.found = keep[start:stop] & (np.abs(part.family.effect) > part.family.floor)
-        start = stop
+    for part, kept in zip(every, np.split(keep, np.cumsum([part.p.size for part in every])[:-1]), strict=True):
+        part.found = kept & (np.abs(part.family.effect) > part.family.floor)
 
 
 def _blame(parts: list[_Part]) -> None:
@@ -117,90 +198,78 @@ def _blame(parts: list[_Part]) -> None:
     blamed = set()
     for row in np.flatnonzero(links.found):
         size = float(links.family.effect[row])
-        odd = [(ends.family.effect[place[end]] / size, end) for end in _ends(links.family.labels[row]) if end in place]
+        its_ends = links.family.labels[row].split(BETWEEN)
+        odd = [(ends.family.effect[place[end]] / size, end) for end in its_ends if end in place]
         share, end = max(odd, default=(0.0, ""))
         if share >= 0.5 and share * abs(size) > ends.family.floor:
             ends.p[place[end]] = min(ends.p[place[end]], links.p[row])
             blamed.add(end)
-    for end in blamed:
-        ends.found[place[end]] = True
-    for row in np.flatnonzero(links.found):
-        links.found[row] = not blamed & set(_ends(links.family.labels[row]))
-
-
-def _ends(link: str) -> list[str]:
-    return link.split(BETWEEN)
+    ends.found[[place[end] for end in blamed]] = True
+    links.found &= np.array([not blamed & set(link.split(BETWEEN)) for link in links.family.labels])
 
 
 def _verdict(item: Nodes | Matrix, parts: list[_Part], error: float, margins: Margins) -> Verdict:
     findings = tuple(finding for part in parts for finding in _findings(part))
     slower = [finding for finding in findings if finding.direction == "worse"]
-    detectable = {part.kind: _detectable(part, error) for part in parts}
-    doubts = [text for part in parts if (text := _doubt(part, detectable[part.kind], error, margins))]
-    doubts = doubts or ([] if parts else [item.empty()])
+    seen = {part.kind: _detectable(part, error) for part in parts}
+    doubts = [text for part in parts if (text := _doubt(part, seen[part.kind], error, margins))]
+    doubts += [] if parts else ["nothing was measured"]
     suspects = tuple(name for part in parts for name in part.suspects())
     if suspects:
         names = f"{', '.join(suspects[:SHOWN])}{' …' if len(suspects) > SHOWN else ''}"
         doubts.append(f"{names}: slower than the others, but these launches do not prove it: measure again")
+    slowest = _slowest(parts)
+    said = slowest and f"slowest: {slowest[0]} by {percent(max(slowest[1], 1 / slowest[1]) - 1)}"
+    ends = Counter(end for finding in findings if finding.kind == "link" for end in finding.name.split(BETWEEN))
+    more = f", and {len(slower) - 1} more" if len(slower) > 1 else ""
     return Verdict(
-        name=item.name,
-        verdict="FAIL" if slower else "INCONCLUSIVE" if doubts else "PASS",
+        item.name,
+        "FAIL" if slower else "INCONCLUSIVE" if doubts else "PASS",
+        item.launches(),
+        detectable=max((value or 0.0 for value in seen.values()), default=0.0),
+        reason=f"{slower[0].kind} {slower[0].name} is slower by {percent(slower[0].change)}{more}"
+        if slower
+        else "; ".join(doubts) or None,
+        notes=(said,) if said and not slower else (),
         members=item.members(),
-        launches=item.launches(),
         noise=math.expm1(parts[-1].family.noise) if parts else 0.0,
-        spread=math.expm1(_spread(parts[0])) if parts else 0.0,
-        detectable=detectable,
+        spread=math.expm1(parts[0].spread()) if parts else 0.0,
+        seen=seen,
         findings=findings,
         suspects=suspects,
-        shared=_shared(findings),
-        reason=_found(slower) if slower else "; ".join(doubts) or None,
-        slowest=_slowest(parts),
+        shared=tuple(
+            sorted(((end, count) for end, count in ends.items() if count > 1), key=lambda one: (-one[1], one[0]))
+        ),
+        slowest=slowest,
         facts=item.facts(),
     )
 
 
 def _findings(part: _Part) -> list[Finding]:
-    family, better = part.family, part.item.better
-    made = []
-    for place in sorted(np.flatnonzero(part.found), key=lambda one: -abs(family.effect[one])):
-        effect = float(family.effect[place])
-        ratio = math.exp(effect if better == "lower" else -effect)
-        name = family.labels[place]
-        direction = "worse" if effect > 0 else "better"
-        made.append(Finding(part.kind, name, ratio, direction, float(part.p[place]), part.item.notes(name)))
-    return made
+    effects = part.family.effect
+    return [
+        Finding(
+            part.kind,
+            part.family.labels[place],
+            part.ratio(float(effects[place])),
+            "worse" if effects[place] > 0 else "better",
+            float(part.p[place]),
+            part.item.notes(part.family.labels[place]),
+        )
+        for place in sorted(np.flatnonzero(part.found), key=lambda one: -abs(effects[one]))
+    ]
 
 
 def _slowest(parts: Sequence[_Part]) -> tuple[str, float] | None:
     """The member that is farthest above the median of the others of its kind, and the ratio of its value to theirs."""
-    found = []
+    farthest = []
     for part in parts:
         summary = part.family.summary
         if summary.size > 1:
             place = int(np.argmax(summary))
-            found.append(
-                (float(summary[place] - np.median(np.delete(summary, place))), part.family.labels[place], part)
-            )
-    if not found:
-        return None
-    effect, name, part = max(found, key=lambda one: one[0])
-    return name, math.exp(effect if part.item.better == "lower" else -effect)
-
-
-def _shared(findings: Sequence[Finding]) -> tuple[tuple[str, int], ...]:
-    """Ends that two or more of the links found have in common, most frequent first."""
-    counts: dict[str, int] = {}
-    for finding in findings:
-        if finding.kind == "link":
-            for end in _ends(finding.name):
-                counts[end] = counts.get(end, 0) + 1
-    return tuple(
-        sorted(((end, count) for end, count in counts.items() if count > 1), key=lambda one: (-one[1], one[0]))
-    )
-
-
-def _spread(part: _Part) -> float:
-    return evidence.spread(part.family.summary[~part.found])
+            effect = float(summary[place] - np.median(np.delete(summary, place)))
+            farthest.append((effect, part.family.labels[place], part.ratio(effect)))
+    return max(farthest, key=lambda one: one[0])[1:] if farthest else None
 
 
 def _detectable(part: _Part, error: float) -> float | None:
@@ -254,7 +323,7 @@ def _doubt(part: _Part, detectable: float | None, error: float, margins: Margins
         return f"{many} with {several} cannot show that one differs: {cure}"
     return (
         f"a slowdown below {percent(detectable)} cannot be seen with {many} and {several} (launches vary by "
-        f"{percent(math.expm1(family.noise))}, {part.kind}s by {percent(math.expm1(_spread(part)))}): {cure}"
+        f"{percent(math.expm1(family.noise))}, {part.kind}s by {percent(math.expm1(part.spread()))}): {cure}"
     )
 
 
@@ -264,7 +333,7 @@ def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
     have = max(part.item.launches(), 1)
     limit = -float(special.stdtrit(n - 2, error)) + 2.33
     launch = family.noise**2
-    between = max(_spread(part) ** 2 - launch / have, 0.0)
+    between = max(part.spread() ** 2 - launch / have, 0.0)
     for launches in range(have, MOST_LAUNCHES + 1):
         enough = limit * math.sqrt((between + launch / launches) * n / (n - 1)) <= math.log1p(margins.must_detect)
         shown = rank_sum.critical(launches, (n - 1) * launches, error) >= 0
@@ -273,7 +342,23 @@ def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
     return None
 
 
-def _found(findings: Sequence[Finding]) -> str:
-    worst = findings[0]
-    more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-    return f"{worst.kind} {worst.name} is slower by {percent(worst.change)}{more}"
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
+    fine = "a member slower by {} would have been found in every class"
+    start = f"outliers: {{}}: {counted(len(verdicts), 'class')}: "
+    return statement.closing(verdicts, start, fine, f"slower: {_slower(verdicts)}")
+
+
+def _slower(verdicts: Sequence[Verdict]) -> str:
+    """Every slow member once, the one of most classes first, at most :data:`NAMED`."""
+    sizes: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in (one for item in verdicts for one in item.findings if one.direction == "worse"):
+        sizes[one.kind, one.name].append(one.change)
+    ranked = sorted(sizes.items(), key=lambda item: (-len(item[1]), -max(item[1]), item[0]))
+    parts = [
+        f"{kind} {name} by up to {percent(max(changes))} in {len(changes)} classes"
+        if len(changes) > 1
+        else f"{kind} {name} by {percent(changes[0])}"
+        for (kind, name), changes in ranked[:NAMED]
+    ]
+    return ", ".join(parts) + (f", and {len(ranked) - NAMED} more" if len(ranked) > NAMED else "")

@@ -3,7 +3,7 @@
 ``plumb launch BASELINE.json CANDIDATE.json`` and the live gate write them. A pair is the launch of each record with the
 same index: they were started one after the other, in random order. What is not verified, not of one session or not
 alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after a
-check that they are exactly those of its rule (:mod:`plumbline.gate.remeasure`).
+check that they are exactly those of its rule (:mod:`plumbline.judge.remeasure`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.errors import PlumbError
-from plumbline.gate import disturbed, remeasure
-from plumbline.gate.disturbed import Disturbed
-from plumbline.gate.pairs import Pairs
+from plumbline.judge import disturbed, remeasure
+from plumbline.judge.disturbed import Disturbed
+from plumbline.judge.pairs import Pairs
 from plumbline.records import store
 from plumbline.records.model import Launch, Measurement, Record, WantedFigure
 from plumbline.statistics.resolution import step_of
@@ -174,6 +174,11 @@ def _pairs(
         faults.append(f"units or directions differ: {', '.join(' '.join(kind) for kind in sorted(kinds))}")
     better: Better = next(iter(kinds))[1] if kinds else "lower"
     kept = [[value for value, old in column if not old] for column in columns]
+    again = [
+        (sum(not before for _, before in columns[0][:place]), value, columns[1][place][0])
+        for place, (value, old) in enumerate(columns[0])
+        if old and not faults
+    ]
     steps = [step_of(map(json.dumps, column)) if not faults else 0.0 for column in kept]
     return Pairs(
         name,
@@ -185,7 +190,7 @@ def _pairs(
         _rule(wanted),
         baseline.side is None and candidate.side is None,
         seen,
-        [] if faults else _superseded(columns),
+        again,
     )
 
 
@@ -194,12 +199,3 @@ def _rule(wanted: WantedFigure) -> Rule | None:
     margins = {"tolerance": wanted.tolerance, "must_detect": wanted.must_detect}
     given: dict[str, Any] = {name: margin for name, margin in margins.items() if margin is not None}
     return Rule(**given) if given else None
-
-
-def _superseded(columns: list[list[tuple[float, bool]]]) -> list[tuple[int, float, float]]:
-    found, kept = [], 0
-    for (baseline, old), (candidate, _) in zip(*columns, strict=True):
-        if old:
-            found.append((kept, baseline, candidate))
-        kept += not old
-    return found

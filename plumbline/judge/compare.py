@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
-from plumbline.compare.sides import Side, free
+from plumbline.judge.samples import group
+from plumbline.judge.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
 from plumbline.statistics.multiplicity import holm
@@ -20,7 +21,8 @@ from plumbline.views import summary
 
 #: what may tell two lines of one test, placement and figure apart
 MEMBERS = ("site", "partition", "stack")
-Measured: TypeAlias = tuple[AnyRecord, Figure]
+#: the number of a side, and a figure of it
+Measured: TypeAlias = tuple[int, AnyRecord, Figure]
 #: by the numbers of two sides: the difference of the second to the first, and whether it is claimed
 Pairs: TypeAlias = dict[tuple[int, int], tuple[unpaired.Difference, bool]]
 
@@ -105,63 +107,61 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
     call = summary.naming(row.variant for own in chosen for row in own)
-    found: dict[Key, list[list[Measured]]] = defaultdict(lambda: [[] for _ in sides])
-    alike: dict[Key, list[Key]] = defaultdict(list)
-    for number, own in enumerate(chosen):
-        for row in own:
-            for figure in row.figures if all_figures else row.figures[:1]:
-                key = _key(row, figure, loose, call(row.variant))
-                if key not in found:
-                    alike[replace(key, variant=summary.name(row.variant), unit="", better="lower")].append(key)
-                found[key][number].append((row, figure))
-    shared = sorted(key for key, every in found.items() if sum(map(bool, every)) > 1)
-    measured = [(key, *_cells(found[key], key.unit)) for key in shared]
+    measured = (
+        (number, row, figure)
+        for number, own in enumerate(chosen)
+        for row in own
+        for figure in (row.figures if all_figures else row.figures[:1])
+    )
+    found = group(measured, lambda item: _key(*item[1:], loose, call(item[1].variant)))
+    on_sides = {
+        key: [[item for item in own if item[0] == side] for side in range(len(sides))] for key, own in found.items()
+    }
+    shared = sorted(key for key, every in on_sides.items() if sum(map(bool, every)) > 1)
+    named = group(
+        found, lambda key: replace(key, variant=summary.name(found[key][0][1].variant), unit="", better="lower")
+    )
+    unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     return Comparison(
         tuple(side.name for side in sides),
-        tuple(_judged(measured)),
+        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared])),
         tuple(_circumstances(chosen, loose)),
         len(found) - len(shared),
-        tuple(_unlike([[key for key in keys if key not in shared] for keys in alike.values()], found)),
+        tuple(
+            " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
+            for keys in unlike
+            if len({number for key in keys for number, *_ in found[key]}) > 1
+        ),
     )
 
 
 def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
     known = {"site": row.site, "partition": row.partition, "stack": row.stack.name}
-    kept = {member: "" if member in loose else known[member] for member in MEMBERS}
+    kept = {member: "" if member in loose else value for member, value in known.items()}
     unit, _ = multiple(figure.unit)
     placed = summary.placement(row.placement)
     return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
 
 
-def _unlike(groups: list[list[Key]], found: dict[Key, list[list[Measured]]]) -> Iterator[str]:
-    """The figures of one name in each of ``groups`` that have no line, if more than one side has them."""
-    for keys in groups:
-        if len({number for key in keys for number, own in enumerate(found[key]) if own}) > 1:
-            yield " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
-
-
 def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None, ...]]:
     """The unit of a line, ``unit`` if the figures have several, and what each side measured in it."""
-    units = {figure.unit for side in own for _, figure in side}
+    units = {figure.unit for side in own for *_, figure in side}
     shown = units.pop() if len(units) == 1 else unit
     return shown, tuple(_cell(side, shown) if side else None for side in own)
 
 
 def _cell(side: list[Measured], unit: str) -> Cell:
+    factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for *_, figure in side]
     sessions: dict[str, list[float]] = defaultdict(list)
-    steps = []
-    for row, figure in side:
-        factor = 1.0 if figure.unit == unit else multiple(figure.unit)[1]
+    for (_, row, figure), factor in zip(side, factors, strict=True):
         sessions[row.session] += [sample * factor for sample in figure.samples]
-        steps.append(step_of(map(repr, figure.samples)) * factor)
-    medians = [float(np.median(samples)) for samples in sessions.values()]
     return Cell(
-        float(np.median(medians)),
-        tuple(row.id for row, _ in side),
+        float(np.median([float(np.median(samples)) for samples in sessions.values()])),
+        tuple(row.id for _, row, _ in side),
         tuple(tuple(samples) for samples in sessions.values()),
-        sum(row.disturbed_count for row, _ in side),
-        sum(row.launch_count for row, _ in side),
-        min(steps),
+        sum(row.disturbed_count for _, row, _ in side),
+        sum(row.launch_count for _, row, _ in side),
+        min(step_of(map(repr, figure.samples)) * factor for (*_, figure), factor in zip(side, factors, strict=True)),
     )
 
 

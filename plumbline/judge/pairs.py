@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from plumbline.gate.disturbed import Disturbed
+from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import resolution
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
@@ -54,11 +53,6 @@ class Pairs:
     def judged_by(self, default: Rule) -> Rule:
         """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
         return replace(self.rule, gain=default.gain) if self.rule else default
-
-
-def names_used_twice(every: Sequence[Pairs]) -> set[str]:
-    """Names that more than one has: which numbers belong to which is unknown."""
-    return {name for name, count in Counter(pairs.name for pairs in every).items() if count > 1}
 
 
 def faults(pairs: Pairs) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from plumbline.errors import PlumbError
-from plumbline.gate import disturbed
-from plumbline.gate.pairs import Pairs, blur, faults, log_ratios, names_used_twice
+from plumbline.judge import disturbed, statement
+from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
+from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
-from plumbline.units import percent, significant
-from plumbline.verdicts import State
+from plumbline.units import percent
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
@@ -25,44 +26,34 @@ FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Statement):
     """What the gate says of one series.
 
-    ``ratio`` is candidate / baseline as measured (above 1 is slower for times, faster for rates) with its ``interval``;
-    ``detectable`` is a slowdown as a fraction. Those three are None for INVALID. ``pairs`` are those used; ``rule`` is
-    the series' own, if it has one; ``disturbed`` how many launches of baseline and candidate were, None if unknown.
+    ``ratio`` is candidate / baseline (above 1 is slower for times, faster for rates), ``count`` the pairs used; an
+    INVALID series has neither ratio nor ``detectable``. ``rule`` is the series' own, if it has one; ``disturbed`` how
+    many launches of baseline and candidate were, None if unknown.
     """
 
-    series: str
-    verdict: State
-    pairs: int
-    ratio: float | None = None
-    interval: tuple[float, float] | None = None
-    detectable: float | None = None
-    reason: str | None = None
     rule: Rule | None = None
     disturbed: tuple[int, int] | None = None
 
-    @property
-    def ruled_out(self) -> str | None:
-        """From where a PASS or a GAIN rules slowdowns out, for people: ``2.1 %``."""
-        return percent(self.detectable) if self.verdict in ("GAIN", "PASS") and self.detectable is not None else None
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
-        found: dict[str, Any] = {
-            "series": self.series,
-            "verdict": self.verdict,
-            "pairs": self.pairs,
-            "ratio": _six_digits(self.ratio),
-            "interval": None if self.interval is None else [_six_digits(end) for end in self.interval],
-            "detectable": _six_digits(self.detectable),
+        numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
+        flagged = self.disturbed if self.disturbed and any(self.disturbed) else ()
+        return {
+            "series": self.subject,
+            "verdict": self.state,
+            "pairs": self.count,
+            **rounded(numbers, 6),
+            **given(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
+            **({"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect} if self.rule else {}),
         }
-        found |= {"reason": self.reason} if self.reason else {}
-        if self.disturbed and any(self.disturbed):
-            found["disturbed"] = dict(zip(("baseline", "candidate"), self.disturbed, strict=True))
-        margins = self.rule and {"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect}
-        return found | (margins or {})
+
+
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """The line for people at the end."""
+    return statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
 
 
 def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
@@ -74,24 +65,21 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     """
     if not series:
         raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
-    twice = names_used_twice(series)
-    reasons = [["more than one series has this name"] * (item.name in twice) + faults(item) for item in series]
-    good = [position for position, found in enumerate(reasons) if not found]
-    verdicts = {
-        position: Verdict(
+    names = Counter(item.name for item in series)
+    reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
+    judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))
+    return [
+        Verdict(
             item.name,
             "INVALID",
             min(len(item.baseline), len(item.candidate)),
-            reason="; ".join(found),
+            reason="; ".join(why),
             rule=item.rule,
         )
-        for position, (item, found) in enumerate(zip(series, reasons, strict=True))
-        if found
-    }
-    if good:
-        found = _decide([series[position] for position in good], rule)
-        verdicts |= dict(zip(good, found, strict=True))
-    return [verdicts[position] for position in range(len(series))]
+        if why
+        else next(judged)
+        for item, why in zip(series, reasons, strict=True)
+    ]
 
 
 def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
@@ -149,6 +137,8 @@ def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
 
 
 def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
+    if not series:
+        return []
     found = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
     for claim in (sequential.FAIL, sequential.GAIN):
@@ -158,47 +148,44 @@ def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
 
 
 def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
-    rule, state, pairs = found.rules[row], int(found.state[row]), int(found.pairs[row])
-    hidden, errors = int(found.blur[row]), errors_of(item, pairs)
+    rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
     used = found.logs[row][None, :pairs]
-    estimates = sequential.estimate(used, errors)
+    estimates = sequential.estimate(used, errors_of(item, pairs))
     centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
-    slower = (
-        f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); {percent(rule.tolerance)} is tolerated"
-    )
-    faster = f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})"
     bound = float(sequential.detectable(estimates, hidden)[0])
-    verdict: State = "INCONCLUSIVE"
+    claims = {
+        sequential.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
+        f"{percent(rule.tolerance)} is tolerated",
+        sequential.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
+    }
+    state, reason = "INCONCLUSIVE", None
     if found.doubts[row]:
         reason = found.doubts[row]
-    elif state == sequential.PASS:
-        verdict, reason = "PASS", None
-    elif state == sequential.FAIL and survives:
-        verdict, reason = "FAIL", slower
-    elif state == sequential.GAIN and (survives or bound <= rule.detected):
-        verdict, reason = ("GAIN", faster) if survives else ("PASS", None)
-    elif state in (sequential.FAIL, sequential.GAIN):
-        claim = slower if state == sequential.FAIL else faster
+    elif claim == sequential.PASS or (claim == sequential.GAIN and not survives and bound <= rule.detected):
+        state = "PASS"
+    elif claim in claims and survives:
+        state, reason = "FAIL" if claim == sequential.FAIL else "GAIN", claims[claim]
+    elif claim in claims:
         more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
-            f"{claim}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
+            f"{claims[claim]}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
             f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
         )
     else:
         reason = _undecided(item, estimates, used, rule, hidden)
-    if verdict not in ("GAIN", "PASS"):
+    if state not in ("GAIN", "PASS"):
         bound = high - centre + hidden
     ends = ratios(item, low, high)
     return Verdict(
         item.name,
-        verdict,
+        state,
         pairs,
         ratios(item, centre)[0],
         (min(ends), max(ends)),
         float(sequential.fraction(bound)),
         reason,
-        item.rule,
-        item.disturbed.launches if item.disturbed else None,
+        rule=item.rule,
+        disturbed=item.disturbed.launches if item.disturbed else None,
     )
 
 
@@ -216,7 +203,7 @@ def _changed(logs: Ints, place: int) -> str | None:
 class Standing:
     """One element per series: what was looked at and what was decided.
 
-    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.gate.pairs.blur` of each;
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur` of each;
     ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
     else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
     """
@@ -280,7 +267,3 @@ def _percent(log: float) -> str:
 def _speedup(log: float) -> str:
     """A log ratio in 1e-9, negative where the candidate is faster, as the part of the time that is saved."""
     return percent(-float(sequential.fraction(log)))
-
-
-def _six_digits(value: float | None) -> float | None:
-    return None if value is None else significant(value, 6)
