@@ -18,9 +18,9 @@ from plumbline import schemas, site
 from plumbline.errors import PlumbError
 from plumbline.exchange import bring
 from plumbline.gate import rules
+from plumbline.gate.setup import GATE as GATE_FOLDER
 from plumbline.judge import from_csv, from_records
-from plumbline.launch import command as launch_command
-from plumbline.measure import session
+from plumbline.measure import command as launch_command
 from plumbline.nodes import read as nodes_read
 from plumbline.records import outcome, store
 from plumbline.references import match
@@ -121,7 +121,7 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "numbers": ("numbers.csv", lambda file: from_csv.series(file, "lower"), [NUMBERS]),
     "performance log": ("T.log", bring.read, [LOG]),
     "run report": ("report.json", bring.read, [as_json(REPORT)]),
-    "state of a gate": ("gate.json", lambda file: session.peek(file.parent), [b'{"name":"a","rule":{}}']),
+    "state of a gate": ("state.json", lambda file: GATE_FOLDER.peek(file.parent), [b'{"name":"a","rule":{}}']),
     "outcome": (
         "site/c.outcome.json",
         lambda _: outcome.read("site", "c"),
