@@ -95,7 +95,7 @@ def _install(args: argparse.Namespace) -> int:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
-            stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
     return 0
 
 

@@ -16,11 +16,10 @@ import platform
 import sys
 from pathlib import Path
 
-from plumbline import files, git, mpi, paths
+from plumbline import git, mpi, paths
 from plumbline.errors import PlumbError, suggest
-from plumbline.stacks import fetch, kernels, manifest, stream
+from plumbline.stacks import Work, fetch, kernels, manifest, stream
 from plumbline.stacks.archive import pip_options
-from plumbline.stacks.lock import locked
 from plumbline.stacks.wheel_installation import Installation, Recipe
 
 #: Increased when the recipe changes in a way the locks do not show: installed stacks are then made again.
@@ -55,8 +54,8 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, recipe in RECIPES.items() if platform.machine() in recipe.machines)
 
 
-def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Make stack ``name`` unless it is there already, showing each step; with ``dry_run`` only say why."""
+def work(name: str, force: bool) -> Work | None:
+    """How stack ``name`` is made: as a whole, or only its kernels; None if it is complete."""
     where = "plumb stack install"
     if name not in RECIPES:
         raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
@@ -64,25 +63,17 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     git.part(kernels.FOLDER)  # refuses a package without the sources of the kernels before anything is made
     reason = "asked for" if force else stale(name)
-    old = kernels.stale(name) if reason is None else None
-    if reason is None and old is None:
-        print(f"{name}: up to date", flush=True)
-        return
-    if dry_run:
-        print(f"{name}: would be installed ({reason})" if reason else f"{name}: kernels would be built ({old})")
-        return
-    for lock in lock_files(name) if reason else ():
+    if reason is None:
+        old = kernels.stale(name)
+        return Work(old, lambda _: kernels.refresh(name), plan="kernels would be built ({})", begin="") if old else None
+    for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
-    with files.writing(f"stack '{name}'", paths.stacks()):
-        paths.stacks().mkdir(parents=True, exist_ok=True)
-        with locked(name) as waited:
-            reason = stale(name) if waited and not force else reason
-            if reason is not None:
-                print(f"{name}: installing ({reason})", flush=True)
-                with installation(name).run():
-                    kernels.refresh(name)
-            elif not kernels.refresh(name):
-                print(f"{name}: up to date", flush=True)  # by the process that was waited for
+
+    def make(_: None) -> None:
+        with installation(name).run():
+            kernels.refresh(name)
+
+    return Work(reason, make)
 
 
 def stale(name: str) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths
+from plumbline import paths, stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch, pack, spack
 from plumbline.stacks.spack import bootstrap, buildcache, environment, settings
@@ -66,7 +66,7 @@ def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatc
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     archive.unpack(file, digest)
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert (settings.home() / "spack" / "bin" / "spack").exists()
     mirrors = (settings.home() / "config" / "mirrors.yaml").read_text()
     assert "mirrors:'" in mirrors  # the public mirror is out
@@ -126,7 +126,7 @@ def test_a_file_of_the_buildcache_that_is_changed_after_unpacking_stops_the_inst
     file = osu(unpacked(packed[0], monkeypatch) / "buildcache")[part]
     file.write_bytes(file.read_bytes() + b"x")
     with pytest.raises(PlumbError, match=rf"buildcache is damaged or was tampered with: {file.name} is not what"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not spack.manifest.path("spack-openmpi").exists()
 
 
@@ -204,4 +204,4 @@ def test_a_place_that_cannot_be_written_is_named(packed, monkeypatch, tmp_path):
     with pytest.raises(PlumbError, match=r"cannot write the archive: .*/file"):
         pack.pack([("spack", "openmpi")], tmp_path / "x.tar")
     with pytest.raises(PlumbError, match=r"cannot write stack 'spack-openmpi': .*/file"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")

@@ -7,6 +7,7 @@ import pytest
 import spack_site
 import yaml
 
+from plumbline import stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import manifest, spack
 from plumbline.stacks.spack import catalogue, environment, settings
@@ -62,7 +63,7 @@ def test_a_site_adds_environments_and_their_packages(root):
     assert described["packages"] == {"mpi": {"require": ["mpich@5.0.1"]}, **compilers}
     assert "mpich-gcc14" in spack.names()
     with pytest.raises(PlumbError, match="environment 'mpich-gcc14' has no lock at site own"):
-        spack.install("mpich-gcc14")
+        stacks.install("spack", "mpich-gcc14")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_two_stacks_of_one_mpi_stand_side_by_side(root):
     environment.lock("openmpi-ucx").write_text(text)
     (root.parent / "fake" / "locks" / "openmpi-ucx.lock").write_text(text)
     for name in ("openmpi", "openmpi-ucx"):
-        spack.install(name)
+        stacks.install("spack", name)
     assert set(manifest.names()) == {"spack-openmpi", "spack-openmpi-ucx"}
     first, second = (manifest.load(name) for name in manifest.names())
     assert first["mpi"]["family"] == second["mpi"]["family"] == "openmpi"
@@ -103,18 +104,18 @@ def test_tools_are_installed_into_a_folder_and_are_no_stack(root, capsys):
     """The fake Spack makes no view: what it links there is put there by hand."""
     calls = root.parent / "fake" / "calls"
     assert rendered("tools")["view"]["default"] == {"root": "${PLUMB_SPACK_HOME}/views/tools", "link": "roots"}
-    spack.install("tools")
+    stacks.install("spack", "tools")
     told = capsys.readouterr().out.splitlines()[-1]
     assert "likwid 5.5.1" in told
     assert "mpip 3.5" in told
     assert "ncurses" not in told
     assert told.endswith(f"programs in {settings.home()}/views/tools/bin")
     assert manifest.names() == []
-    spack.install("tools", dry_run=True)
+    stacks.install("spack", "tools", dry_run=True)
     assert capsys.readouterr().out == "spack-tools: would be installed (not there)\n"
     (catalogue.view("tools") / "bin").mkdir(parents=True)
     before = calls.read_text()
-    spack.install("tools")
+    stacks.install("spack", "tools")
     assert capsys.readouterr().out == "spack-tools: up to date\n"
     assert calls.read_text() == before
     environment.lock("tools").write_text(environment.lock("tools").read_text() + "\n")

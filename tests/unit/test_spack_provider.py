@@ -12,7 +12,7 @@ import spack_site
 import yaml
 from archspec.cpu import detect
 
-from plumbline import schemas
+from plumbline import schemas, stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import command, manifest, spack, stream
 from plumbline.stacks.spack import bootstrap, environment, externals, runner, settings, target
@@ -41,7 +41,7 @@ def installs(state):
 
 
 def test_it_ends_in_a_valid_manifest(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     schemas.check("manifest", document, "here")
     assert document["provider"] == "spack"
@@ -71,31 +71,31 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     before = calls(state)
     capsys.readouterr()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert calls(state) == before
     assert capsys.readouterr().out == "spack-openmpi: up to date\n"
-    spack.install("openmpi", force=True)
+    stacks.install("spack", "openmpi", force=True)
     assert len(installs(state)) == 2
 
 
 def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     program = Path(manifest.load("spack-openmpi")["benchmarks"]["osu_latency"]["file"])
     program.write_bytes(program.read_bytes() + b"x")
     capsys.readouterr()
-    spack.install("openmpi", dry_run=True)
+    stacks.install("spack", "openmpi", dry_run=True)
     assert "would be installed (stack spack-openmpi: osu_latency is not the program" in capsys.readouterr().out
 
 
 def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert not [call for call in calls(state) if call.startswith("uninstall")]
     digest, _ = environment.node(environment.read("openmpi"), "plumbline-kernels")
     monkeypatch.setattr(spack, "_kernel_sources", lambda: "other sources")
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert f"uninstall --yes-to-all --force /{digest}" in calls(state)
     assert len(installs(state)) == 2
 
@@ -105,14 +105,14 @@ def test_kernels_of_an_upstream_store_are_refused(root, state):
     kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
     (state / "upstream").write_text(kernels)
     with pytest.raises(PlumbError, match="an upstream store has plumbline-kernels, and nobody knows of which sources"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not any("uninstall" in call for call in calls(state))
 
 
 def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state, monkeypatch):
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 30)
     with pytest.raises(PlumbError, match="80000000 elements in the lock; this machine's caches need 537000000"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not (state / "calls").exists()
 
 
@@ -159,7 +159,7 @@ def test_the_target_is_looked_at_before_anything_is_built(tmp_path, processor):
         spack_site.make(tmp_path / "again", patch)
         patch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
         with pytest.raises(PlumbError, match="this processor has no cx16"):
-            spack.install("openmpi")
+            stacks.install("spack", "openmpi")
     assert not (tmp_path / "again" / "fake" / "calls").exists()
 
 
@@ -258,11 +258,11 @@ See build log for details:
 def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, output, what):
     (state / "fail").write_text(output)
     with pytest.raises(PlumbError, match=what) as error:
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert "\n" not in str(error.value)
     assert not manifest.path("spack-openmpi").exists()
     (state / "fail").unlink()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert manifest.problems(manifest.load("spack-openmpi")) == []
 
 
@@ -270,7 +270,7 @@ def test_of_two_installs_at_once_one_waits(root, state, monkeypatch):
     (state / "slow").write_text("2")
     checkout = f"import pathlib; from plumbline import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
     code = f"{checkout}; import spack_site; spack_site.suit_any_machine(setattr)"
-    code += "; from plumbline.stacks import spack; spack.install('openmpi')"
+    code += "; from plumbline import stacks; stacks.install('spack', 'openmpi')"
     monkeypatch.setenv("PYTHONPATH", str(Path(spack_site.__file__).parent))
     first, second = (
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -290,7 +290,7 @@ def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
     subprocess.run(["gcc", "-o", str(program), str(source), str(library), rpath], check=True)
     (tmp_path / "elsewhere" / library.name).write_bytes(library.read_bytes())
     with pytest.raises(PlumbError, match=r"gets another MPI library: .*/elsewhere/libmpi"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
 
 
 def test_the_lock_is_written_or_only_compared(root, state):
@@ -337,9 +337,20 @@ def test_an_edited_lock_is_refused_and_its_changes_are_named(root, state, name, 
     (state / "fresh.lock").write_text(file.read_text())
     edit(file, name, change)
     assert spack.lock("openmpi", check=True) == [told]
-    with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
-        spack.install("openmpi")
+    for dry_run in (True, False):
+        with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
+            stacks.install("spack", "openmpi", dry_run=dry_run)
     assert not installs(state)
+
+
+def test_a_dry_run_fetches_no_spack_and_says_what_it_did_not_compare(root, state, monkeypatch, capsys):
+    monkeypatch.delenv("SPACK_ROOT")
+    edit(environment.lock("openmpi"), "openmpi", lambda node: node["arch"].update(target="x86_64"))
+    stacks.install("spack", "openmpi", dry_run=True)
+    told = "its lock is compared with its hashes once Spack is there", "would be installed (not installed)"
+    assert capsys.readouterr().out.splitlines() == [f"spack-openmpi: {line}" for line in told]
+    assert not (settings.home() / "spack").exists()
+    assert not (state / "calls").exists()
 
 
 def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
@@ -349,17 +360,17 @@ def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
     (checkout / ".git" / "info" / "exclude").write_text("/etc/spack/*.yaml\n")
     (checkout / "etc" / "spack" / "mirrors.yaml").write_text("mirrors: {evil: {url: 'https://example.org'}}\n")
     with pytest.raises(PlumbError, match=r"this Spack has configuration of its own: etc/spack/mirrors\.yaml"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not (state / "calls").exists()
 
 
 def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, state):
     (state / "unreachable").write_text("openmpi")
     with pytest.raises(PlumbError, match=r"the source of openmpi-5\.0\.10 cannot be fetched; tried no mirror"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not installs(state)
     (state / "unreachable").unlink()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     (fetched,) = (call for call in calls(state)[-6:] if call.startswith("fetch"))
     external = [digest for digest, node in environment.read("openmpi")["concrete_specs"].items() if "external" in node]
     assert not any(digest in fetched for digest in external)
@@ -369,12 +380,12 @@ def test_hints_keep_the_chosen_site(root, monkeypatch):
     monkeypatch.setenv("PLUMB_SPACK_SITE", settings.DEFAULT_SITE)
     environment.lock("openmpi").unlink()
     with pytest.raises(PlumbError, match=f"PLUMB_SPACK_SITE={settings.DEFAULT_SITE} plumb stack lock spack:openmpi"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
 
 
 def test_unknown_names(root):
     with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
-        spack.install("lam")
+        stacks.install("spack", "lam")
     with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
         spack.lock("lam")
 
@@ -430,7 +441,7 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
     launcher = {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
     base = {"prefix": str(state / "store/openmpi"), "environment": {}, "launcher": launcher, **settings_of_mpi}
     monkeypatch.setattr(spack, "_external_stack", lambda mpi: base)
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     assert {key: document[key] for key in settings_of_mpi} == settings_of_mpi
 
@@ -470,7 +481,7 @@ def run(*arguments):
 
 
 def test_the_command_lists_shows_and_removes_it(root):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     _, listed = run("list")
     assert re.search(r"^spack-openmpi +spack ", listed, re.MULTILINE)
     assert "not installed: plumb stack install spack:mpich" in listed

@@ -7,9 +7,8 @@ import subprocess
 import pytest
 import spack_site
 
-from plumbline import cli
+from plumbline import cli, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import spack
 from plumbline.stacks.spack import bootstrap, settings, signing
 
 pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed: apt-get install gnupg")
@@ -41,7 +40,7 @@ def key(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def cache(root, tmp_path):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     return tmp_path / "cache"
 
 
@@ -54,7 +53,7 @@ def install_from(cache, monkeypatch, keys=None):
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(cache))
     if keys:
         monkeypatch.setenv(signing.VARIABLE, str(keys))
-    spack.install("openmpi", force=True)
+    stacks.install("spack", "openmpi", force=True)
 
 
 def osu(cache):

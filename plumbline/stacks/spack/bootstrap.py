@@ -19,8 +19,7 @@ import yaml
 
 from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch
-from plumbline.stacks.lock import locked
+from plumbline.stacks import archive, fetch, locked
 from plumbline.stacks.spack import settings, signing
 
 OWNER = "spack"
@@ -49,6 +48,12 @@ def prepare() -> Base:
         _configure(base)
         signing.trust()
     return base
+
+
+def is_there() -> bool:
+    """Whether :func:`prepare` need not fetch anything."""
+    given = (os.environ.get(variable) or (settings.home() / part).exists() for part, variable in _GIVEN.items())
+    return all(given) and (settings.home() / "venv" / "lock").exists()
 
 
 def airgap() -> Path | None:
