@@ -12,8 +12,7 @@ from typing import Any
 from plumbline import files, git, paths, stacks
 from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import archive, blas, fetch, manifest, wheel
-from plumbline.stacks.spack import archive as spack_archive
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import bootstrap, environments
 
 #: glibc that the older names of wheel platforms stand for.
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
@@ -43,10 +42,10 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = _locks(names["wheel"]) + ([settings.requirements()] if names["spack"] else [])
+            locks = _locks(names["wheel"]) + ([environments.requirements()] if names["spack"] else [])
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
-                spack_archive.fill(names["spack"], folder / archive.SPACK)
+                bootstrap.fill(names["spack"], folder / archive.SPACK)
                 content = (file for file in (folder / archive.SPACK).rglob("*") if file.is_file())
                 specs = [f"spack:{name}" for name in names["spack"]]
                 needed |= {str(file.relative_to(folder)): specs for file in content}
@@ -80,7 +79,7 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
     for number, lock in enumerate(locks):
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
-        options = settings.wheel_options() if lock == settings.requirements() else []
+        options = bootstrap.wheel_options() if lock == environments.requirements() else []
         found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
         for file in found.values():
             file.replace(target / file.name)

@@ -12,7 +12,7 @@ import spack_site
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch, pack, spack
-from plumbline.stacks.spack import bootstrap, buildcache, environment, settings
+from plumbline.stacks.spack import bootstrap, buildcache, environments
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_it_holds_everything_and_no_kernels(root, packed, capsys):
     assert {name[0] for name in names} == {"SHA256SUMS", "index.json", "wheels", "spack"}
     assert {name[1] for name in names if name[0] == "spack"} == {"git", "mirror", "buildcache", "index"}
     assert len(digest) == 64
-    kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
+    kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
     pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
     assert pushes
     assert not any(kernels in push for push in pushes)
@@ -67,8 +67,8 @@ def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatc
         monkeypatch.delenv(name, raising=False)
     archive.unpack(file, digest)
     stacks.install("spack", "openmpi")
-    assert (settings.home() / "spack" / "bin" / "spack").exists()
-    mirrors = (settings.home() / "config" / "mirrors.yaml").read_text()
+    assert (environments.home() / "spack" / "bin" / "spack").exists()
+    mirrors = (environments.home() / "config" / "mirrors.yaml").read_text()
     assert "mirrors:'" in mirrors  # the public mirror is out
     assert f"file://{archive.place()}/spack/mirror" in mirrors
     assert f"file://{archive.place()}/spack/buildcache" in mirrors
@@ -92,7 +92,7 @@ def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complai
     file = rewritten(packed[0], change)
     with pytest.raises(PlumbError, match=complaint):
         archive.unpack(file)
-    assert bootstrap.airgap() is None
+    assert buildcache.airgap() is None
     assert [entry.name for entry in paths.stacks().iterdir() if "archive" in entry.name] == [".archive.lock"]
 
 
@@ -101,7 +101,7 @@ def unpacked(file, monkeypatch):
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     archive.unpack(file)
-    return bootstrap.airgap()
+    return buildcache.airgap()
 
 
 def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch):
@@ -110,7 +110,7 @@ def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch)
     bootstrap.prepare()
     index = bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json"
     assert index.read_text() == "the index of all packages\n"
-    package = settings.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
+    package = environments.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
     assert index.stat().st_mtime_ns > package.stat().st_mtime_ns
 
 
@@ -134,11 +134,11 @@ def test_a_file_of_the_buildcache_that_is_changed_after_unpacking_stops_the_inst
 def test_a_given_buildcache_is_compared_with_its_own_checksums(packed, monkeypatch, tmp_path, damage):
     given = tmp_path / "binaries"
     shutil.copytree(unpacked(packed[0], monkeypatch) / "buildcache", given)
-    shutil.rmtree(bootstrap.airgap())
+    shutil.rmtree(buildcache.airgap())
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(given))
     _, binary = osu(given)
     whole = binary.read_bytes()
-    document = environment.read("openmpi")
+    document = environments.read("openmpi")
     buildcache.check(document)
     damage(binary)
     with pytest.raises(PlumbError, match=rf"tampered with: {binary.name} is"):

@@ -20,7 +20,7 @@ from plumbline import paths, stacks
 from plumbline.cli import main
 from plumbline.errors import PlumbError
 from plumbline.stacks import archive, fetch, manifest, pack, wheel
-from plumbline.stacks.spack import bootstrap
+from plumbline.stacks.spack import buildcache
 
 ROOT = paths.root()
 #: the lock of each made-up package
@@ -44,7 +44,7 @@ def use(folder, monkeypatch):
     """Make ``folder`` the checkout, whose ``registry`` pip takes for the registry."""
     monkeypatch.setattr(paths, "root", lambda: folder)
     monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
-    spack_site.environments(folder)
+    spack_site.copy_environments(folder)
     monkeypatch.setattr(fetch, "LOCKS", folder)
     monkeypatch.setattr(wheel, "lock_files", lambda name: [folder / f"{name}.txt"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -346,7 +346,7 @@ def test_it_carries_the_spack_part_too(tmp_path, monkeypatch, capsys):
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert main(["stack", "install", "--from", str(file), "spack:openmpi"]) == 0, capsys.readouterr().err
-    assert bootstrap.airgap() == (archive.place() / "spack").resolve()
+    assert buildcache.airgap() == (archive.place() / "spack").resolve()
     document = json.loads((archive.place() / archive.INDEX).read_text())
     assert document["stacks"] == ["spack:openmpi"]
     packed = {entry["name"]: entry["for"] for entry in document["files"]}

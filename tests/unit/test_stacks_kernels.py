@@ -20,7 +20,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one kernel, a stack called ``fake``, and tools that do nothing but install a program."""
     root = tmp_path / "checkout"
     monkeypatch.setattr(paths, "root", lambda: root)
-    spack_site.environments(root)
+    spack_site.copy_environments(root)
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     folder = root / "custom-kernels"
     for part in kernels.PARTS:
