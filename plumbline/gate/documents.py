@@ -12,13 +12,12 @@ from xml.etree import ElementTree  # only written, never read
 
 from plumbline.gate.decide import Verdict
 from plumbline.statistics.sequential import Rule
+from plumbline.terminal import NOT_XML
 from plumbline.units import percent
 from plumbline.verdicts import State, counts, severity, worst
 
 #: rows of the Markdown table; hosts cut long comments
 ROWS = 200
-#: what XML 1.0 has no place for
-NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def states(verdicts: Sequence[Verdict]) -> list[State]:

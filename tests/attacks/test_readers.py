@@ -16,7 +16,7 @@ import yaml
 
 from plumbline import schemas, site
 from plumbline.errors import PlumbError
-from plumbline.exchange import bring
+from plumbline.exchange import imported
 from plumbline.gate import from_csv as gate_csv
 from plumbline.gate import from_records, rules, session
 from plumbline.history import series
@@ -120,8 +120,8 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "nodes": ("nodes.csv", lambda file: outliers_csv.nodes(file, "higher"), [NODES]),
     "links": ("links.csv", lambda file: outliers_csv.matrices(file, "lower"), [LINKS]),
     "numbers": ("numbers.csv", lambda file: series.read(file, "lower"), [NUMBERS]),
-    "performance log": ("T.log", bring.read, [LOG]),
-    "run report": ("report.json", bring.read, [as_json(REPORT)]),
+    "performance log": ("T.log", imported.read, [LOG]),
+    "run report": ("report.json", imported.read, [as_json(REPORT)]),
     "state of a gate": ("gate.json", lambda file: session.peek(file.parent), [b'{"name":"a","rule":{}}']),
     "outcome": (
         "site/c.outcome.json",
