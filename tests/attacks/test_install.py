@@ -10,7 +10,7 @@ import pytest
 from plumbline import files
 from plumbline.errors import PlumbError
 from plumbline.stacks import install, kernels, manifest, stream, wheel
-from plumbline.stacks.wheel_installation import Installation
+from plumbline.stacks.wheel import Installation
 
 #: the steps of an installation, in order; ``kernels`` is what follows when the stack is in its place
 STEPS = ("make_prefix", "install_wheels", "download", "add_osu", "add_stream", "finish", "try_again", "kernels")

@@ -17,7 +17,7 @@ import pytest
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel, wheel_installation
+from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel
 
 
 @pytest.fixture
@@ -455,7 +455,7 @@ def test_installed_stack_is_sound(name):
     manifest.check(document)
     suites = {entry["suite"] for entry in document["benchmarks"].values()}
     assert suites == {"stream", "osu", "kernels"} | (set() if name == "openmpi" else {"imb"})
-    assert set(wheel_installation.OSU) <= set(document["benchmarks"])
+    assert set(wheel.OSU) <= set(document["benchmarks"])
     assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
     for entry in document["benchmarks"].values():
         program = Path(entry["command"][0])
@@ -496,7 +496,7 @@ def test_second_installation_does_nothing(capsys):
 
 def test_the_osu_ports_print_four_decimals():
     row = '            print(f"{size:-10d}{bandwidth:20.2f}")\n'
-    assert wheel_installation.more_decimals(row, "osu_bw.py") == row.replace("20.2f", "20.4f")
+    assert wheel.more_decimals(row, "osu_bw.py") == row.replace("20.2f", "20.4f")
     for other in ("", row + row, row.replace("20.2f", "20.3f")):
         with pytest.raises(PlumbError, match=r"':20.2f}' stands there [02] times"):
-            wheel_installation.more_decimals(other, "osu_bw.py")
+            wheel.more_decimals(other, "osu_bw.py")
