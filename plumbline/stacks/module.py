@@ -40,7 +40,12 @@ def work(name: str, force: bool) -> Work | None:
         cure = suggest(name, sorted(known), otherwise)
         raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
     document = _manifest(name, *known[name])
-    present = _present(name, force)
+    try:
+        present = manifest.load(name) if manifest.path(name).exists() else None
+    except PlumbError:
+        if not force:
+            raise
+        present = None  # it is written again
     if present and present["provider"] != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
     if present == document and not force:
@@ -52,16 +57,6 @@ def work(name: str, force: bool) -> Work | None:
         print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
 
     return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
-
-
-def _present(name: str, force: bool) -> dict[str, Any] | None:
-    """The manifest that is there; with ``force`` one that cannot be read counts as none."""
-    try:
-        return manifest.load(name) if manifest.path(name).exists() else None
-    except PlumbError:
-        if force:
-            return None
-        raise
 
 
 def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:

@@ -35,14 +35,22 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
     """
     for kind, name in wanted:
-        _check(kind, name)
+        known = stacks.provider(kind).names()
+        if kind == "module":
+            cure = "the modules of a site are there already"
+            raise PlumbError(f"'module:{name}' cannot be packed", "plumb stack pack", cure)
+        if name not in known:
+            raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
     names = {kind: [name for other, name in wanted if other == kind] for kind in ("wheel", "spack")}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = _locks(names["wheel"]) + ([environments.requirements()] if names["spack"] else [])
+            locks = [paths.root() / "requirements.txt"]
+            for name in names["wheel"]:
+                locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
+            locks = list(dict.fromkeys([*locks, *([environments.requirements()] if names["spack"] else [])]))
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
                 bootstrap.fill(names["spack"], folder / archive.SPACK)
@@ -53,24 +61,6 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             document = _index(specs, locks, needed, folder)
             (folder / archive.INDEX).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
             return archive.write(folder, target)
-
-
-def _check(kind: str, name: str) -> None:
-    known = stacks.provider(kind).names()
-    if kind == "module":
-        raise PlumbError(
-            f"'module:{name}' cannot be packed", "plumb stack pack", "the modules of a site are there already"
-        )
-    if name not in known:
-        raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
-
-
-def _locks(names: list[str]) -> list[Path]:
-    """The locks that the virtual environment and the wheel stacks ``names`` are made from, each once."""
-    found = [paths.root() / "requirements.txt"]
-    for name in names:
-        found += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
-    return list(dict.fromkeys(found))
 
 
 def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:

@@ -143,15 +143,7 @@ def _built(name: str, spack: Spack) -> dict[str, Package]:
             terminal.progress(int(found[2]) - 1, int(found[3]), f"{label}: {found[1]}")
 
     document = environments.read(name)
-    _fetch(spack, document, label)
-    if name in names():
-        _drop_old_kernels(spack, document)
-    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
-    return _packages(spack, document)
-
-
-def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
-    """Fetch the sources of all that will be built, so that a missing one is an error before hours of building."""
+    # sources first, so that a missing one is an error before hours of building
     there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
     wanted = [
         f"/{digest}"
@@ -161,6 +153,10 @@ def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *wanted)
+    if name in names():
+        _drop_old_kernels(spack, document)
+    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
+    return _packages(spack, document)
 
 
 def _kernel_mark(digest: str) -> Path:
