@@ -45,7 +45,7 @@ COMMANDS = {
     "report": ("report.command", "one campaign and its history as a single HTML file"),
     "publish": ("publish.command", "static pages over all systems and campaigns, for a web server or a disk"),
     "export": ("exchange.export", "figures as CSV, OpenMetrics, Parquet, or results of ReFrame or JUBE"),
-    "import": ("exchange.bring", "figures of other programs, from what ReFrame keeps"),
+    "import": ("exchange.imported", "figures of other programs, from what ReFrame keeps"),
     "compact": ("records.command", "make few Parquet files of many session files"),
     "outliers": ("outliers.command", "nodes and links that differ from their class"),
     "ci": ("ci.command", "pipelines that gate merge requests and measure every night"),

@@ -59,6 +59,11 @@ def replacing(file: Path) -> Iterator[Path]:
         raise
 
 
+def holds(file: Path, text: str) -> bool:
+    """Whether ``file``, the mark of something that is complete, is there and holds ``text``, without blanks around."""
+    return file.is_file() and file.read_text(encoding="utf-8").strip() == text
+
+
 def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
     """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
 

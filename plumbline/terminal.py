@@ -22,6 +22,8 @@ _CONTROLS = {
     for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
     if chr(code) not in "\n\t"
 }
+#: what XML 1.0 has no place for
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BOLD, _FAINT, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
 #: characters of the bar of progress
 _BAR_LENGTH = 24

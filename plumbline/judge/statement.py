@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree  # only written, never read
 
+from plumbline.terminal import NOT_XML
 from plumbline.units import percent, significant
 from plumbline.verdicts import counts, severity, worst
 
 #: rows of the Markdown table; hosts cut long comments
 ROWS = 200
-#: what XML 1.0 has no place for
-NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 #: what JUnit calls a state that is not a success
 ELEMENTS: dict[str, str] = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "INVALID": "error"}
 

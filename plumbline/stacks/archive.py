@@ -24,7 +24,7 @@ from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks.lock import locked
+from plumbline.stacks import locked
 
 OWNER = "archive"
 SUMS = "SHA256SUMS"

@@ -18,8 +18,7 @@ from typing import Any
 
 from plumbline import files, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import fetch
-from plumbline.stacks.lock import locked
+from plumbline.stacks import fetch, locked
 from plumbline.stacks.stream import Compiler
 
 #: the file that is written last, with what was tried

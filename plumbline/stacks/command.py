@@ -13,7 +13,7 @@ from tabulate import tabulate
 from plumbline import files, paths, stacks, terminal, units
 from plumbline.errors import PlumbError, suggest
 from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
-from plumbline.stacks.spack import externals, signing
+from plumbline.stacks.spack import buildcache, sites
 
 #: most packages of a lock whose changes are printed
 MOST_LINES = 20
@@ -95,7 +95,7 @@ def _install(args: argparse.Namespace) -> int:
         raise PlumbError("no stack named", "plumb stack install", "name one, or say --all")
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
-            stacks.provider(kind).install(name, force=args.force, dry_run=args.dry_run)
+            stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
     return 0
 
 
@@ -205,7 +205,7 @@ def _of_spack(specs: list[str], action: str) -> list[str]:
 def _lock(args: argparse.Namespace) -> int:
     agree = True
     for name in _of_spack(args.stacks, "lock"):
-        differing = spack.lock(name, check=args.check)
+        differing = sites.lock(name, check=args.check)
         agree = agree and not differing
         for line in differing[:MOST_LINES]:
             print(f"  {line}")
@@ -221,7 +221,7 @@ def _push(args: argparse.Namespace) -> int:
         count = spack.push(name, args.to.resolve(), args.key)
         how = f"signed by {args.key}" if args.key else "unsigned"
         print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
-    keys = f" {signing.VARIABLE}=FILE" if args.key else ""
+    keys = f" {buildcache.VARIABLE}=FILE" if args.key else ""
     print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
     return 0
 
@@ -238,6 +238,6 @@ def _pack(args: argparse.Namespace) -> int:
 
 
 def _externals(args: argparse.Namespace) -> int:
-    file = externals.write(args.stacks, args.site)
+    file = sites.write_externals(args.stacks, args.site)
     print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
     return 0

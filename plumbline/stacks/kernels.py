@@ -17,8 +17,7 @@ from typing import Any
 
 from plumbline import files, git, mpi, paths
 from plumbline.errors import PlumbError
-from plumbline.stacks import blas, fetch, libraries, manifest, tuned
-from plumbline.stacks.lock import locked
+from plumbline.stacks import blas, fetch, libraries, locked, manifest, tuned
 from plumbline.stacks.stream import Compiler
 
 FOLDER = "custom-kernels"

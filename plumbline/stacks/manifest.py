@@ -174,8 +174,7 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
         document = load(name)
     except PlumbError as error:
         return error.what
-    lock = path(name).with_name("lock")
-    if not lock.exists() or lock.read_text(encoding="utf-8").strip() != mark:
+    if not files.holds(path(name).with_name("lock"), mark):
         return changed
     found = problems(document, leave_out)
     return found[0] if found else None

@@ -16,7 +16,7 @@ import yaml
 
 from plumbline import schemas, site
 from plumbline.errors import PlumbError
-from plumbline.exchange import bring
+from plumbline.exchange import imported
 from plumbline.gate import rules
 from plumbline.gate.setup import GATE as GATE_FOLDER
 from plumbline.judge import from_csv, from_records
@@ -119,8 +119,8 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "nodes": ("nodes.csv", lambda file: from_csv.nodes(file, "higher"), [NODES]),
     "links": ("links.csv", lambda file: from_csv.matrices(file, "lower"), [LINKS]),
     "numbers": ("numbers.csv", lambda file: from_csv.series(file, "lower"), [NUMBERS]),
-    "performance log": ("T.log", bring.read, [LOG]),
-    "run report": ("report.json", bring.read, [as_json(REPORT)]),
+    "performance log": ("T.log", imported.read, [LOG]),
+    "run report": ("report.json", imported.read, [as_json(REPORT)]),
     "state of a gate": ("state.json", lambda file: GATE_FOLDER.peek(file.parent), [b'{"name":"a","rule":{}}']),
     "outcome": (
         "site/c.outcome.json",

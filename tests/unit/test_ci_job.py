@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plumbline import cli, paths
-from plumbline.ci import render
+from plumbline.ci import command
 
 #: notes its arguments, writes what the real one writes, and ends as the test says
 STUB = """#!{python}
@@ -89,7 +89,7 @@ def git(folder, *arguments):
 
 def gitlab(values, job):
     """Commands and variables of a GitLab job, as its runner gives them to the shell."""
-    document = yaml.safe_load(render.gitlab(values))
+    document = yaml.safe_load(command.gitlab(values))
     variables = {
         name: value["value"] if isinstance(value, dict) else value
         for name, value in document[".plumb"]["variables"].items()
@@ -99,7 +99,7 @@ def gitlab(values, job):
 
 def github(values, job):
     """The same of a GitHub job: its first own step."""
-    one = yaml.safe_load(render.github(values))["jobs"][job]
+    one = yaml.safe_load(command.github(values))["jobs"][job]
     return [next(step["run"] for step in one["steps"] if "run" in step)], {**one["env"], "GITHUB_ACTIONS": "true"}
 
 
@@ -129,7 +129,7 @@ def calls(checkout):
 
 
 def values(**changes):
-    return render.Values(**{"tags": ("hpc",), **changes})
+    return command.Values(**{"tags": ("hpc",), **changes})
 
 
 @HOSTS
@@ -164,7 +164,7 @@ def test_the_verdict_is_the_jobs(host, checkout, verdict, inconclusive):
     tolerated = verdict == 2 and inconclusive == "warn"
     assert status == (0 if tolerated and host is github else verdict)
     assert ("::warning" in said) == (tolerated and host is github)
-    job = yaml.safe_load(render.gitlab(values(inconclusive=inconclusive)))[".plumb"]
+    job = yaml.safe_load(command.gitlab(values(inconclusive=inconclusive)))[".plumb"]
     assert job["allow_failure"] == ({"exit_codes": [2]} if inconclusive == "warn" else False)
 
 

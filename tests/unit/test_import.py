@@ -15,7 +15,7 @@ from samples import record
 
 from plumbline import cli
 from plumbline.errors import PlumbError
-from plumbline.exchange.bring import read
+from plumbline.exchange.imported import read
 from plumbline.records import model, query
 from plumbline.references import calibrate
 

@@ -27,7 +27,7 @@ EXCEPTIONS = {
     "cli.py": "examples in its help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "stacks/command.py": "examples in its help",
-    "stacks/spack/settings.py": "the packages of Spack",
+    "stacks/spack/environments.py": "the packages of Spack",
 }
 
 

@@ -10,9 +10,9 @@ import pytest
 import spack_site
 from test_stacks import make_stack
 
-from plumbline import cli, paths
+from plumbline import cli, paths, stacks
 from plumbline.errors import PlumbError
-from plumbline.stacks import blas, fetch, kernels, lock, manifest
+from plumbline.stacks import blas, fetch, kernels, manifest
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one kernel, a stack called ``fake``, and tools that do nothing but install a program."""
     root = tmp_path / "checkout"
     monkeypatch.setattr(paths, "root", lambda: root)
-    spack_site.environments(root)
+    spack_site.copy_environments(root)
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     folder = root / "custom-kernels"
     for part in kernels.PARTS:
@@ -159,7 +159,7 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     make_stack(paths.stacks(), "other")
     (paths.stacks() / "other" / "bin" / "mpicc").touch()
     waits = threading.Event()
-    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
+    monkeypatch.setattr(stacks, "print", lambda *_, **__: waits.set(), raising=False)
     other = threading.Thread(target=kernels.refresh, args=["other"])
     save = manifest.save
 
