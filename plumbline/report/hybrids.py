@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from plumbline import units
+from plumbline.pages.blocks import Block, absent, block, link, number, section, table
 from plumbline.records.model import Record
 from plumbline.views import hybrid
 
 
-def hybrids(usable: Sequence[tuple[Record, int]]) -> dict[str, Any] | None:
-    """The verdicts of the valid records ``usable``, each with the number of its entry; None without both kinds.
-
-    ``notes`` say what is compared; a row has its ``problem`` and ``stack``, the entries of the best ``hybrid`` and
-    ``pure`` code with how they fill the nodes, their ``ratio`` with its ``bounds``, and the ``verdict``.
-    """
-    numbers = {record.id: number for record, number in usable}
+def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The verdicts of the valid records ``usable``, each with the number of its entry."""
+    name, title = "hybrids", "Hybrid or pure MPI"
+    numbers = {record.id: entry for record, entry in usable}
     found = hybrid.verdicts([record for record, _ in usable])
+    if not found:
+        return absent(name, title, "reframe -c reframe-tests -r -S profile=full -n jacobi_modes")
+    columns = ["test", "stack", "best hybrid", "best pure MPI"]
     rows = [
-        {
-            "problem": hybrid.problem(one.pure),
-            "stack": one.pure.stack.name,
-            "hybrid": {"entry": numbers[one.hybrid.id], "how": hybrid.how(one.hybrid)},
-            "pure": {"entry": numbers[one.pure.id], "how": hybrid.how(one.pure)},
-            "ratio": one.ratio,
-            "bounds": one.bounds,
-            "verdict": one.said,
-        }
+        [
+            hybrid.problem(one.pure),
+            one.pure.stack.name,
+            *(link(hybrid.how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
+            units.digits(one.ratio),
+            one.bounds,
+            one.said,
+        ]
         for one in found
     ]
-    return {"notes": hybrid.notes(found), "rows": rows} if rows else None
+    numeric = (number("hybrid / pure"), number("95 % interval"))
+    return section(
+        name,
+        title,
+        "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
+        block("bullets", *hybrid.notes(found)),
+        table("Best against best", [*columns, *numeric, "verdict"], rows),
+    )

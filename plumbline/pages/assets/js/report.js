@@ -3,7 +3,7 @@
 function pageHead() {
   const { counts } = data;
   const nodes = [...new Set(data.entries.flatMap((entry) => entry.nodes))];
-  const commits = data.shared.suite.map(suiteText).join('; ');
+  const commits = data.shared.suite.join('; ');
   return [
     h('div', { class: 'title' }, h('h1', null, 'Plumbline report'), themeButton()),
     facts('Campaign', [
@@ -52,25 +52,17 @@ function skippedCount() {
 function fillPage() {
   stackNames.push(...new Set(data.entries.map((entry) => entry.stackName)));
   stackNames.sort();
-  const sections = [
-    findingSection,
-    stackSection,
+  const scripted = {
     overview,
-    leftOut,
-    streamSection,
-    curveSection,
-    collectiveSection,
-    hybridSection,
-    matrixSection,
-    profileSection,
-    workSection,
-    launchSection,
-    data.history && historySection,
-    deviceSection,
-    circumstanceSection,
-  ]
-    .filter(Boolean)
-    .map((make) => make());
+    'left-out': leftOut,
+    stream: streamSection,
+    curves: curveSection,
+    pairs: matrixSection,
+    profiles: profileSection,
+    launches: launchSection,
+    history: historySection,
+  };
+  const sections = data.sections.map((one) => (typeof one === 'string' ? scripted[one]() : draw(one)));
   layOut(pageHead(), sections);
   prepareDetails();
   openFromAddress();
