@@ -127,7 +127,7 @@ def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...
 def _row(line: Line, kept: list[str], names: tuple[str, ...]) -> tuple[str, ...]:
     factor, unit = units.scale(max(cell.value for cell in line.cells if cell), line.unit)
     values = [
-        f"{units.digits(cell.value / factor)}  {ratio(line, number)}".rstrip() if cell else "–"
+        f"{units.digits(cell.value / factor)}  {ratio(line, number, '{:.3g}'.format)}".rstrip() if cell else "–"
         for number, cell in enumerate(line.cells)
     ]
     key = line.key

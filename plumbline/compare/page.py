@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from plumbline import units
@@ -108,19 +108,16 @@ def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
         best = [block("glyph", "★ ", title="best"), block("strong", shown)] if side in line.best else shown
         basis = f"{units.counted(len(known.sessions), 'session')}, {units.counted(known.launches, 'launch')}"
         disturbed = f", {known.disturbed} disturbed" if known.disturbed else ""
-        yield [
-            best,
-            *([block("small", found)] if (found := ratio(line, side)) else []),
-            block("small", basis + disturbed),
-        ]
+        under = [ratio(line, side, units.digits), "" if entries else basis + disturbed]
+        yield [best, *(block("small", text) for text in under if text)]
 
 
-def ratio(line: Line, side: int) -> str:
+def ratio(line: Line, side: int, shown: Callable[[float], str]) -> str:
     """``0.87 [0.85 0.90]``, with ``~`` for the weaker basis and ``?`` where nothing is claimed."""
     found = line.differences[side]
     if found is None:
         return ""
     weak = "~" if found.basis == "launches" else ""
     unknown = "" if line.claimed[side] else "?"
-    interval = "" if found.low is None or found.high is None else f" [{found.low:.3g} {found.high:.3g}]"
-    return f"{weak}{found.ratio:.3g}{interval}{unknown}"
+    interval = "" if found.low is None or found.high is None else f" [{shown(found.low)} {shown(found.high)}]"
+    return f"{weak}{shown(found.ratio)}{interval}{unknown}"

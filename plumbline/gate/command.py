@@ -186,7 +186,7 @@ def _write_all(
         (args.json, lambda: documents.document(verdicts, rule, facts)),
         (args.junit, lambda: documents.junit(verdicts, rule)),
         (args.markdown, lambda: documents.markdown(verdicts, rule, facts)),
-        (args.html, lambda: render("gate", page.document(pairs, verdicts, rule, facts))),
+        (args.html, lambda: render("page", page.document(pairs, verdicts, rule, facts))),
     ):
         if target:
             files.write("the verdicts", target, text())

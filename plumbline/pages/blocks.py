@@ -58,6 +58,32 @@ def facts(caption: str, rows: Iterable[Sequence[Piece]]) -> Block:
     return {"is": "facts", "caption": caption, "rows": list(rows)}
 
 
-def choice(label: str, options: Iterable[tuple[str, Sequence[Piece]]]) -> Block:
+def choice(label: str, options: Iterable[tuple[str, Sequence[Piece]]], look: str = "") -> Block:
     """Pieces of which those of one option are shown: the first, until another is chosen."""
-    return {"is": "choice", "label": label, "options": list(options)}
+    return {"is": "choice", "label": label, "options": list(options), "look": look}
+
+
+def chart(
+    title: str,
+    about: str,
+    columns: Iterable[object],
+    rows: Iterable[Sequence[Piece]],
+    points: Iterable[Sequence[float]],
+    **parts: Any,
+) -> Block:
+    """A picture of the ``rows`` of a table, which stands below it: a point is the number of its row, x and y.
+
+    ``x`` and ``y`` are axes: ``name``, and ``labels`` or ``type``, ``min`` and ``max``. ``heat`` makes a point a cell
+    in the colour of its fourth number. ``targets`` are what a click on the points of each row opens: an entry, a page,
+    or None, and then ``lost`` is said of its record. ``hollow`` are rows whose points are not filled. ``marks`` are
+    straight lines across, ``levels`` lines from point to point. The height is ``height``, or follows the width of
+    ``square`` cells.
+    """
+    return {
+        **table(title, columns, rows),
+        "is": "chart",
+        "title": title,
+        "about": about,
+        "points": list(points),
+        **parts,
+    }

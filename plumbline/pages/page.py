@@ -31,12 +31,9 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "matrix",
         "profiles",
         "launches",
-        "history",
         "report",
     ),
     "page": ("page",),
-    "gate": ("gate",),
-    "series": ("history", "series"),
 }
 #: what pages of one folder may load: files from where they are, which browsers call 'self' or, on a disk, file:
 BESIDE = (

@@ -10,7 +10,7 @@ from plumbline.records import sources
 from plumbline.units import counted
 
 #: the scripts that published pages need
-KINDS = ["page", "report", "series"]
+KINDS = ["page", "report"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

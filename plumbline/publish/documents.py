@@ -18,9 +18,9 @@ from plumbline.errors import PlumbError
 from plumbline.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
+from plumbline.report import history
 from plumbline.report.circumstances import hosts
 from plumbline.report.data import finite
-from plumbline.report.history import history
 from plumbline.topology.draw import draw
 from plumbline.units import minute, second, signed, some
 
@@ -73,29 +73,22 @@ def campaign_line(name: str, rows: Sequence[Row], href: str | None) -> dict[str,
 def series(
     name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The page of a test: its series with change points and notes; and its changes, for the system's page.
-
-    A point has the campaign of its record as a fourth member: its number in ``campaigns``, or -1.
-    """
-    found = history(rows, notes, MOST_POINTS)
-    campaigns = {row.id: row.campaign for row in rows if row.campaign}
-    names = list(dict.fromkeys(campaigns.values()))
-    numbers = {campaign: number for number, campaign in enumerate(names)}
+    """The page of a test: its series with change points and notes; and its changes, for the system's page."""
+    found = history.history(rows, notes, MOST_POINTS)
+    targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
     changes = []
     for one in found["series"]:
         times = {identity: time for time, _, identity in one["points"]}
-        for point in one["points"]:
-            point.append(numbers.get(campaigns.get(point[2], ""), -1))
         for alarm in one["alarms"]:
             shown = {key: alarm.get(key) for key in ("ratio", "direction", "notes")}
             changes.append({"series": one["name"], "time": times[alarm["index"]], **shown})
     changes.sort(key=lambda change: (change["time"], change["series"]), reverse=True)
     document = {
         "title": f"{name}: history",
-        "test": name,
+        "heading": name,
         "trail": trail,
-        "history": found,
-        "campaigns": [f"../campaigns/{slug(campaign)}.html" for campaign in names],
+        "head": [],
+        "sections": [history.section(found, targets, "is of no campaign: plumb show")],
     }
     directions = Counter(change["direction"] for change in changes)
     facts = {

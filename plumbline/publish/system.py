@@ -114,7 +114,7 @@ class System:
             inputs = [[total for _, total in own], documents.told(noted)]
             rows = [row for row, _ in own]
             make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
-            facts = self._made(path, "series", inputs, make)
+            facts = self._made(path, "page", inputs, make)
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             found = facts or {"series": 0, "worse": 0, "better": 0, "changes": []}
             changes = [{**change, "href": path} for change in found["changes"]]

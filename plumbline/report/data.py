@@ -12,13 +12,13 @@ from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.report import history
 from plumbline.report.circumstances import circumstances
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.devices import devices
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
-from plumbline.report.history import history
 from plumbline.report.hybrids import hybrids
 from plumbline.report.matrices import matrices
 from plumbline.report.profiled import profiled
@@ -58,7 +58,9 @@ def document(
     numbered = [(record, number) for number, record in enumerate(records)]
     usable = [(record, number) for record, number in numbered if record.is_valid]
     campaign = Campaign(numbered, compared(usable))
-    found = {
+    found = None if past is None else history.history(past, scope.notes)
+    numbers = {record.id: number for record, number in numbered}
+    shown = {
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "site": scope.site,
         "campaign": scope.campaign,
@@ -73,7 +75,7 @@ def document(
         "curves": [curve for record, number in usable for curve in curves(record, number)],
         "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
         "profiles": profiled(profiles),
-        "history": history(past or (), scope.notes),
+        "history": len(found["series"]) if found else 0,
         "sections": [
             findings(campaign),
             stacks(campaign),
@@ -87,7 +89,7 @@ def document(
             "profiles",
             work(usable),
             "launches",
-            *(["history"] if past is not None else []),
+            *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
             devices(records),
             circumstances(shared.items),
         ],
@@ -95,7 +97,7 @@ def document(
         "damages": list(scope.damages),
         "left_out": {"records": scope.left_out, "invalid": scope.left_out_invalid},
     }
-    document: dict[str, Any] = finite(found)
+    document: dict[str, Any] = finite(shown)
     return document
 
 

@@ -26,7 +26,7 @@ def devices(records: Sequence[Record]) -> Block:
     ]
     about = "What each node has on PCI, what it is near to, and the way between each two." if parts else ""
     absence = block("paragraph", "The records know no GPU, network card or NVMe drive.")
-    return section("devices", "Devices", about, *(parts or [absence]))
+    return section("devices", "Devices", about, parts or absence)
 
 
 def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list[Piece]:

@@ -368,12 +368,18 @@ def test_history_shows_points_and_the_change(visit, report):
     points, marks = tab.locator("#history .drawing").evaluate(
         f"""element => {{
             const [dots] = {SERIES};
-            return [dots.data.map((point) => [point.id, point.raw]), dots.markLine.data.map((line) => line.xAxis)];
+            return [dots.data.map((point) => point.value), dots.markLine.data.map((line) => line.xAxis)];
         }}"""
     )
-    assert points[: len(past)] == [[item["id"], item["figures"][0]["value"]] for item in past]
+    values = [item["figures"][0]["value"] / 1000 for item in past]
+    assert points[: len(past)] == [pytest.approx(point) for point in enumerate(values)]
+    tab.locator("#history figure summary").click()
+    shown = tab.locator("#history figure tbody tr").evaluate_all("all => all.map((row) => row.children[2].textContent)")
+    assert shown[: len(past)] == [item["id"] for item in past]
     assert marks == [25]
-    expect(tab.locator("#history tbody tr").first).to_contain_text(f"worse at {past[25]['id']}")
+    expect(tab.locator("#history > div > .scroll tbody tr, #history > .scroll tbody tr").first).to_contain_text(
+        f"worse at {past[25]['id']}"
+    )
 
 
 def test_no_picture_is_blank(visit, report):

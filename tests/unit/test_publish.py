@@ -69,11 +69,13 @@ def test_every_page_is_there_and_every_link_leads_to_one(results, root, capsys):
         ]:
             assert target == "data:," or (file.parent / target).is_file(), f"{file}: {target}"
     series = shown(root / "systems/local/tests/stream_threads.html")
-    for target in series["campaigns"]:
-        assert (root / "systems/local/tests" / target).is_file()
-    assert {tuple(point[3:]) for one in series["history"]["series"] for point in one["points"]} == {
-        (number,) for number in range(len(series["campaigns"]))
-    }
+    charts = pieces.blocks(series, "chart")
+    for chart in charts:
+        for row, target in zip(chart["rows"], chart["targets"], strict=True):
+            page, _, record = target.partition("#record-")
+            assert record == row[2]
+            assert (root / "systems/local/tests" / page).is_file()
+    assert sum(len(chart["points"]) for chart in charts) == sum(len(chart["rows"]) for chart in charts) == 41
 
 
 def test_pages_hold_what_the_records_say(results, root):
@@ -99,7 +101,7 @@ def test_pages_hold_what_the_records_say(results, root):
     assert (line[0], line[1], line[5]) == ("local", "1 worse", "41")
     report = shown(root / f"systems/local/campaigns/{CAMPAIGN}.html")
     assert len(report["entries"]) == len(reports.campaign())
-    assert "history" not in report["sections"]
+    assert "history" not in [one["id"] for one in report["sections"] if isinstance(one, dict)]
     assert report["outcome"]["profile"] == "full"
 
 

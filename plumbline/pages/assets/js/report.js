@@ -32,17 +32,6 @@ function pageHead() {
   ];
 }
 
-/** Whether a record of the history is one of this page. */
-function isHere(id) {
-  return data.entries.some((entry) => entry.id === id);
-}
-
-function openRecord(id) {
-  const entry = data.entries.find((candidate) => candidate.id === id);
-  if (entry) openDetails(entry);
-  else say(`Record ${id} is of another campaign: plumb show ${id}`);
-}
-
 function skippedCount() {
   return data.outcome.groups
     .filter((group) => group.state === 'SKIP')
@@ -60,7 +49,6 @@ function fillPage() {
     pairs: matrixSection,
     profiles: profileSection,
     launches: launchSection,
-    history: historySection,
   };
   const sections = data.sections.map((one) => (typeof one === 'string' ? scripted[one]() : draw(one)));
   layOut(pageHead(), sections);
