@@ -17,15 +17,26 @@ NAMED = 3
 
 def document(comparison: Comparison) -> Block:
     """What the page of a comparison shows."""
-    caption, columns = "What differs too", [column(name, "notes") for name in comparison.sides]
-    about = "Circumstances that are not the same on all sides, besides what the sides were chosen by."
-    rows = [(name, *values) for name, values in comparison.circumstances]
-    differs = section("differs", caption, about, table(caption, ["circumstance", *columns], rows))
-    about = "The median over the sessions of each side, and its ratio to the first side that has the figure."
+    differs = section(
+        "differs",
+        "What differs too",
+        "Circumstances that are not the same on all sides, besides what the sides were chosen by.",
+        table(
+            "What differs too",
+            ["circumstance", *(column(name, "notes") for name in comparison.sides)],
+            [(name, *values) for name, values in comparison.circumstances],
+        ),
+    )
+    figured = section(
+        "figures",
+        "Figures",
+        "The median over the sessions of each side, and its ratio to the first side that has the figure.",
+        *figures(comparison),
+    )
     return {
         "title": f"Comparison: {', '.join(comparison.sides)}",
         "head": [block("paragraph", closing(comparison), id="closing")],
-        "sections": [*([differs] if rows else []), section("figures", "Figures", about, *figures(comparison))],
+        "sections": [differs, figured] if comparison.circumstances else [figured],
     }
 
 

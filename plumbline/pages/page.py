@@ -28,8 +28,6 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
         "overview",
         "stream",
         "curves",
-        "matrix",
-        "profiles",
         "launches",
         "report",
     ),

@@ -76,18 +76,18 @@ def series(
     """The page of a test: its series with change points and notes; and its changes, for the system's page."""
     found = history.history(rows, notes, MOST_POINTS)
     targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
-    changes = []
-    for one in found["series"]:
-        times = {identity: time for time, _, identity in one["points"]}
-        for alarm in one["alarms"]:
-            shown = {key: alarm.get(key) for key in ("ratio", "direction", "notes")}
-            changes.append({"series": one["name"], "time": times[alarm["index"]], **shown})
+    changes = [
+        {"series": one["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
+        for one in found["series"]
+        for alarm in one["alarms"]
+        for time, _, identity in one["points"]
+        if identity == alarm["index"]
+    ]
     changes.sort(key=lambda change: (change["time"], change["series"]), reverse=True)
     document = {
         "title": f"{name}: history",
         "heading": name,
         "trail": trail,
-        "head": [],
         "sections": [history.section(found, targets, "is of no campaign: plumb show")],
     }
     directions = Counter(change["direction"] for change in changes)
@@ -102,22 +102,18 @@ def series(
 
 def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str, Any]:
     """The page of a system's machine: a drawing of each partition, and the newest states of its hosts."""
-    states: dict[str, tuple[str, dict[str, Any]]] = {}
-    for row in rows:
-        if row.is_imported:
-            continue
-        host = {key: value for key, value in row.host.items() if key not in FLEETING}
-        states[json.dumps(host, sort_keys=True)] = (row.time, finite(host))
+    own = [row for row in rows if not row.is_imported]
+    facts = [(row.time, {key: value for key, value in row.host.items() if key not in FLEETING}) for row in own]
+    states = {json.dumps(host, sort_keys=True): (time, finite(host)) for time, host in facts}
     newest = [host for _, host in sorted(states.values(), key=lambda state: state[0], reverse=True)][:MOST_STATES]
     count = units.counted(len(states), "state")
     about = f"The newest {len(newest)} of {count} in which records found the hosts; what differs stands first."
-    drawn = list(_drawings(name, {row.partition for row in rows if not row.is_imported}))
+    drawn = list(_drawings(name, {row.partition for row in own}))
     absence = block("paragraph", "No partition of the records is described here.")
     return {
         "title": f"{name}: machine",
         "heading": f"Machine of {name}",
         "trail": trail,
-        "head": [],
         "sections": [
             section("topology", "Topology", "As plumb topology draws it.", *(drawn or [absence])),
             section("hosts", "Hosts", about, hosts(newest)),
@@ -169,7 +165,7 @@ def systems(lines: Sequence[dict[str, Any]], together: dict[str, str] | None) ->
         ),
         table("Systems", SYSTEMS, map(_line, lines)),
     )
-    return {"title": "Plumbline", "head": [], "sections": [shown]}
+    return {"title": "Plumbline", "sections": [shown]}
 
 
 def _line(one: dict[str, Any]) -> list[Piece]:

@@ -11,33 +11,6 @@ from plumbline.pages.blocks import Block, block, column, section, table
 
 def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
     """What figures were measured on and with: ``shared`` are the parts that the records of a page have in common."""
-    stacks = [
-        (
-            one["name"],
-            f"{one['mpi']['family']} {one['mpi']['version']}",
-            one["provider"],
-            " ".join((one["compiler"] or {}).get(name) or "–" for name in ("name", "version")),
-            one["sha256"][:12],
-            block(
-                "folded",
-                block("bullets", *(block("plain", value=source) for source in one["sources"]), plain=True),
-                title=units.counted(len(one["sources"]), "source"),
-            ),
-        )
-        for one in shared["stack"]
-    ]
-    names = ("stack", "MPI", "provider", "compiler", column("manifest sha256", "code"), column("sources", "notes"))
-    programs = {
-        (one["sha256"], one["built"]): (
-            one["suite"],
-            one["version"],
-            str(one["file"]).rpartition("/")[2],
-            one["sha256"][:12],
-            one["built"],
-        )
-        for one in reversed(shared["benchmark"])  # the same program may have been built for several stacks
-    }
-    built = ("suite", "version", "program", column("sha256", "code"), column("built", "notes"))
     return section(
         "circumstances",
         "Circumstances",
@@ -45,9 +18,34 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
         block("heading", units.counted(len(shared["host"]), "host state")),
         hosts(shared["host"]),
         block("heading", "Stacks"),
-        table("Stacks", names, stacks),
+        table(
+            "Stacks",
+            ("stack", "MPI", "provider", "compiler", column("manifest sha256", "code"), column("sources", "notes")),
+            [
+                (
+                    one["name"],
+                    f"{one['mpi']['family']} {one['mpi']['version']}",
+                    one["provider"],
+                    " ".join((one["compiler"] or {}).get(name) or "–" for name in ("name", "version")),
+                    one["sha256"][:12],
+                    block(
+                        "folded",
+                        block("bullets", *(block("plain", value=source) for source in one["sources"]), plain=True),
+                        title=units.counted(len(one["sources"]), "source"),
+                    ),
+                )
+                for one in shared["stack"]
+            ],
+        ),
         block("heading", "Benchmarks"),
-        table("Benchmarks", built, reversed(programs.values())),
+        table(
+            "Benchmarks",
+            ("suite", "version", "program", column("sha256", "code"), column("built", "notes")),
+            dict.fromkeys(  # the same program may have been built for several stacks
+                (one["suite"], one["version"], str(one["file"]).rpartition("/")[2], one["sha256"][:12], one["built"])
+                for one in shared["benchmark"]
+            ),
+        ),
         block("heading", "Suite"),
         block("bullets", *shared["suite"], plain=True),
     )

@@ -12,7 +12,7 @@ from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
-from plumbline.report import history
+from plumbline.report import history, matrices
 from plumbline.report.circumstances import circumstances
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
@@ -20,7 +20,6 @@ from plumbline.report.devices import devices
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
 from plumbline.report.hybrids import hybrids
-from plumbline.report.matrices import matrices
 from plumbline.report.profiled import profiled
 from plumbline.report.work import work
 from plumbline.topology import placements
@@ -73,8 +72,6 @@ def document(
         "entries": entries,
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],
-        "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
-        "profiles": profiled(profiles),
         "history": len(found["series"]) if found else 0,
         "sections": [
             findings(campaign),
@@ -85,8 +82,8 @@ def document(
             "curves",
             collectives(usable),
             hybrids(usable),
-            "pairs",
-            "profiles",
+            matrices.section(usable),
+            profiled(profiles),
             work(usable),
             "launches",
             *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),

@@ -21,9 +21,7 @@ def devices(records: Sequence[Record]) -> Block:
             rows = [facts(device, host.get("pci_links", {}).get(device.address)) for device in known.devices]
             one = found.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
             one[2].add(str(host["hostname"]))
-    parts = [
-        _drawn(rows, known, hosts) for rows, known, hosts in sorted(found.values(), key=lambda one: sorted(one[2]))
-    ]
+    parts = [_drawn(*one) for one in sorted(found.values(), key=lambda one: sorted(one[2]))]
     about = "What each node has on PCI, what it is near to, and the way between each two." if parts else ""
     absence = block("paragraph", "The records know no GPU, network card or NVMe drive.")
     return section("devices", "Devices", about, parts or absence)
@@ -32,10 +30,16 @@ def devices(records: Sequence[Record]) -> Block:
 def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list[Piece]:
     on, labels = ", ".join(sorted(hosts)), [device.label for device in known.devices]
     ways = [(label, *words) for label, words in zip(labels, known.ways, strict=True)]
-    between = [
-        table(f"Ways between devices of {on}", ["", *labels], ways),
-        block("bullets", *(f"{word}: {meaning}" for word, meaning in meanings(known))),
+    return [
+        block("heading", on),
+        table(
+            f"Devices of {on}",
+            ("device", "address", "vendor and device", "names", "near to", "link"),
+            [[text or None for text in row] for row in rows],
+        ),
+        len(rows) > 1
+        and [
+            table(f"Ways between devices of {on}", ["", *labels], ways),
+            block("bullets", *(f"{word}: {meaning}" for word, meaning in meanings(known))),
+        ],
     ]
-    names = ("device", "address", "vendor and device", "names", "near to", "link")
-    shown = table(f"Devices of {on}", names, [[text or None for text in row] for row in rows])
-    return [block("heading", on), shown, len(rows) > 1 and between]

@@ -17,23 +17,32 @@ def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
     found = hybrid.verdicts([record for record, _ in usable])
     if not found:
         return absent(name, title, "reframe -c reframe-tests -r -S profile=full -n jacobi_modes")
-    columns = ["test", "stack", "best hybrid", "best pure MPI"]
-    rows = [
-        [
-            hybrid.problem(one.pure),
-            one.pure.stack.name,
-            *(link(hybrid.how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
-            units.digits(one.ratio),
-            one.bounds,
-            one.said,
-        ]
-        for one in found
-    ]
-    numeric = (number("hybrid / pure"), number("95 % interval"))
     return section(
         name,
         title,
         "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
         block("bullets", *hybrid.notes(found)),
-        table("Best against best", [*columns, *numeric, "verdict"], rows),
+        table(
+            "Best against best",
+            (
+                "test",
+                "stack",
+                "best hybrid",
+                "best pure MPI",
+                number("hybrid / pure"),
+                number("95 % interval"),
+                "verdict",
+            ),
+            [
+                [
+                    hybrid.problem(one.pure),
+                    one.pure.stack.name,
+                    *(link(hybrid.how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
+                    units.digits(one.ratio),
+                    one.bounds,
+                    one.said,
+                ]
+                for one in found
+            ],
+        ),
     )

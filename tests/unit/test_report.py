@@ -377,21 +377,25 @@ def test_skipped_cases_are_grouped_by_reason():
 def test_a_profile_on_the_page_is_the_stored_one():
     """Every pair with its class, every call; nothing is added or lost."""
     whole = reports.ring()
-    (one,) = profiled.profiled([whole])
-    assert {tuple(cell[:4]) for cell in one["pairs"]} == {
-        (rank.rank, peer.rank, 1, peer.sent_bytes) for rank in whole.ranks for peer in rank.peers
+    shown = profiled.profiled([whole])
+    pairs, sizes = pieces.blocks(shown, "chart")
+    assert {tuple(row[0].split(" to ")) + tuple(row[2:4]) for row in pairs["rows"]} == {
+        (str(rank.rank), str(peer.rank), 1, peer.sent_bytes) for rank in whole.ranks for peer in rank.peers
     }
-    assert {one["classes"][cell[4]] for cell in one["pairs"]} == {"between nodes"}
-    assert one["traffic"] == [["between nodes", 16, 16 * 524288]]
-    assert sum(cell[2] for cell in one["sizes"]) == sum(row[1] for row in one["calls"]) == 16 * 27
-    assert [row["traffic"] for row in one["maps"]] == [one["traffic"], [["L3", 16, 16 * 524288]]]
+    assert {row[1] for row in pairs["rows"]} == {"between nodes"}
+    traffic, crossings, calls = (pieces.rows(shown, number) for number in range(3))
+    assert traffic == [["between nodes", "16", str(16 * 524288), "100.0"]]
+    assert sum(row[2] for row in sizes["rows"]) == sum(int(row[1]) for row in calls) == 16 * 27
+    assert [row[1:] for row in crossings] == [["0", str(16 * 524288)], [str(16 * 524288), "0"]]
+    assert [column["title"] for column in pieces.blocks(shown, "table")[1]["columns"][1:]] == ["L3", "between nodes"]
 
 
 def test_a_page_has_the_pairs_with_most_bytes(monkeypatch):
     """And says how many it leaves out."""
     monkeypatch.setattr(profiled, "MAX_PAIRS", 10)
-    (one,) = profiled.profiled([reports.ring()])
-    assert (len(one["pairs"]), one["morePairs"]) == (10, 6)
+    pairs, _ = pieces.blocks(profiled.profiled([reports.ring()]), "chart")
+    assert len(pairs["rows"]) == len(pairs["points"]) == 10
+    assert "6 pairs with fewer bytes left out" in pairs["about"]
 
 
 def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):

@@ -46,8 +46,6 @@ function fillPage() {
     'left-out': leftOut,
     stream: streamSection,
     curves: curveSection,
-    pairs: matrixSection,
-    profiles: profileSection,
     launches: launchSection,
   };
   const sections = data.sections.map((one) => (typeof one === 'string' ? scripted[one]() : draw(one)));
