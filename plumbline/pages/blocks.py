@@ -18,15 +18,18 @@ def block(kind: str, *pieces: Piece, **parts: Any) -> Block:
     return {"is": kind, "pieces": pieces, **parts}
 
 
-def section(name: str, title: str, about: str, *pieces: Piece) -> Block:
-    """A section of a page; ``about`` is one line that says what it shows, ``name`` its place in links."""
-    return block("section", *pieces, id=name, title=title, about=about)
+def section(name: str, title: str, about: str, *pieces: Piece, otherwise: Piece = "") -> Block:
+    """A section of a page; ``about`` is one line that says what it shows, ``name`` its place in links.
+
+    Where all pieces are empty, ``otherwise`` is said.
+    """
+    shown = pieces if any(pieces) else [block("paragraph", otherwise)]
+    return block("section", *shown, id=name, title=title, about=about)
 
 
-def absent(name: str, title: str, command: str) -> Block:
-    """A section without data: it says which command gives some."""
-    said = "No data in this campaign. This gives it: "
-    return section(name, title, "", block("paragraph", said, block("code", command)))
+def absent(command: str) -> Piece:
+    """What is said of a section without data: which command gives some."""
+    return ["No data in this campaign. This gives it: ", block("code", command)]
 
 
 def link(text: Piece, href: str | None = None, entry: int | None = None) -> Piece:

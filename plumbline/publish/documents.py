@@ -108,14 +108,18 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
     newest = [host for _, host in sorted(states.values(), key=lambda state: state[0], reverse=True)][:MOST_STATES]
     count = units.counted(len(states), "state")
     about = f"The newest {len(newest)} of {count} in which records found the hosts; what differs stands first."
-    drawn = list(_drawings(name, {row.partition for row in own}))
-    absence = block("paragraph", "No partition of the records is described here.")
     return {
         "title": f"{name}: machine",
         "heading": f"Machine of {name}",
         "trail": trail,
         "sections": [
-            section("topology", "Topology", "As plumb topology draws it.", *(drawn or [absence])),
+            section(
+                "topology",
+                "Topology",
+                "As plumb topology draws it.",
+                *_drawings(name, {row.partition for row in own}),
+                otherwise="No partition of the records is described here.",
+            ),
             section("hosts", "Hosts", about, hosts(newest)),
         ],
     }

@@ -26,7 +26,7 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
                     one["name"],
                     f"{one['mpi']['family']} {one['mpi']['version']}",
                     one["provider"],
-                    " ".join((one["compiler"] or {}).get(name) or "–" for name in ("name", "version")),
+                    " ".join(str(one["compiler"].get(name, "–")) for name in ("name", "version")),
                     one["sha256"][:12],
                     block(
                         "folded",

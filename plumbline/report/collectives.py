@@ -63,8 +63,6 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
             rows.setdefault(key, {})["in_place" if in_place else suite] = entry, cell
             ways.setdefault(key, set()).add(_way(record, suite))
     compared = sorted(key for key, row in rows.items() if KERNEL in row)
-    if not compared:
-        return absent("collectives", "Collectives", "reframe -c reframe-tests -r -n collective_start")
     met = {way for key in compared for way in ways[key]}
     tables = {
         operation: table(f"{operation}: median over the launches", COLUMNS, [_row(key, rows[key]) for key in keys])
@@ -74,8 +72,9 @@ def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
         "collectives",
         "Collectives",
         "The same operation by each way of timing it. They measure different things: none is a bound of another.",
-        block("bullets", *(text for way, text in WAYS.items() if way in met)),
-        choice("Operation", [(operation, [shown]) for operation, shown in tables.items()]),
+        met and block("bullets", *(text for way, text in WAYS.items() if way in met)),
+        tables and choice("Operation", [(operation, [shown]) for operation, shown in tables.items()]),
+        otherwise=absent("reframe -c reframe-tests -r -n collective_start"),
     )
 
 

@@ -22,9 +22,13 @@ def devices(records: Sequence[Record]) -> Block:
             one = found.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
             one[2].add(str(host["hostname"]))
     parts = [_drawn(*one) for one in sorted(found.values(), key=lambda one: sorted(one[2]))]
-    about = "What each node has on PCI, what it is near to, and the way between each two." if parts else ""
-    absence = block("paragraph", "The records know no GPU, network card or NVMe drive.")
-    return section("devices", "Devices", about, parts or absence)
+    return section(
+        "devices",
+        "Devices",
+        "What each node has on PCI, what it is near to, and the way between each two.",
+        parts,
+        otherwise="The records know no GPU, network card or NVMe drive.",
+    )
 
 
 def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list[Piece]:

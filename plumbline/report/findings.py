@@ -58,22 +58,24 @@ class Campaign:
 def findings(campaign: Campaign) -> Block:
     """The findings of all rules, at most :data:`MOST` of each."""
     found = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
-    texts = [link(f"{finding.text}.", entry=finding.entry) for finding in found]
-    shown = block("bullets", *texts) if texts else block("paragraph", "Nothing stands out.")
-    return section("findings", "Findings", "What stands out in this campaign, by fixed rules.", shown)
+    return section(
+        "findings",
+        "Findings",
+        "What stands out in this campaign, by fixed rules.",
+        found and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in found)),
+        otherwise="Nothing stands out.",
+    )
 
 
 def stacks(campaign: Campaign) -> Block:
     """The campaign's stacks in one table."""
-    name, title, comparison = "stacks", "Stacks side by side", campaign.comparison
-    if comparison is None or not comparison.lines:
-        return absent(name, title, "make campaign")
-    entries = {record.id: number for record, number in campaign.usable}
+    found = campaign.comparison if campaign.comparison and campaign.comparison.lines else None
     return section(
-        name,
-        title,
+        "stacks",
+        "Stacks side by side",
         "The first figure of each test on each stack, and its ratio to the first stack that has it.",
-        *figures(comparison, entries),
+        found and figures(found, {record.id: number for record, number in campaign.usable}),
+        otherwise=absent("make campaign"),
     )
 
 

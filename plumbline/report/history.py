@@ -78,31 +78,34 @@ def _worst(item: dict[str, Any]) -> int:
 
 def section(found: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> Block:
     """The section of a ``found`` history; a point opens the target of its record, else ``lost`` is said of it."""
-    name, title, series, single = "history", "History", found["series"], found["single"]
+    series, single = found["series"], found["single"]
     words = [
         single and f"{single} series of one point {'is' if single == 1 else 'are'} not shown.",
         found["left_out"] and f"{found['left_out']} more series are left out: plumb history shows them.",
     ]
     said = " ".join(filter(None, words))
-    if not series:
-        absence = blocks.block("paragraph", f"No figure was measured in two sessions yet. {said}")
-        return blocks.section(name, title, "", absence)
-    rows = [(units.second(time), text) for time, text in reversed(found["notes"])]
-    noted = blocks.table("Notes", [blocks.column("time", "whole"), blocks.column("what happened", "notes")], rows)
-    picker = {
-        "is": "picker",
-        "caption": "Series",
-        "columns": COLUMNS,
-        "first": SHOWN,
-        "placeholder": "test, stack, figure …",
-    }
+    changed = f"{len(series)} series, {sum(bool(one['alarms']) for one in series)} with a change point"
+    alarms = f"{changed}. An alarm is a suspicion: measure again before calling anything slower. {said}"
+    noted = blocks.table(
+        "Notes",
+        [blocks.column("time", "whole"), blocks.column("what happened", "notes")],
+        [(units.second(time), text) for time, text in reversed(found["notes"])],
+    )
     return blocks.section(
-        name,
-        title,
-        f"{len(series)} series, {sum(bool(one['alarms']) for one in series)} with a change point. An alarm is a "
-        f"suspicion: measure again before calling anything slower. {said}",
-        {**picker, "options": [(_row(one), _chart(one, found["notes"], targets, lost)) for one in series]},
-        bool(rows) and [blocks.block("heading", "Notes"), noted],
+        "history",
+        "History",
+        alarms if series else "",
+        bool(series)
+        and {
+            "is": "picker",
+            "caption": "Series",
+            "columns": COLUMNS,
+            "options": [(_row(one), _chart(one, found["notes"], targets, lost)) for one in series],
+            "first": SHOWN,
+            "placeholder": "test, stack, figure …",
+        },
+        bool(series and found["notes"]) and [blocks.block("heading", "Notes"), noted],
+        otherwise=f"No figure was measured in two sessions yet. {said}",
     )
 
 

@@ -12,17 +12,15 @@ from plumbline.views import hybrid
 
 def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
     """The verdicts of the valid records ``usable``, each with the number of its entry."""
-    name, title = "hybrids", "Hybrid or pure MPI"
     numbers = {record.id: entry for record, entry in usable}
     found = hybrid.verdicts([record for record, _ in usable])
-    if not found:
-        return absent(name, title, "reframe -c reframe-tests -r -S profile=full -n jacobi_modes")
     return section(
-        name,
-        title,
+        "hybrids",
+        "Hybrid or pure MPI",
         "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
-        block("bullets", *hybrid.notes(found)),
-        table(
+        found and block("bullets", *hybrid.notes(found)),
+        found
+        and table(
             "Best against best",
             (
                 "test",
@@ -45,4 +43,5 @@ def hybrids(usable: Sequence[tuple[Record, int]]) -> Block:
                 for one in found
             ],
         ),
+        otherwise=absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),
     )

@@ -59,16 +59,14 @@ def _matrix(number: int, matrix: dict[str, Any]) -> dict[str, Any]:
 
 def section(usable: Sequence[tuple[Record, int]]) -> Block:
     """The matrices of the valid records ``usable``, each with the number of its entry; one is shown at a time."""
-    name, title = "pairs", "Core pairs"
     options = [_option(record, matrix) for record, number in usable for matrix in matrices(record, number)]
-    if not options:
-        return blocks.absent(name, title, "reframe -c reframe-tests -r -n pairs")
     return blocks.section(
-        name,
-        title,
+        "pairs",
+        "Core pairs",
         "Every pair of ranks: the median over the launches. Ranks stand in their order, which is the order of the "
         "machine: neighbours side by side.",
-        blocks.choice("Matrix", options, "pictures pairs"),
+        options and blocks.choice("Matrix", options, "pictures pairs"),
+        otherwise=blocks.absent("reframe -c reframe-tests -r -n pairs"),
     )
 
 

@@ -38,17 +38,14 @@ def stored(rows: Sequence[Row]) -> list[Profile]:
 
 def profiled(profiles: Sequence[Profile]) -> Block:
     """The section of ``profiles``, of which one is shown at a time."""
-    name, title = "profiles", "Profiles"
-    if not profiles:
-        return absent(name, title, "plumb profile heat1d_steps --stack STACK")
+    options = [(f"{one.variant}, {one.stack.split(':')[0]}, {one.record}", _shown(one)) for one in profiles]
     return section(
-        name,
-        title,
+        "profiles",
+        "Profiles",
         "What programs spend in MPI: the newest profile of each test and stack at this site. A profiled launch is no "
         "measurement.",
-        choice(
-            "Profile", [(f"{one.variant}, {one.stack.split(':')[0]}, {one.record}", _shown(one)) for one in profiles]
-        ),
+        options and choice("Profile", options),
+        otherwise=absent("plumb profile heat1d_steps --stack STACK"),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plumbline import units
 from plumbline.pages.blocks import Block, block, link, number, section, table
-from plumbline.records.model import Idle, Record
+from plumbline.records.model import Record
 from plumbline.views import summary
 from plumbline.views.spent import Spent, spent, uncounted
 
@@ -44,16 +44,20 @@ def work(usable: Sequence[tuple[Record, int]]) -> Block:
         ]
         for record, entry, item in known
     ]
-    reasons = [*_missing(found), *sorted({_idle(one) for record, _ in usable if (one := record.idle)})]
-    caption = "Energy and work"
+    idle = {
+        f"idle power of {one.host}: {one.power_w:g} W ({one.measured[:10]})"
+        for record, _ in usable
+        if (one := record.idle)
+    }
+    reasons = [*_missing(found), *sorted(idle)]
     return section(
         "work",
-        caption,
+        "Energy and work",
         "Medians over the launches. Joules are those of the node from the start of a launch to its end, set-up "
         "included; work and counts are of what the program timed, on all ranks.",
         reasons and block("bullets", *reasons),
-        rows and table(caption, ["test", "stack", "placement", *(COLUMNS[name] for name in names)], rows),
-        not reasons and not rows and block("paragraph", "No test of this campaign knows its work or its energy."),
+        rows and table("Energy and work", ["test", "stack", "placement", *(COLUMNS[name] for name in names)], rows),
+        otherwise="No test of this campaign knows its work or its energy.",
     )
 
 
@@ -62,10 +66,6 @@ def _missing(found: Sequence[tuple[Record, int, Spent]]) -> list[str]:
     counts = {f"not counted: {why}" for record, _, _ in found if (why := uncounted(record))}
     energy |= {f"of GPUs {why}" for record, _, item in found if item.gpu_joules is None and (why := _of_gpus(record))}
     return [*(f"joules {reason}" for reason in sorted(energy) if "not read" in reason), *sorted(counts)]
-
-
-def _idle(one: Idle) -> str:
-    return f"idle power of {one.host}: {one.power_w:g} W ({one.measured[:10]})"
 
 
 def _of_gpus(record: Record) -> str:
