@@ -15,10 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline import cases, files, git, jobs, paths, schedulers, site, terminal, units
+from plumbline import cases, files, git, paths, schedulers, site, terminal, units
 from plumbline.cases import Case
 from plumbline.errors import PlumbError
+from plumbline.host import proc
 from plumbline.launch import process, signals
+from plumbline.measure import jobs
 from plumbline.nodes import pinned, usable
 from plumbline.records import outcome, query
 from plumbline.records.model import Row
@@ -188,7 +190,7 @@ def _end_jobs(reframe: int, environment: Mapping[str, str]) -> None:
     jobs.cancel_noted(Path(environment["RFM_STAGE_DIR"]), print)
     for pid in process.descendants(reframe):
         with contextlib.suppress(OSError):  # it has ended
-            if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() in schedulers.REMOTE.programs:
+            if proc.stat(proc.PROC / str(pid)).name in schedulers.REMOTE.programs:
                 os.kill(pid, signal.SIGTERM)
 
 

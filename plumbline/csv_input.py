@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import stat
 from collections.abc import Iterator
@@ -52,6 +53,25 @@ def text(file: Path, what: str, cure: str = "name another file") -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PlumbError("not a text file in UTF-8", str(file), cure) from error
+
+
+def plain(text: str) -> float:
+    """The number that ``text`` is, NaN for another text: Python would read 1_000 too."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def finite(text: str, column: str, where: str, cure: str, kept_out: str) -> float:
+    """The number of a cell; raises :class:`PlumbError` with ``cure`` for another text, ``kept_out`` for infinity."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, cure) from None
+    if not math.isfinite(value):
+        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, kept_out)
+    return value
 
 
 def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:

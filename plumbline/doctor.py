@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -10,14 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, provenance
+from msgspec import Struct
+
+from plumbline import paths
 from plumbline.errors import PlumbError
+from plumbline.host import links, provenance
+from plumbline.host.links import Link
 from plumbline.nodes import compare, read
 from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
-from plumbline.topology import links
-from plumbline.topology.links import Link
 from plumbline.tune import yields
 from plumbline.views.table import table
 
@@ -39,6 +42,78 @@ MEMLOCK_WANTED = 64 << 20
 #: rank, and one with less is slower or fails
 SHM_WANTED_PER_CPU = 16 << 20
 UNREADABLE = "not readable"
+
+
+def _words(fact: Any, _: int) -> str:
+    return str({True: "on", False: "off"}.get(fact, fact))
+
+
+class Property(Struct, frozen=True):
+    """A property of a host: which fact tells it, whether that is bad, what it does to figures, what to do.
+
+    ``is_bad`` and ``words``, how it is shown, are asked about the fact and the number of CPUs.
+    """
+
+    name: str
+    fact: str
+    is_bad: Callable[[Any, int], bool]
+    effect: str = ""
+    cure: str = ""
+    words: Callable[[Any, int], str] = _words
+
+
+PROPERTIES = (
+    Property(
+        "frequency governor", "governor", lambda name, _: name != "performance",
+        "the clock rises only after a launch has begun", "cpupower frequency-set -g performance",
+    ),
+    Property(
+        "turbo", "turbo", lambda is_on, _: is_on,
+        "the clock depends on temperature and on what other cores do", "switch it off; every record holds its state",
+    ),
+    Property(
+        "transparent huge pages", "thp", lambda choice, _: choice != "always",
+        "large arrays pay for 4 KiB pages unless they ask", "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
+    ),
+    Property(
+        "automatic NUMA balancing", "numa_balancing", lambda is_on, _: is_on,
+        "the kernel moves pages during a launch", "sysctl kernel.numa_balancing=0",
+    ),
+    Property("hardware threads (SMT)", "smt", lambda is_on, _: False),
+    Property(
+        "CPU quota of the cgroup", "cpu_quota", lambda quota, _: quota < math.inf,
+        "the kernel stops the ranks for the rest of each period", "run outside the container, or lift cpu.max",
+        lambda quota, _: f"{quota:g} CPUs" if quota < math.inf else "none",
+    ),
+    Property(
+        "memory limit of the cgroup", "memory_limit", lambda limit, _: limit < math.inf,
+        "large arrays end with an out-of-memory kill", "ask the scheduler for the whole node's memory",
+        lambda limit, _: f"{limit / 1e9:.1f} GB" if limit < math.inf else "none",
+    ),
+    Property(
+        "load", "load", lambda load, cpus: load[0] > 0.1 * cpus,
+        "other processes share cores, caches and memory with the launches",
+        "find them with top; run on an idle node", lambda load, cpus: f"{load[0]:.2f} on {cpus} CPUs",
+    ),
+    Property(
+        "locked memory", "memlock_bytes", lambda size, _: size < MEMLOCK_WANTED,
+        "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
+        lambda size, _: f"{size >> 10} KiB" if size < math.inf else "unlimited",
+    ),
+    Property(
+        "shared memory (/dev/shm)", "shm_bytes", lambda size, cpus: size < cpus * SHM_WANTED_PER_CPU,
+        "MPI libraries lack room for messages between ranks of a node: they are slower, or fail",
+        "mount -o remount,size={shm_mib}m /dev/shm; a container has --shm-size", lambda size, _: f"{size >> 20} MiB",
+    ),
+    Property(
+        "virtual machine", "virtual", lambda name, _: name != "no",
+        "other guests take time (steal) and hide the topology", "compare it only with itself; records hold the steal",
+    ),
+    Property(
+        "clock source", "clocksource", lambda name, _: name not in ("tsc", "kvm-clock", "arch_sys_counter", "timebase"),
+        "reading the time is a system call of microseconds", "boot with tsc=reliable",
+    ),
+)  # fmt: skip
 #: how a finding is shown, and which come first
 MARKS = {True: "!!", None: "??", False: "ok"}
 ORDER = {True: 0, None: 1, False: 2}
@@ -70,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
 
 def examine(host: dict[str, Any], which: Callable[[str], str | None] = shutil.which) -> list[Finding]:
     """All findings from the provenance ``host``, worst first."""
-    findings = _settings(host)
+    findings = _settings(host, os.cpu_count() or 1)
     findings += [_tool(name, lost, which) for name, lost in TOOLS.items()]
     findings += [_own(paths.binder()), _own(paths.witness_library())]
     return by_badness(findings)
@@ -120,87 +195,33 @@ def examine_library(document: dict[str, Any]) -> Finding:
     )  # fmt: skip
 
 
-def _settings(host: dict[str, Any]) -> list[Finding]:
+def _settings(host: dict[str, Any], cpus: int) -> list[Finding]:
+    """The findings of :data:`PROPERTIES` from the facts of a host with ``cpus`` CPUs, as records have them."""
     quota, limit, total = host["cgroup"]["cpu_quota"], host["cgroup"]["memory_limit_bytes"], host["memory_bytes"]
-    limited = limit is not None and (total is None or limit < total)
-    load, cpus = host["load"], host.get("cpus") or os.cpu_count() or 1
-    locked, smt, virtual = host["memlock_bytes"], host["smt"], host["virtual"]
-    shared = host.get("shm_bytes")
+    facts = {
+        **host,
+        "virtual": host["virtual"] or "no",
+        "memlock_bytes": math.inf if host["memlock_bytes"] is None else host["memlock_bytes"],
+        "cpu_quota": math.inf if quota is None else quota,
+        "memory_limit": math.inf if limit is None or (total is not None and limit >= total) else limit,
+    }
+    room = cpus * SHM_WANTED_PER_CPU >> 20
     return [
-        _choice(
-            "frequency governor", host["governor"], ("performance",),
-            "the clock rises only after a launch has begun", "cpupower frequency-set -g performance",
-        ),
-        Finding(
-            "turbo", _switch(host["turbo"]), host["turbo"],
-            "the clock depends on temperature and on what other cores do",
-            "switch it off; every record holds its state",
-        ),
-        _choice(
-            "transparent huge pages", host["thp"], ("always",), "large arrays pay for 4 KiB pages unless they ask",
-            "echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-        ),
-        Finding(
-            "automatic NUMA balancing", _switch(host["numa_balancing"]), host["numa_balancing"],
-            "the kernel moves pages during a launch", "sysctl kernel.numa_balancing=0",
-        ),
-        Finding("hardware threads (SMT)", _switch(smt), None if smt is None else False),
-        Finding(
-            "CPU quota of the cgroup", "none" if quota is None else f"{quota:g} CPUs", quota is not None,
-            "the kernel stops the ranks for the rest of each period", "run outside the container, or lift cpu.max",
-        ),
-        Finding(
-            "memory limit of the cgroup", f"{limit / 1e9:.1f} GB" if limited and limit else "none", limited,
-            "large arrays end with an out-of-memory kill", "ask the scheduler for the whole node's memory",
-        ),
-        Finding(
-            "load", UNREADABLE if load is None else f"{load[0]:.2f} on {cpus} CPUs",
-            None if load is None else load[0] > 0.1 * cpus,
-            "other processes share cores, caches and memory with the launches",
-            "find them with top; run on an idle node",
-        ),
-        Finding(
-            "locked memory", "unlimited" if locked is None else f"{locked >> 10} KiB",
-            locked is not None and locked < MEMLOCK_WANTED,
-            "RDMA networks cannot register buffers", "ulimit -l unlimited (limits.conf, the scheduler's unit)",
-        ),
-        Finding(
-            "shared memory (/dev/shm)", UNREADABLE if shared is None else f"{shared >> 20} MiB",
-            None if shared is None else shared < cpus * SHM_WANTED_PER_CPU,
-            "MPI libraries lack room for messages between ranks of a node: they are slower, or fail",
-            f"mount -o remount,size={cpus * SHM_WANTED_PER_CPU >> 20}m /dev/shm; a container has --shm-size",
-        ),
-        Finding(
-            "virtual machine", virtual or "no", virtual is not None,
-            "other guests take time (steal) and hide the topology",
-            "compare it only with itself; records hold the steal",
-        ),
-        _choice(
-            "clock source", host["clocksource"], ("tsc", "kvm-clock", "arch_sys_counter", "timebase"),
-            "reading the time is a system call of microseconds", "boot with tsc=reliable",
-        ),
-    ]  # fmt: skip
-
-
-def _choice(name: str, seen: str | None, fine: tuple[str, ...], effect: str, cure: str) -> Finding:
-    return Finding(name, seen or UNREADABLE, None if seen is None else seen not in fine, effect, cure)
-
-
-def _switch(value: bool | None) -> str:
-    return {True: "on", False: "off", None: UNREADABLE}[value]
+        Finding(item.name, UNREADABLE, None)
+        if (fact := facts.get(item.fact)) is None
+        else Finding(
+            item.name, item.words(fact, cpus), item.is_bad(fact, cpus), item.effect, item.cure.format(shm_mib=room)
+        )
+        for item in PROPERTIES
+    ]
 
 
 def examine_node(node: dict[str, Any]) -> list[Finding]:
     """All findings from the facts of a node (``plumbline/schemas/node.json``); its tools are those the node has."""
-    knobs = node["knobs"]
-    locked = knobs["memlock_bytes"]
-    host = {**node, **knobs, "memlock_bytes": None if locked == "unlimited" else locked, "cpus": node["threads"]}
-    tools = node["tools"]
-
-    def which(name: str) -> str | None:
-        return str(tools[name]["path"]) if name in tools else None
-
-    return _settings(host) + [_tool(name, lost, which) for name, lost in TOOLS.items()]
+    settings = _settings(provenance.recorded(node), node["threads"] or os.cpu_count() or 1)
+    return settings + [
+        _tool(name, lost, lambda name: node["tools"].get(name, {}).get("path")) for name, lost in TOOLS.items()
+    ]
 
 
 def run_nodes(folder: Path) -> int:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from plumbline import jobs, paths, profiles, site
+from plumbline import profiles, site
 from plumbline.errors import PlumbError
 from plumbline.gate.variants import list_variants
-from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
+from plumbline.measure import driver, jobs
+from plumbline.measure.session import passing_folder
 from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import model, query
@@ -86,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     partition = site.partition(known, args.partition or known["partitions"][0]["name"])
     _refuse_other_nodes(partition, args.stack)
     good = True
-    with _work() as folder:
+    with passing_folder("profile") as folder:
         wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
         for variant in wanted:
             variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
@@ -103,7 +102,7 @@ def _compare(idents: Sequence[str]) -> int:
             raise PlumbError("an imported record", old.id, "profile it with the program that measured it")
         _refuse_other_nodes(site.partition(site.load(old.variant.site), old.variant.partition), old.variant.stack)
         variants.append(model.document(old.variant))
-    with _work() as folder:
+    with passing_folder("profile") as folder:
         records = _measure(variants, folder)
     found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
     good = [_whole(record, profile) for record, profile in zip(records, found, strict=True)]
@@ -115,15 +114,6 @@ def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
     if jobs.needed(partition):
         cure = f"run it inside a job: {stack} is started on this host"
         raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
-
-
-@contextlib.contextmanager
-def _work() -> Iterator[Path]:
-    """A folder for launches, which is removed."""
-    work = paths.build() / "profile"
-    work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=work) as folder:
-        yield Path(folder)
 
 
 def _measure(variants: list[dict[str, Any]], folder: Path) -> list[Record]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
-from plumbline import paths
+from plumbline import terminal
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline.measure import driver
+from plumbline.measure.session import passing_folder
 from plumbline.records import model, query
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
-    old, new = _measure(args.id, say=lambda line: print(line, flush=True))
+    old, new = _measure(args.id, terminal.say)
     print()
     print(diff.text(old, new))
     print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
@@ -49,9 +48,7 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
             f"note: {variant.benchmark} is another program now: "
             f"sha256 {now['sha256'][:12]}, then {old.benchmark.sha256[:12]}"
         )
-    work = paths.build() / "reproduce"
-    work.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=work) as folder:
+    with passing_folder("reproduce") as folder:
         seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
-        _, records = driver.run([model.document(variant)], Path(folder), seed=seed, say=say)
+        _, records = driver.run([model.document(variant)], folder, seed=seed, say=say)
     return old, records[0]

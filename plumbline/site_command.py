@@ -6,12 +6,14 @@ import argparse
 import re
 from pathlib import Path
 
-from plumbline import ceilings, paths, schedulers, stacks
+from plumbline import paths, schedulers, stacks, terminal
 from plumbline.errors import PlumbError
+from plumbline.measure import ceilings
+from plumbline.nodes import compare
 from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings as site_ceilings
-from plumbline.site import facts, site, write
+from plumbline.site import site, write
 from plumbline.stacks import manifest
 
 
@@ -100,7 +102,7 @@ def _init(args: argparse.Namespace) -> int:
             "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
         },
         hostnames=args.hostname,
-        captured=facts.captured(args.facts) if args.facts else None,
+        captured=compare.captured(args.facts) if args.facts else None,
         recapture=args.recapture,
     )
     changes = write.init(request, dry_run=args.dry_run)
@@ -165,5 +167,5 @@ def _measure(args: argparse.Namespace) -> int:
         if args.if_needed and ceilings.is_current(name, part):
             print(f"site {name}: the ceilings of partition {part['name']} are up to date")
             continue
-        worst = max(worst, ceilings.measure(name, part, args.stack, lambda line: print(line, flush=True), args.add))
+        worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
     return worst

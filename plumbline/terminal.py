@@ -84,6 +84,11 @@ def bar() -> Iterator[None]:
         _bar.show("")
 
 
+def say(line: str) -> None:
+    """Print a line at once, whoever reads it."""
+    print(line, flush=True)
+
+
 def progress(done: int, total: int, text: str) -> None:
     """Move the bar. A file or a pipe gets nothing: what a command prints says how far it is."""
     room = width()

@@ -10,21 +10,21 @@ State = Literal["GAIN", "PASS", "FAIL", "INCONCLUSIVE", "INVALID"]
 
 #: exit status of each verdict, the verdicts from best to worst. INVALID is worse than FAIL: where one series shows
 #: that the measurement is broken, the others of the same session prove nothing. GAIN is given where it was asked for
-EXIT: dict[State, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
-_RANK: dict[State, int] = {state: rank for rank, state in enumerate(EXIT)}
+EXIT: dict[str, int] = {"GAIN": 0, "PASS": 0, "INCONCLUSIVE": 2, "FAIL": 1, "INVALID": 3}
+_RANK: dict[str, int] = {state: rank for rank, state in enumerate(EXIT)}
 
 
-def severity(state: State) -> int:
+def severity(state: str) -> int:
     """The rank of a verdict from best to worst: 0 for GAIN, then PASS, INCONCLUSIVE, FAIL, INVALID."""
     return _RANK[state]
 
 
-def worst(states: Sequence[State]) -> State:
+def worst(states: Sequence[str]) -> str:
     """The verdict on all of ``states``; INVALID for none at all: nothing measured is not a PASS."""
     return max(states, key=severity, default="INVALID")
 
 
-def counts(states: Sequence[State]) -> str:
+def counts(states: Sequence[str]) -> str:
     """How many there are of each verdict, from best to worst: ``3 PASS, 1 FAIL``."""
     found = Counter(states)
     return ", ".join(f"{found[state]} {state}" for state in EXIT if found[state])

@@ -13,10 +13,10 @@ from dataclasses import asdict
 from tabulate import tabulate
 
 from plumbline import files, paths, units
-from plumbline.compare import rows, sides
 from plumbline.compare.page import closing, document, legend, members, ratio, unlike
-from plumbline.compare.rows import Comparison, Line
 from plumbline.errors import PlumbError
+from plumbline.judge import compare, sides
+from plumbline.judge.compare import Comparison, Line
 from plumbline.pages import page
 from plumbline.records import query
 from plumbline.views.table import table
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         raise PlumbError("no valid record to compare", str(paths.results()), "plumb list shows what there is")
     chosen = [sides.parse(text, found) for text in args.sides]
-    comparison = rows.compare(found, chosen, args.all_figures)
+    comparison = compare.compare(found, chosen, args.all_figures)
     if not comparison.lines:
         cure = unlike(comparison) or "plumb list shows what there is"
         what = "the sides have no figure in common" + (" that is alike" if comparison.unlike else "")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from plumbline import units
-from plumbline.compare.rows import MEMBERS, Comparison, Line
+from plumbline.judge.compare import MEMBERS, Comparison, Line
 from plumbline.pages.blocks import Block, Piece, block, column, link, number, section, table
 from plumbline.statistics import unpaired
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from plumbline import terminal, units
+from plumbline import csv_input, terminal, units
 from plumbline.errors import PlumbError
 from plumbline.records.model import (
     Benchmark,
@@ -48,6 +47,8 @@ SPACK = "spack_spec"
 LEAST, MOST = 1e-30, 1e30
 #: characters of a name; of the name of a variant with its parameters, and of what it was built with
 LONGEST, LONGEST_NAME = 200, 2000
+#: what is to be done with a line that cannot be read
+CURE = "correct or remove the line"
 #: what ReFrame writes where there is nothing
 NOTHING = ("", "None", "null")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
@@ -100,15 +101,10 @@ def _better(name: str, unit: str, cells: dict[str, str], lower: Collection[str])
 
 
 def _number(text: str, column: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, "correct or remove the line") from None
-    if not math.isfinite(value):
-        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, "correct or remove the line")
+    value = csv_input.finite(text, column, where, CURE, CURE)
     if value != 0 and not LEAST <= value <= MOST:
         what = "negative" if value < 0 else f"not from {LEAST:g} to {MOST:g}"
-        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, "correct or remove the line")
+        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, CURE)
     return value
 
 
@@ -217,4 +213,4 @@ def _time(cells: dict[str, str], where: str) -> str:
             text = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).isoformat()
         return units.utc(text)
     except (ValueError, OverflowError, OSError):
-        raise PlumbError(f"'{text[:40]}' is no time", where, "correct or remove the line") from None
+        raise PlumbError(f"'{text[:40]}' is no time", where, CURE) from None

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement
 
 from plumbline import files
 from plumbline.exchange.rows import Exported
-from plumbline.gate.documents import NOT_XML
+from plumbline.judge.statement import NOT_XML
 
 PARAMETERS = (
     "time", "site", "partition", "nodes", "campaign", "stack", "mpi", "test", "variant", "placement", "figure", "unit",

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from plumbline import files, jobs
+from plumbline import files
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, documents, from_csv, from_records, noted, page
-from plumbline.gate.decide import Verdict
-from plumbline.gate.disturbed import OPTION
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import noted, page
 from plumbline.gate.rules import MARGINS
+from plumbline.judge import decide, from_csv, from_records, statement
+from plumbline.judge.decide import Verdict
+from plumbline.judge.disturbed import OPTION
+from plumbline.judge.pairs import Pairs
+from plumbline.measure import jobs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
-from plumbline.verdicts import EXIT, worst
+from plumbline.terminal import say
+from plumbline.verdicts import EXIT
 
+#: options that a job of a gate gets, and those that measure the same again
+OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")
+REPEAT = (
+    "baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes",
+    "common", "first_fail", "disturbed_by_itself", "gain",
+)  # fmt: skip
 #: options that only a live gate has, as argparse calls them
 LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "first_fail", "resume")
 
@@ -100,13 +109,13 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
-    pairs, told = (from_csv.read(args.pairs, args.better), []) if args.pairs else _recorded(args)
+    pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
-    print("\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True)
-    for line in (*told, documents.closing(verdicts)):
+    print(statement.lines(verdicts), flush=True)
+    for line in (*told, decide.closing(verdicts)):
         print(line, file=sys.stderr)
-    return EXIT[worst(documents.states(verdicts))]
+    return EXIT[statement.overall(verdicts)]
 
 
 def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
@@ -119,60 +128,24 @@ def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run, session, setup  # not above: what judges numbers need not load the launch driver
-    from plumbline.gate.measure import Stop
-
-    def say(line: str) -> None:
-        print(line, flush=True)
+    from plumbline.gate import run, setup, sides  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate.live import Stop
+    from plumbline.gate.setup import GATE
 
     folder = args.resume
     if folder is None:
-        request = setup.Request(
-            args.baseline,
-            args.candidate,
-            args.stack,
-            args.tests,
-            args.site,
-            args.rules,
-            rule,
-            args.common,
-            args.seed,
-            args.work,
-            _repeat(args),
-            args.disturbed_by_itself,
-        )
-        folder = setup.prepare(request, say)
-    if jobs.needed(setup.partition_of(session.peek(folder))):
-        return run.in_job(folder, _of_the_job(args), say)
+        baseline, candidate = (sides.resolve(role, getattr(args, role), args.stack) for role in run.SIDES)
+        terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+        where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
+        folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
+    begun = GATE.peek(folder)
+    if jobs.needed(part := setup.partition_of(begun)):
+        nodes = max(couple[0]["nodes"] for couple in begun.couples)
+        return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
     _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)
-    print(f"\n{documents.closing(outcome.verdicts)}", flush=True)
-    return EXIT[worst(documents.states(outcome.verdicts))]
-
-
-def _of_the_job(args: argparse.Namespace) -> list[str]:
-    """The options that the job of a gate gets: its time, and the files that it is to write."""
-    found = [] if args.minutes is None else ["--minutes", f"{args.minutes:g}"]
-    found += ["--first-fail"] if args.first_fail else []
-    for name in ("json", "junit", "markdown", "html"):
-        file = getattr(args, name)
-        found += [] if file is None else [f"--{name}", str(file.absolute())]
-    return found
-
-
-def _repeat(args: argparse.Namespace) -> tuple[str, ...]:
-    """The command that measures the same again, without seed, folder and files."""
-    found = ["plumb", "gate"]
-    for name in ("baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes"):
-        value = getattr(args, name)
-        if value is not None:
-            found += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-    flags = [
-        f"--{name.replace('_', '-')}"
-        for name in ("common", "first_fail", "disturbed_by_itself", "gain")
-        if getattr(args, name)
-    ]
-    return (*found, *flags)
+    print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
+    return EXIT[statement.overall(outcome.verdicts)]
 
 
 def _write_all(
@@ -182,10 +155,11 @@ def _write_all(
     rule: Rule,
     facts: Sequence[tuple[str, str]],
 ) -> None:
+    margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     for target, text in (
-        (args.json, lambda: documents.document(verdicts, rule, facts)),
-        (args.junit, lambda: documents.junit(verdicts, rule)),
-        (args.markdown, lambda: documents.markdown(verdicts, rule, facts)),
+        (args.json, lambda: statement.document(verdicts, margins, facts)),
+        (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
+        (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
         (args.html, lambda: render("page", page.document(pairs, verdicts, rule, facts))),
     ):
         if target:

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.gate.decide import Verdict
-from plumbline.gate.documents import closing, margins, states
-from plumbline.gate.pairs import Pairs
+from plumbline.judge.decide import Verdict, closing
+from plumbline.judge.pairs import Pairs
+from plumbline.judge.statement import overall
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
 from plumbline.statistics.sequential import LOOKS, Rule
 from plumbline.units import counted
-from plumbline.verdicts import EXIT, severity, worst
+from plumbline.verdicts import EXIT, severity
 
 COLUMNS = (
     blocks.column("series", "test"),
@@ -37,7 +37,7 @@ def document(
 
     ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own.
     """
-    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].verdict), reverse=True)
+    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].state), reverse=True)
     places = [place for place, (_, item) in enumerate(found) if item.ratio is not None][:DRAWN]
     drawn = [
         _pairs(f"pairs-{place}", found[place][1], found[place][0], found[place][0].judged_by(rule)) for place in places
@@ -45,8 +45,8 @@ def document(
     rows = [
         _series(both, item, f"#pairs-{place}" if place in places else None) for place, (both, item) in enumerate(found)
     ]
-    counts = Counter(states(verdicts))
-    state = worst(states(verdicts))
+    counts = Counter(item.state for item in verdicts)
+    state = overall(verdicts)
     without = (
         f"{len(found) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
         f"{len(drawn)} worst."
@@ -70,7 +70,7 @@ def document(
                 "series",
                 "Series",
                 "All series, the worst first. Ratio: candidate / baseline; each end of an interval is right with 99 %. "
-                f"{margins(rule)}, where a series has no margins of its own.",
+                f"{rule}, where a series has no margins of its own.",
                 blocks.table("Series", COLUMNS, rows),
             ),
             section(
@@ -88,11 +88,11 @@ def document(
 
 def _series(pairs: Pairs, item: Verdict, href: str | None) -> list[Piece]:
     return [
-        blocks.link(item.series, href),
-        block("badge", item.verdict, verdict=item.verdict),
+        blocks.link(item.subject, href),
+        block("badge", item.state, verdict=item.state),
         None if item.ratio is None else f"{item.ratio:.4g}",
         None if item.interval is None else " to ".join(f"{end:.4g}" for end in item.interval),
-        item.pairs,
+        item.count,
         len(pairs.superseded),
         item.ruled_out,
         item.reason or "",
@@ -111,9 +111,9 @@ def _pairs(name: str, item: Verdict, pairs: Pairs, rule: Rule) -> Block:
     shown = [*(ratio for _, ratio in drawn), tolerated, seen, 1.0]
     room = math.exp(max(0.06 * math.log(max(shown) / min(shown)), 1e-6))
     return blocks.chart(
-        item.series,
-        f"{item.verdict}. Above 1 is {'slower' if pairs.better == 'lower' else 'faster'}. {margins(rule)}; "
-        f"dotted line: judging stopped after {counted(item.pairs, 'pair')}.",
+        item.subject,
+        f"{item.state}. Above 1 is {'slower' if pairs.better == 'lower' else 'faster'}. {rule}; "
+        f"dotted line: judging stopped after {counted(item.count, 'pair')}.",
         ["pair", blocks.number("candidate / baseline"), "note"],
         [
             *((place, f"{ratio:.4g}", "") for place, ratio in enumerate(kept, 1)),
@@ -134,7 +134,7 @@ def _pairs(name: str, item: Verdict, pairs: Pairs, rule: Rule) -> Block:
             {"yAxis": 1, "tone": "line-strong", "dash": "solid"},
             {"yAxis": tolerated, "tone": "warn", "dash": "dashed", "label": "tolerated", "place": "insideStartTop"},
             {"yAxis": seen, "tone": "bad", "dash": "dashed", "label": "must be seen", "place": "insideEndTop"},
-            {"xAxis": item.pairs + 0.5, "tone": "muted", "dash": "dotted"},
+            {"xAxis": item.count + 0.5, "tone": "muted", "dash": "dotted"},
         ],
     )
 

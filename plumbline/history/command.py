@@ -6,20 +6,21 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plumbline import units
 from plumbline.errors import PlumbError
-from plumbline.history import series as source
-from plumbline.history.series import Series, course_document, direction
+from plumbline.judge.history import Followed, followed
 from plumbline.records import notes, query, sources
 from plumbline.views.note import listing
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
     from plumbline.history.confirm import Answer
-    from plumbline.statistics.changes import Course, Settings
+    from plumbline.statistics.changes import Settings
 
 #: exit statuses, as of the gate: nothing is slower; an alarm (with --confirm: a confirmed one)
 QUIET, ALARM = 0, 1
@@ -64,25 +65,28 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
             raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
+    from plumbline.judge import from_csv
     from plumbline.statistics.changes import follow
 
-    alarmed = False
-    for series in source.read(args.series, args.better):
-        line = course_document(series, follow(series.values, settings), settings)
-        print(json.dumps(line))
-        alarmed |= _worse(line)
-    return ALARM if alarmed else QUIET
+    said = [
+        followed(series, follow(series.values, settings), settings)
+        for series in from_csv.series(args.series, args.better)
+    ]
+    for item in said:
+        print(json.dumps(item.to_dict()))
+    return _status(said)
 
 
 def _records(args: argparse.Namespace, settings: Settings) -> int:
     if args.better:
         raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
+    from plumbline.judge import samples
     from plumbline.statistics.changes import follow
 
     rows, damages = query.records(query.Selection(site=args.site, test=args.test))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = source.of_records(rows)
+    found = samples.series(rows)
     if args.site:
         sources.require_site(args.site)
     if args.test and not rows:
@@ -92,28 +96,33 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)
     for damage in spoilt:
         print(f"plumb: damaged note: {damage}", file=sys.stderr)
-    courses = [(series, follow(series.values, settings)) for series in found]
-    lines = [course_document(series, course, settings, noted) for series, course in courses]
-    answers = _confirm(courses, settings, args.json) if args.confirm else {}
-    for place, answer in answers.items():
-        lines[place]["confirmation"] = {"state": answer.state, "text": answer.text}
+    said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
+    answers = _confirm(said, settings, args.json) if args.confirm else {}
     if args.json:
-        for (series, _), line in zip(courses, lines, strict=True):
-            print(json.dumps({**line, "unit": series.unit, "key": series.key}))
+        for place, item in enumerate(said):
+            answer = {"confirmation": asdict(answers[place])} if place in answers else {}
+            print(json.dumps({**item.to_dict(), **answer, "unit": item.series.unit, "key": item.series.key}))
     else:
-        cells = [_row(*pair, line) for pair, line in zip(courses, lines, strict=True)]
+        cells = [_row(item, answers.get(place)) for place, item in enumerate(said)]
         print(table(HEADER, cells, right=("n", "last", "smallest visible")))
         if noted:
             print(f"\n{listing(noted)}")
-        for place, answer in answers.items():
-            print(f"\n{answer.state}: {courses[place][0].name}: {answer.text}")
-        print(f"\n{_closing(courses, lines, args.confirm)}")
+        for place, answered in answers.items():
+            print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
+        print(f"\n{_closing(said, answers if args.confirm else None)}")
     if args.confirm:
-        return _status(answers)
-    return ALARM if any(map(_worse, lines)) else QUIET
+        from plumbline.history.confirm import STATUS
+
+        order = list(STATUS)  # the worst last, as of the gate's verdicts
+        return STATUS[max((one.state for one in answers.values()), key=order.index)] if answers else QUIET
+    return _status(said)
 
 
-def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bool) -> dict[int, Answer]:
+def _status(said: Sequence[Followed]) -> int:
+    return ALARM if any(item.state == "worse" for item in said) else QUIET
+
+
+def _confirm(said: Sequence[Followed], settings: Settings, quiet: bool) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
     from plumbline.history import confirm  # measuring needs the launch driver; looking at history does not
     from plumbline.statistics.sequential import Rule
@@ -124,56 +133,34 @@ def _confirm(courses: list[tuple[Series, Course]], settings: Settings, quiet: bo
     rule = Rule(settings.min_effect / 5, settings.min_effect)
     confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
     answers = {}
-    for place, (series, course) in enumerate(courses):
-        last = course.changes[-1] if course.changes else None
-        if last is not None and direction(series.better, last.ratio) == "worse":
-            good, bad = (query.find(series.index[index]) for index in (last.index - 1, last.index))
-            say(f"confirming: {series.name}, slower since {bad.id}")
-            answers[place] = confirmer.answer(confirm.Alarm(series.name, series.key["figure"], good, bad))
+    for place, item in enumerate(said):
+        if item.alarms and item.alarms[-1]["direction"] == "worse":
+            good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
+            say(f"confirming: {item.subject}, slower since {bad.id}")
+            answers[place] = confirmer.answer(confirm.Alarm(item.subject, item.series.key["figure"], good, bad))
     return answers
 
 
-def _status(answers: dict[int, Answer]) -> int:
-    """The exit status of the worst answer, in the order of the gate's verdicts."""
-    from plumbline.history.confirm import STATUS
-
-    order = list(STATUS)
-    states = sorted((answer.state for answer in answers.values()), key=order.index)
-    return STATUS[states[-1]] if states else QUIET
-
-
-def _row(series: Series, course: Course, line: dict[str, Any]) -> tuple[str, ...]:
-    value, unit = units.human(series.values[-1], series.unit or "")
+def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:
+    value, unit = units.human(item.series.values[-1], item.series.unit or "")
     change = "–"
-    if course.changes:
-        last = course.changes[-1]
-        factor = last.ratio - 1
-        suspected = "" if line.get("confirmation", {}).get("state") == "confirmed" else "suspected: "
-        change = f"{suspected}{factor:+.1%} {direction(series.better, last.ratio)} since {series.index[last.index]}"
-        if len(course.changes) > 1:
-            change += f" ({len(course.changes)} in all)"
-        if told := line["alarms"][-1].get("notes"):
-            change += f", noted: {'; '.join(told)}"
-    visible = "too few" if course.smallest_visible is None else f"{course.smallest_visible:.1%}"
-    return series.name, str(len(series.values)), value, unit, change, visible
+    if item.ratio is not None:
+        last = item.alarms[-1]
+        suspected = "" if answer and answer.state == "confirmed" else "suspected: "
+        change = f"{suspected}{item.ratio - 1:+.1%} {last['direction']} since {last['index']}"
+        change += f" ({len(item.alarms)} in all)" if len(item.alarms) > 1 else ""
+        change += f", noted: {'; '.join(last['notes'])}" if "notes" in last else ""
+    visible = "too few" if item.detectable is None else f"{item.detectable:.1%}"
+    return item.subject, str(item.count), value, unit, change, visible
 
 
-def _closing(courses: list[tuple[Series, Course]], lines: list[dict[str, Any]], confirmed: bool) -> str:
-    slower = sum(map(_worse, lines))
-    short = sum(course.smallest_visible is None for _, course in courses)
-    parts = [
-        f"{len(courses)} series",
-        f"{slower} suspected to have become worse",
-        f"{short} with too few points to see any",
-    ]
-    text = ", ".join(parts)
-    if confirmed:
-        states = Counter(line["confirmation"]["state"] for line in lines if "confirmation" in line)
+def _closing(said: Sequence[Followed], answers: dict[int, Answer] | None) -> str:
+    slower = sum(item.state == "worse" for item in said)
+    short = sum(item.detectable is None for item in said)
+    text = f"{len(said)} series, {slower} suspected to have become worse, {short} with too few points to see any"
+    if answers is not None:
+        states = Counter(answer.state for answer in answers.values())
         text += "\nNewest changes for the worse: " + (", ".join(f"{n} {s}" for s, n in states.items()) or "none")
     elif slower:
         text += "\nA slow wave looks like a step: --confirm measures the newest changes in pairs, which decides."
     return text
-
-
-def _worse(line: dict[str, Any]) -> bool:
-    return any(alarm["direction"] == "worse" for alarm in line["alarms"])

@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from plumbline import git, jobs, paths, site
+from plumbline import git, paths, site
 from plumbline.errors import PlumbError
-from plumbline.gate import measure, rules, run, session, setup, sides
-from plumbline.gate.decide import Verdict
+from plumbline.gate import live, rules, run, setup, sides
 from plumbline.gate.sides import KERNELS, Side
-from plumbline.launch.signals import interruptible
+from plumbline.judge.decide import Verdict
+from plumbline.measure import jobs
+from plumbline.measure.session import Say, circumstances
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.stacks import manifest as manifests
@@ -80,11 +81,11 @@ class Confirmer:
         except PlumbError as error:
             return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
         name = f"{alarm.bad.variant.name}: {alarm.figure}"
-        found = next((item for item in verdicts if item.series == name), None)
+        found = next((item for item in verdicts if item.subject == name), None)
         if found is None:
             return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
-        sides_ = f"{both[1].measured} against {both[0].measured}, {found.pairs} pairs"
-        return Answer(STATES[found.verdict], f"{sides_}: {found.reason or 'no slowdown that matters'}")
+        sides_ = f"{both[1].measured} against {both[0].measured}, {found.count} pairs"
+        return Answer(STATES[found.state], f"{sides_}: {found.reason or 'no slowdown that matters'}")
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
         variant = msgspec.to_builtins(alarm.bad.variant)
@@ -156,7 +157,7 @@ def installed(record: Record, kernels: bool = True) -> str | None:
     return None
 
 
-def measure_here(say: setup.Say) -> Measure:
+def measure_here(say: Say) -> Measure:
     """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
 
     def in_pairs(both: tuple[Side, Side], couple: list[dict[str, Any]], rule: Rule) -> run.Outcome:
@@ -165,14 +166,13 @@ def measure_here(say: setup.Say) -> Measure:
             what = f"partition {part['name']} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
         name = store.new_session()
-        folder = paths.build() / "gate" / name
-        repeat = ("plumb", "gate", "--baseline", both[0].measured, "--candidate", both[1].measured)
-        request = setup.Request(
-            both[0].measured, both[1].measured, rule=rule, repeat=(*repeat, "--tests", couple[0]["test"])
-        )
-        with session.locked(folder), interruptible():
-            for side in both:
-                sides.install_side(side)
-            return run.begin(setup.compose(name, both, [couple], [], request), folder, measure.Stop(), say)
+        for side in both:
+            sides.install_side(side)
+        measured = [side.measured for side in both]
+        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--tests", couple[0]["test"])
+        terms = setup.Terms(rule, command=repeat)
+        begun = setup.compose(name, measured, [couple], terms, circumstances(sorted(set(measured))))
+        setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
+        return run.resume(folder, live.Stop(), say)
 
     return in_pairs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline import schedulers, units
 from plumbline.errors import PlumbError
-from plumbline.nodes import energy
+from plumbline.host import energy
 
 #: seconds to wait for a step's entry after its end, and between two looks
 LATE_S = 10.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from plumbline import files, paths, schedulers
 from plumbline.errors import PlumbError
-from plumbline.nodes import collector
+from plumbline.host import collector
 from plumbline.schedulers import names
 from plumbline.schedulers.program import Done
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.errors import PlumbError
+from plumbline.judge import statement
 from plumbline.records import query
 from plumbline.units import counted, percent
-from plumbline.verdicts import EXIT, counts, worst
+from plumbline.verdicts import EXIT
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
-    from plumbline.outliers.matrix import Matrix
-    from plumbline.outliers.nodes import Nodes
-    from plumbline.outliers.verdict import Verdict
+    from plumbline.judge.members import Matrix, Nodes
+    from plumbline.judge.outliers import Verdict
 
 HEADER = ("class", "members", "launches", "noise", "detectable", "verdict", "what")
 
@@ -50,23 +48,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every class; returns the gate's exit status: 0 PASS, 1 FAIL (something is slower), 2 INCONCLUSIVE."""
-    from plumbline.outliers.decide import decide  # not above: scipy takes longer to load than most commands run
-    from plumbline.outliers.verdict import Margins
+    from plumbline.judge.outliers import (
+        Margins,
+        closing,
+        decide,  # not above: scipy takes longer to load than most commands run
+    )
 
     margins = Margins(args.min_effect, args.must_detect)
     verdicts = decide(_classes(args), margins)
     if args.json or args.nodes or args.matrix:
-        print(
-            "\n".join(json.dumps(item.to_dict(), ensure_ascii=False, allow_nan=False) for item in verdicts), flush=True
-        )
+        print(statement.lines(verdicts), flush=True)
         print(closing(verdicts), file=sys.stderr)
     else:
         print(f"{table(HEADER, [_row(item) for item in verdicts], right=HEADER[2:5])}\n\n{closing(verdicts)}")
-    return EXIT[worst([item.verdict for item in verdicts])]
+    return EXIT[statement.overall(verdicts)]
 
 
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
-    from plumbline.outliers import from_csv, from_records
+    from plumbline.judge import from_csv, samples
 
     file = args.nodes or args.matrix
     for name in ("site", "test", "figure") if file or args.id else ():
@@ -81,62 +80,26 @@ def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     if args.matrix:
         return list(from_csv.matrices(args.matrix, args.better))
     if args.id:
-        return list(from_records.matrices(query.find(args.id)))
+        return list(samples.matrices(query.find(args.id)))
     rows, damages = query.records(query.Selection(site=args.site, test=args.test, valid=True))
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = list(from_records.nodes(rows, args.test, args.figure))
+    found = list(samples.nodes(rows, args.test, args.figure))
     if not found:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
     return [*found]
 
 
-def closing(verdicts: list[Verdict]) -> str:
-    """The line for people: the verdict, how many of each, what is slower in most classes or what is not known."""
-    states = [item.verdict for item in verdicts]
-    state = worst(states)
-    line = f"outliers: {state}: {counted(len(verdicts), 'class')}: {counts(states)}"
-    if state == "FAIL":
-        return f"{line}; slower: {_slower(verdicts)}"
-    if state == "PASS":
-        blind = max(value or 0.0 for item in verdicts for value in item.detectable.values())
-        return f"{line}; a member slower by {percent(blind)} would have been found in every class"
-    first = next(item for item in verdicts if item.verdict == state)
-    return f"{line}; {first.name}: {first.said}"
-
-
-def _slower(verdicts: list[Verdict]) -> str:
-    """Every slow member once, the one of most classes first, at most five."""
-    seen: Counter[tuple[str, str]] = Counter()
-    most: dict[tuple[str, str], float] = {}
-    for item in verdicts:
-        for one in item.findings:
-            if one.direction == "worse":
-                seen[one.kind, one.name] += 1
-                most[one.kind, one.name] = max(most.get((one.kind, one.name), 0.0), one.change)
-    ranked = sorted(seen, key=lambda who: (-seen[who], -most[who], who))
-    parts = []
-    for who in ranked[:5]:
-        times = f" in {seen[who]} classes" if seen[who] > 1 else ""
-        parts.append(f"{who[0]} {who[1]} by up to {percent(most[who])}{times}" if times else _by(who, most[who]))
-    return ", ".join(parts) + (f", and {len(ranked) - 5} more" if len(ranked) > 5 else "")
-
-
-def _by(who: tuple[str, str], size: float) -> str:
-    return f"{who[0]} {who[1]} by {percent(size)}"
-
-
 def _row(item: Verdict) -> tuple[str, ...]:
     members = ", ".join(counted(count, kind) for kind, count in item.members.items())
-    seen = ", ".join("none" if value is None else percent(value) for value in item.detectable.values()) or "none"
-    what = item.said
+    seen = ", ".join("none" if value is None else percent(value) for value in item.seen.values()) or "none"
     notes = [note for finding in item.findings for note in finding.notes][:2]
     return (
-        item.name,
+        item.subject,
         members,
-        str(item.launches),
+        str(item.count),
         percent(item.noise),
         seen,
-        item.verdict,
-        f"{what} ({'; '.join(notes)})" if notes else what,
+        item.state,
+        f"{item.said} ({'; '.join(notes)})" if notes else item.said,
     )

@@ -12,16 +12,16 @@ from typing import Any
 
 from plumbline import site, units
 from plumbline.compare.page import closing, document
-from plumbline.compare.rows import compare
-from plumbline.compare.sides import Side
 from plumbline.errors import PlumbError
+from plumbline.host.draw import draw
+from plumbline.judge.compare import compare
+from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
 from plumbline.report import history
 from plumbline.report.circumstances import hosts
 from plumbline.report.data import finite
-from plumbline.topology.draw import draw
 from plumbline.units import minute, second, signed, some
 
 #: rows of a long table that are shown before a button asks for all

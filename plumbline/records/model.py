@@ -205,7 +205,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
     before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.transports.between`).
     ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
-    processors during the launch in J, by counter (:mod:`plumbline.nodes.energy`); on several nodes by the scheduler's
+    processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
     during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
     """

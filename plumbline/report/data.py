@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.compare import hybrid
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
@@ -19,7 +20,6 @@ from plumbline.report.curves import curves
 from plumbline.report.devices import devices
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
-from plumbline.report.hybrids import hybrids
 from plumbline.report.profiled import profiled
 from plumbline.report.work import work
 from plumbline.topology import placements
@@ -66,6 +66,7 @@ def document(
         "begin": min((record.time for record in records), default=None),
         "end": max((record.time for record in records), default=None),
         "closing": summary.closing(records),
+        "legend": summary.legend(records),
         "counts": _counts(entries),
         "severity": SEVERITY,
         "distances": [placement.name for placement in placements.listed() if placement.pair],
@@ -81,7 +82,7 @@ def document(
             "stream",
             "curves",
             collectives(usable),
-            hybrids(usable),
+            hybrid.section(usable),
             matrices.section(usable),
             profiled(profiles),
             work(usable),

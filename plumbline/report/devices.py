@@ -7,9 +7,9 @@ from itertools import chain
 
 import msgspec
 
+from plumbline.host.devices import Devices, facts, meanings, of_host
 from plumbline.pages.blocks import Block, Piece, block, section, table
 from plumbline.records.model import Record
-from plumbline.topology.devices import Devices, facts, meanings, of_host
 
 
 def devices(records: Sequence[Record]) -> Block:

@@ -90,7 +90,8 @@ def _figure(figure: Figure, record: Record) -> dict[str, Any]:
     if figure.limit is not None and figure.reached is not None:
         found["limit"]["percent"] = figure.reached.percent
     if figure.ceiling is not None:
-        found["ceiling"] |= {"suspect": figure.ceiling.suspect, "mark": figure.ceiling.mark}
+        ceiling = figure.ceiling
+        found["ceiling"] |= {"suspect": ceiling.suspect, "mark": ceiling.mark, "raising": ceiling.raising}
     return found
 
 

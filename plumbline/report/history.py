@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from plumbline import units
-from plumbline.history import series as source
+from plumbline.judge import samples
+from plumbline.judge.history import Series, followed
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece
 from plumbline.records.model import Row
@@ -41,7 +42,7 @@ def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POI
     (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of one point only, ``left_out`` the
     longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are ``[time, text]``.
     """
-    everything = source.of_records(rows)
+    everything = samples.series(rows)
     long = [series for series in everything if len(series.values) >= MIN_POINTS]
     long.sort(key=lambda series: (-len(series.values), series.name))
     found = [_series(series, notes, most) for series in long[:MAX_SERIES]]
@@ -54,20 +55,20 @@ def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POI
     }
 
 
-def _series(series: source.Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
+def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
     older = max(0, len(series.values) - most)
     parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
     kept = replace(series, **parts)
     settings = Settings()
-    line = source.course_document(kept, follow(kept.values, settings), settings, notes)
+    said = followed(kept, follow(kept.values, settings), settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,
         "better": series.better,
         "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
         "older": older,
-        "alarms": line["alarms"],
-        "smallest_visible": line["smallest_visible"],
+        "alarms": said.alarms,
+        "smallest_visible": said.to_dict()["smallest_visible"],
         "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
     }
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import reframe as rfm
 from reframe.core.builtins import run_after
 
-from plumbline import jobs, schedulers
+from plumbline import schedulers
 from plumbline.launch import process
+from plumbline.measure import jobs
 
 
 class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]

@@ -25,7 +25,7 @@ from plumbline.stacks.stream import Compiler
 #: the file that is written last, with what was tried
 MARK = "blas.json"
 #: the program that multiplies
-SOURCE = "custom-kernels/kernels/blas_rate.c"
+SOURCE = "custom-kernels/kernels/node/blas_rate.c"
 PROGRAM = "rate"
 #: how often each BLAS is started
 ROUNDS = 3

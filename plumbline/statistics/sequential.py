@@ -22,6 +22,7 @@ import numpy as np
 from plumbline.errors import PlumbError
 from plumbline.statistics import scale, signed_rank
 from plumbline.statistics.arrays import Flags, Floats, Ints
+from plumbline.units import percent
 
 #: numbers of pairs at which a series is looked at
 LOOKS = (13, 19, 27, 38, 50, 65, 90)
@@ -88,6 +89,9 @@ class Rule:
         if self.must_detect - self.tolerance < 1e-6:
             cure = "must-detect has to be the larger one"
             raise PlumbError(f"tolerance {self.tolerance:g}, must-detect {self.must_detect:g}", "plumb gate", cure)
+
+    def __str__(self) -> str:
+        return f"{percent(self.tolerance)} tolerated, {percent(self.must_detect)} must be seen"
 
     @property
     def tolerated(self) -> int:

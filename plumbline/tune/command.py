@@ -8,19 +8,19 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, jobs, mpi, paths, site
+from plumbline import files, mpi, paths, site
 from plumbline.errors import PlumbError
-from plumbline.gate import session
-from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs, session
+from plumbline.measure.session import Say
 from plumbline.profiles import read as profiles
 from plumbline.records import query
-from plumbline.schedulers import names
 from plumbline.site import write
 from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
+from plumbline.terminal import say
 from plumbline.topology import plan
 from plumbline.tune import emit, race, report, tune, weights
-from plumbline.tune.bench import MINUTES, Asked, Bench, Say
+from plumbline.tune.bench import MINUTES, TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import SIZES
 from plumbline.units import counted
@@ -94,23 +94,18 @@ def run(args: argparse.Namespace) -> int:
         print(_plan(args))
         return 0
 
-    def say(line: str) -> None:
-        print(line, flush=True)
-
-    def circumstances(stack: str) -> dict[str, Any]:
-        if older := kernels.outdated(manifests.load(stack)):
-            raise older
-        return session.circumstances([stack])
-
     folder = args.resume or args.work or paths.build() / "tune" / f"{args.stack}-{secrets.token_hex(4)}"
     folder = folder.resolve()
     if not args.resume:
-        Bench.begin(folder, _asked(args, circumstances(args.stack)), say)
-    if jobs.needed(_partition(Bench.peek(folder))):
-        return _in_job(folder, args, say)
-    bench = Bench.resume(folder, circumstances, say, args.minutes)
-    say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
-    with interruptible():
+        _refuse_outdated(args.stack)
+        TUNING.begin(folder, State(_asked(args)))
+    asked = TUNING.peek(folder).asked
+    if jobs.needed(part := _partition(asked)):
+        return TUNING.in_job(folder, part, asked.nodes, jobs.options(args, "screen", "minutes", "json"), say)
+    _refuse_outdated(asked.stack)
+    with TUNING.locked(folder):
+        bench = Bench(folder, TUNING.load(folder), say, args.minutes)
+        say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
     say(f"\n{report.screen(found)}")
     if found.raced:
@@ -133,17 +128,9 @@ def _partition(asked: Asked) -> dict[str, Any]:
     return site.partition(site.load(asked.site), asked.partition)
 
 
-def _in_job(folder: Path, args: argparse.Namespace, say: Say) -> int:
-    """Go on with the tuning of ``folder`` in a job of its partition; returns the job's exit status."""
-    asked = Bench.peek(folder)
-    command = [paths.program("plumb"), *paths.options(), "tune", "--resume", str(folder)]
-    command += ["--screen"] if args.screen else []
-    command += ["--minutes", str(args.minutes)] if args.minutes else []
-    command += ["--json", str(args.json.absolute())] if args.json else []
-    nodes = asked.circumstances["nodes"]
-    hosts = names.expand(nodes, str(folder)) if nodes else ()
-    with interruptible():
-        return jobs.run(jobs.Submission(_partition(asked), command, asked.nodes, folder / "job", hosts), say)
+def _refuse_outdated(stack: str) -> None:
+    if older := kernels.outdated(manifests.load(stack)):
+        raise older
 
 
 def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
@@ -164,12 +151,13 @@ def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
         say(f"site {bench.asked.site}, partition {bench.asked.partition}: offers {folder.name}")
 
 
-def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
+def _asked(args: argparse.Namespace) -> Asked:
+    under = session.circumstances([args.stack])
     name, _, partition = (args.site or site.here()).partition(":")
     document = site.load(name)
     partition = partition or document["partitions"][0]["name"]
     if jobs.needed(site.partition(document, partition)):
-        circumstances = session.before_a_job(circumstances)
+        under = session.before_a_job(under)
     family = mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]]
     race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
     return Asked(
@@ -180,7 +168,7 @@ def _asked(args: argparse.Namespace, circumstances: dict[str, Any]) -> Asked:
         placements=tuple(args.placement or ("core",)),
         sizes=args.sizes,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
-        circumstances=circumstances,
+        circumstances=under,
         every=args.every or bool(args.knob),
         knobs=tuple(args.knob),
         minutes=args.minutes or MINUTES,

@@ -14,10 +14,13 @@ from plumbline.tune import curves
 from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Program, Row
 
 START = "start"
-PROTOCOLS = (START, "barrier", "loop", "changing", "work")
+GAPS = "gaps"
+PROTOCOLS = (START, "barrier", "loop", "changing", "work", GAPS)
 OSU, IMB = "OSU", "IMB"
 #: operations that MPI has in place, too
 IN_PLACE = tuple(name for name in OPERATIONS if name not in (*MESSAGES, "bcast"))
+#: operations whose blocks may lie apart: the only ones that the protocol :data:`GAPS` measures
+DISPLACED = ("gatherv", "scatterv", "allgatherv", "alltoallv")
 #: of a size as ``--seconds``: a protocol makes fewer calls of what takes long
 SECONDS = ("--seconds", "0.02")
 LARGEST = 1 << 20
@@ -74,7 +77,7 @@ def _kernel(
 ) -> Launched:
     figures = {}
     for name in wanted:
-        for protocol in protocols:
+        for protocol in protocols if name in DISPLACED else [each for each in protocols if each != GAPS]:
             for place in ("no", "yes") if in_place and name in IN_PLACE else ("no",):
                 way = f"{protocol}, in place" if place == "yes" else protocol
                 for size in (0,) if name == BARRIER else sizes:

@@ -8,9 +8,9 @@ import shlex
 from typing import Any
 
 from plumbline import units
+from plumbline.host import devices
 from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
-from plumbline.topology import devices
 from plumbline.views import spent, summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table

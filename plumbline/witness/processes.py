@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline import proc
+from plumbline.host import proc
 from plumbline.topology.text import cpu_list
 
 Witness = dict[str, Any]

@@ -15,8 +15,8 @@ import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 
-from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
+from plumbline.measure import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
 from plumbline.topology import machine

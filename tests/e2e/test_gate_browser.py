@@ -6,8 +6,9 @@ import pytest
 from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 
-from plumbline.gate import decide, page
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import page
+from plumbline.judge import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
 

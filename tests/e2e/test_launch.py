@@ -15,7 +15,7 @@ from odd_stack import STREAM_OUTPUT
 
 from plumbline import mpi, paths, schemas
 from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records import model
 
 pytestmark = pytest.mark.e2e

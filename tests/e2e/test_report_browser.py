@@ -15,11 +15,11 @@ from playwright.sync_api import expect
 from samples import launch, record
 
 from plumbline import paths, units
+from plumbline.host import devices
 from plumbline.pages import page
 from plumbline.records.model import convert
 from plumbline.report import data
 from plumbline.report.collectives import collectives
-from plumbline.topology import devices
 
 pytestmark = chromium.needed
 SECTIONS = (

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from plumbline import ceilings as measuring
 from plumbline import paths, site
 from plumbline.limits.ceilings import words
+from plumbline.measure import ceilings as measuring
 from plumbline.records import store
 from plumbline.site import ceilings as file_of
 from plumbline.topology import binder, machine

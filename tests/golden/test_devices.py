@@ -21,7 +21,7 @@ from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
 from plumbline import cli, paths
 from plumbline.errors import PlumbError
-from plumbline.topology import devices
+from plumbline.host import devices
 from plumbline.topology.plan import resolve
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}

@@ -66,19 +66,19 @@ def measured(record: Record) -> dict[tuple[str, str, str, str], list[float]]:
 
 def history() -> str:
     """The series that ``plumb history`` follows."""
-    from plumbline.history import series
+    from plumbline.judge import samples
 
     rows, damages = query.records(Selection(valid=True))
-    found = series.of_records(rows)
+    found = samples.series(rows)
     return f"{len(found)} series of {sum(len(item.values) for item in found)} points, {len(damages)} damaged"
 
 
 def outliers() -> str:
     """The classes that ``plumb outliers`` compares nodes in."""
-    from plumbline.outliers import from_records
+    from plumbline.judge import samples
 
     rows, damages = query.records(Selection(valid=True))
-    found = from_records.nodes(rows)
+    found = samples.nodes(rows)
     return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
 
 

@@ -14,7 +14,7 @@ import pytest
 from samples import variant
 
 from plumbline import paths, schemas
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records import model
 from plumbline.stacks import manifest
 

@@ -15,7 +15,7 @@ from plumbline.errors import PlumbError
 
 @pytest.fixture
 def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(paths.root() / "custom-kernels" / "bench"))
+    monkeypatch.syspath_prepend(str(paths.root() / "tests/bench"))
     monkeypatch.delitem(sys.modules, "pairs", raising=False)
     import pairs
 

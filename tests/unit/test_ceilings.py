@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from samples import launch, plan, record, variant
 
-from plumbline import ceilings as measuring
-from plumbline import jobs, paths, schemas, site, site_command
+from plumbline import paths, schemas, site, site_command
 from plumbline.errors import PlumbError
 from plumbline.launch import figures
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Ceiling, Measured
+from plumbline.measure import ceilings as measuring
+from plumbline.measure import jobs
 from plumbline.records.model import Ceiling as RecordedCeiling
 from plumbline.records.model import convert, document
 from plumbline.references import References

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from plumbline import cli, paths
-from plumbline.gate import decide
+from plumbline.judge import decide
 from plumbline.views import summary
 
 PAIRS = "series,baseline,candidate\n" + "".join(

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import samples
 
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records import model
 from plumbline.records.model import Disturbance
 from plumbline.topology import machine

@@ -14,8 +14,9 @@ import samples
 
 from plumbline import cli, paths, rfm_settings, schemas
 from plumbline.errors import PlumbError
-from plumbline.gate import decide, from_records, page, rules, setup, sides, variants
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import page, rules, setup, sides, variants
+from plumbline.judge import decide, from_records
+from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.records import model
 from plumbline.stacks import manifest as manifests

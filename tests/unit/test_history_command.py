@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from samples import launch, record, variant
 
-from plumbline import cli, paths, provenance
-from plumbline.history import series as source
+from plumbline import cli, paths
+from plumbline.host import provenance
+from plumbline.judge import samples
 from plumbline.records import store
 from plumbline.records.model import convert
 
@@ -173,7 +174,7 @@ def test_records_make_series(results, capsys):
 def test_another_environment_is_another_series(part):
     first, second = session(0, 1.0), session(1, 1.0)
     second["host"] = {**second["host"], part: "other"}
-    one, two = source.of_records([convert(first), convert(second)])
+    one, two = samples.series([convert(first), convert(second)])
     assert one.name != two.name
     assert provenance.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
 
@@ -189,14 +190,14 @@ def test_another_environment_is_another_series(part):
     ],
 )
 def test_what_differs_is_another_series(change):
-    one, two = source.of_records([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
+    one, two = samples.series([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
     assert one.name != two.name
 
 
 def test_load_is_no_environment():
     second = session(1, 1.0)
     second["host"] = {**second["host"], "load": [9.0, 9.0, 9.0]}
-    assert len(source.of_records([convert(session(0, 1.0)), convert(second)])) == 1
+    assert len(samples.series([convert(session(0, 1.0)), convert(second)])) == 1
 
 
 def test_a_damaged_record_is_said_and_the_rest_followed(results, capsys):

@@ -9,8 +9,8 @@ import samples
 from plumbline import cli, git, paths, site
 from plumbline.errors import PlumbError
 from plumbline.gate import run
-from plumbline.gate.decide import Verdict
 from plumbline.history import confirm
+from plumbline.judge.decide import Verdict
 from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 

@@ -18,7 +18,8 @@ from node_facts import XML, node, write
 
 from plumbline import cli, schedulers, schemas, site
 from plumbline.errors import PlumbError
-from plumbline.nodes import collect, collector
+from plumbline.host import collector
+from plumbline.nodes import collect
 from plumbline.schedulers import names, program, ssh
 
 COLLECTOR = Path(collector.__file__)

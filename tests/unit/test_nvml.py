@@ -12,11 +12,10 @@ import pytest
 from kernel_stack import made_up
 from samples import launch, record
 
-from plumbline import nvml, paths, provenance
-from plumbline.nodes import energy
+from plumbline import paths
+from plumbline.host import devices, energy, links, nvml, provenance
 from plumbline.records.model import convert
 from plumbline.report import data
-from plumbline.topology import devices, links
 from plumbline.views import show
 
 A, B, C, D = "0000:03:00.0", "0000:04:00.0", "0000:83:00.0", "0001:c1:00.0"

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline import cli, jobs, paths
-from plumbline.gate import run as gate
+from plumbline import cli, paths
+from plumbline.gate.setup import GATE
+from plumbline.measure import jobs, session
 from plumbline.views import summary
 
 FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
@@ -69,12 +70,12 @@ def test_an_option_counts_before_the_variable(
 def test_the_job_of_a_gate_gets_the_folders(
     chosen: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = SimpleNamespace(couples=[[{"nodes": 2}]], circumstances={"nodes": None})
-    monkeypatch.setattr(gate.session, "peek", lambda folder: begun)
-    monkeypatch.setattr(gate.setup, "partition_of", lambda begun: {"name": "cpu", "scheduler": "pbs"})
+    begun = SimpleNamespace(circumstances={"nodes": None})
+    monkeypatch.setattr(session.Kind, "peek", lambda kind, folder: begun)
+    part = {"name": "cpu", "scheduler": "pbs"}
     seen: list[list[str]] = []
     monkeypatch.setattr(jobs, "run", lambda submission, say: seen.append(submission.command) or 0)
-    assert gate.in_job(tmp_path / "work", ["--minutes", "5"], print) == 0
+    assert GATE.in_job(tmp_path / "work", part, 2, ["--minutes", "5"], print) == 0
     options = [word for name, folder in zip(paths.FOLDERS, chosen, strict=True) for word in (f"--{name}", str(folder))]
     assert seen[0][1:] == [*options, "gate", "--resume", str(tmp_path / "work"), "--minutes", "5"]
 

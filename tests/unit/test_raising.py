@@ -11,10 +11,12 @@ import pytest
 from samples import record
 from test_ceilings import bound, host, measured, one, sites, taken
 
-from plumbline.launch import driver, figures
+from plumbline.launch import figures
 from plumbline.limits import ceilings, raising
+from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
+from plumbline.report import data
 from plumbline.site import ceilings as file_of
 from plumbline.topology import placements
 from plumbline.views import show, summary
@@ -122,6 +124,9 @@ class TestRecord:
             "ceiling memory, 2 x one core raised from 8.000 GB/s to 10.10 GB/s: triad of 0123456789ab reached more than"
             " at set-up"
         ]
+        page = data.document(data.Scope("ulysses"), [made.record])
+        assert page["legend"] == summary.legend([made.record])
+        assert page["entries"][0]["figures"][0]["ceiling"]["raising"] == ceiling.raising
 
     def test_disturbed_launches_raise_nothing(self, host):
         made = job(host)

@@ -9,9 +9,9 @@ import pieces
 from samples import launch, record
 
 from plumbline import paths
+from plumbline.host import devices
 from plumbline.records.model import Record, convert
 from plumbline.report import data
-from plumbline.topology import devices
 from plumbline.views import show, spent
 
 IDLE = {"power_w": 55.0, "host": "node1", "measured": "2026-01-01T00:00:00.000Z"}

@@ -17,6 +17,7 @@ import pytest
 
 from plumbline import paths, stacks
 from plumbline.errors import PlumbError
+from plumbline.host.collector import CPUS
 from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel, wheel_installation
 
 
@@ -186,7 +187,7 @@ def test_unset_reference_leaves_no_empty_search_path(stack, folder):
 
 def caches(tmp_path, *entries):
     for cpu, index, level, kind, size, shared in entries:
-        place = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+        place = tmp_path / CPUS / f"cpu{cpu}" / "cache" / f"index{index}"
         place.mkdir(parents=True)
         for name, value in {"level": level, "type": kind, "size": size, "shared_cpu_list": shared}.items():
             (place / name).write_text(f"{value}\n")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline import witness
-from plumbline.proc import Stat
+from plumbline.host.proc import Stat
 from plumbline.witness import processes
 
 PLAN = {

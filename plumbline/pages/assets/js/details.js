@@ -120,8 +120,9 @@ function limitOf(figure) {
   const bound = boundOf(figure);
   if (!bound) return 'no limit known';
   const kind = bound.measured ? `, a ceiling measured ${bound.measured.slice(0, 10)}` : '';
+  const raised = bound.raising ? `; ${bound.raising} by this record` : '';
   const suspect = bound.suspect ? '; the ceiling is suspect: plumb site measure' : '';
-  return `${share(bound, 1)} % of ${withUnit(bound.value, bound.unit)} (${bound.method})${kind}${suspect}`;
+  return `${share(bound, 1)} % of ${withUnit(bound.value, bound.unit)} (${bound.method})${kind}${raised}${suspect}`;
 }
 
 /** Every launch in the order started: how far each figure was from its median. */

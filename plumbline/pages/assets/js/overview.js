@@ -42,16 +42,15 @@ function overview() {
       ),
     ),
     noLimits(),
-    suspects(),
     h(
       'p',
       { class: 'note' },
       'spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, ',
-      'with a c that of the measured ceiling, with an m that of what the benchmark\u2019s own model gives; ',
+      'or of what the letter stands for; ',
       DASH,
-      ' where neither is known. ',
-      'to reference: how far above (+) or below (−) it.',
+      ' where none is known. to reference: how far above (+) or below (−) it.',
     ),
+    data.legend.map((text) => h('p', { class: 'note' }, text)),
   );
   refill();
   return element;
@@ -65,13 +64,6 @@ function noLimits() {
     `No limit is known for any figure: the facts of site ${data.site} give no memory channels or links (site.yaml), `,
     'and no ceiling was measured on this machine (plumb site measure).',
   );
-}
-
-function suspects() {
-  const beyond = data.entries.flatMap((entry) => entry.figures.filter((figure) => figure.ceiling?.suspect));
-  if (!beyond.length) return null;
-  const methods = [...new Set(beyond.map((figure) => figure.ceiling.method))].join('; ');
-  return h('p', { class: 'note' }, `Ceilings that figures are above are suspect (${methods}): plumb site measure.`);
 }
 
 function rowsOf(entry) {

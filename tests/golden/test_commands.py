@@ -1,0 +1,181 @@
+"""Golden commands: what ``plumb`` prints and writes for records, sites, stacks and tables that are always the same.
+
+A wanted change is written with ``PLUMB_GOLDEN=write pytest tests/golden/test_commands.py`` and then read as a diff.
+``tests/support/frozen.py`` makes the folder that the commands read.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import gzip
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import frozen
+import pytest
+
+import plumbline
+from plumbline import cli, paths
+
+TABLE = Path(__file__).with_name("commands.txt")
+GOLDEN = Path(__file__).parent / "commands"
+IMPORTED = GOLDEN / "imported-by-launch.txt"
+#: rooms that judge or show
+NOT_FOR_LAUNCH = {
+    *("campaign", "ci", "compare", "exchange", "gate", "history", "judge", "outliers", "pages", "publish", "report"),
+    *("show", "tune"),
+}
+#: what argparse prints of options differs between versions of Python
+HELP_OF = (3, 11)
+ACTIONS = {
+    "stack": ("list", "names", "install", "show", "check", "remove", "pack", "lock", "push", "externals"),
+    "site": ("init", "list", "check", "measure"),
+    "nodes": ("facts", "states", "compare"),
+}
+#: name -> its commands
+CASES = {
+    **{f"help {name}": [f"{name} --help"] for name in cli.COMMANDS},
+    **{f"help {name} {action}": [f"{name} {action} --help"] for name, actions in ACTIONS.items() for action in actions},
+    **{
+        name: commands.splitlines()
+        for name, commands in re.findall(r"^\[(.+)\]\n((?:.+\n)+)", TABLE.read_text(), re.MULTILINE)
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every case gets a copy of. Paths in manifests are those of the copy."""
+    folder = tmp_path_factory.mktemp("source") / "given"
+    folder.mkdir()
+    frozen.write(folder)
+    return folder
+
+
+@pytest.fixture
+def given(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder of the commands; what they know of the host is always the same."""
+    folder = tmp_path / "given"
+    shutil.copytree(source, folder)
+    for manifest in (folder / "stacks").glob("*/manifest.json"):
+        manifest.write_text(manifest.read_text().replace(str(source), str(folder)))
+    for name in ("results", "sites", "stacks"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
+    for name, value in {"COLUMNS": "100", "TZ": "UTC", "HOME": str(folder), "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("FORCE_COLOR", "SLURMD_NODENAME"):
+        monkeypatch.delenv(name, raising=False)
+    numbers = iter(range(10**6))
+    monkeypatch.setattr(socket, "gethostname", lambda: "this-host")
+    monkeypatch.setattr(secrets, "token_hex", lambda size: f"{next(numbers):0{2 * size}x}")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def normal(text: str, folder: Path) -> str:
+    """``text`` without what differs by machine, version and time."""
+    for word, name in (
+        (str(folder), "HERE"), (str(paths.root()), "CHECKOUT"), (sys.prefix, "ENVIRONMENT"),
+    ):  # fmt: skip
+        text = text.replace(word, name)
+    text = re.sub(rf"(plumb |\"plumbline\": \"){re.escape(plumbline.__version__)}\b", r"\1VERSION", text)
+    text = re.sub(r"(assets/\w+)-[0-9a-f]{12}|(?<=\.html \()[\d.]+ \w?B", r"\1-ANY", text)  # scripts and styles
+    text = re.sub(r"\d+\.\d{9,}(?:e[+-]?\d+)?", lambda number: f"{float(number[0]):.9g}", text)
+    return re.sub(r"\b20\d\d(-?)\d\d\1\d\d[T ]\d\d(:?)\d\d(?:\2\d\d(?:\.\d+)?Z?)?", _time, text)
+
+
+def _time(found: re.Match[str]) -> str:
+    """A time of now has no digits in expectations."""
+    digits = re.sub(r"\D", "", found[0].partition(".")[0]).ljust(14, "0")
+    time = datetime.datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=datetime.timezone.utc)
+    age = datetime.datetime.now(datetime.timezone.utc) - time
+    return "NOW" if abs(age) < datetime.timedelta(minutes=2) else found[0]
+
+
+def shown(file: Path) -> str:
+    """What a file holds: of a page its data, of a table or database its rows, else its text."""
+    if file.suffix == ".parquet":
+        engine = duckdb.connect()
+        engine.execute("SET TimeZone = 'UTC'")
+        query = "SELECT COLUMNS(*)::VARCHAR FROM read_parquet($file)"
+        return "\n".join(map(str, engine.execute(query, {"file": str(file)}).fetchall()))
+    if file.suffix == ".db":
+        with sqlite3.connect(file) as database:
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return "\n".join(str(row) for table in tables for row in database.execute(f"SELECT * FROM {table}"))  # noqa: S608
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".html":
+        ((kind, data),) = re.findall(r'<script type="([^"]+)" id="data">(.*?)</script>', text, re.DOTALL)
+        data = gzip.decompress(base64.b64decode(data)).decode() if kind == "application/gzip" else data
+        return json.dumps(json.loads(data), indent=0)
+    return text
+
+
+def answer(words: list[str], folder: Path, before: set[Path], capsys: pytest.CaptureFixture[str]) -> str:
+    """Status and output of one command."""
+    if words[:1] == ["cat"]:
+        files = sorted(file for file in folder.glob(words[1]) if file.is_file())
+        return "".join(f"--- {file.relative_to(folder)}\n{shown(file)}\n" for file in files)
+    if words[:1] == ["ls"]:
+        now = {file for file in folder.rglob("*") if file.is_file()}
+        changes = [*(("-", file) for file in sorted(before - now)), *(("+", file) for file in sorted(now - before))]
+        return "".join(f"{sign} {file.relative_to(folder)}\n" for sign, file in changes)
+    status: Any = None
+    try:
+        status = cli.main(words)
+    except SystemExit as ended:
+        status = ended.code
+    out, err = capsys.readouterr()
+    err = re.sub(r"^usage: .*\n( .*\n)*", "", err, flags=re.MULTILINE)  # the cases of --help have it
+    return "".join([out, *(f"! {line}\n" for line in err.splitlines()), f"status {status}\n"])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_commands_say_what_is_written_down(case: str, given: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if case.startswith("help") and sys.version_info[:2] != HELP_OF:
+        pytest.skip("the help texts are those of another version of Python")
+    before = {file for file in given.rglob("*") if file.is_file()}
+    found = "\n".join(f"$ {one}\n{answer(shlex.split(one), given, before, capsys)}" for one in CASES[case])
+    expected = GOLDEN / f"{case.replace(' ', '-')}.txt"
+    found = normal(found, given)
+    if os.environ.get("PLUMB_GOLDEN") == "write":
+        expected.write_text(found, encoding="utf-8")
+    assert expected.is_file(), "no golden output: write it with PLUMB_GOLDEN=write and read it"
+    assert found == expected.read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over() -> None:
+    names = {f"{case.replace(' ', '-')}.txt" for case in CASES}
+    assert {file.name for file in GOLDEN.iterdir()} == names | {IMPORTED.name}
+
+
+def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
+    """It runs beside measurements: modules are counted, packages of others written down, and none judges or shows."""
+    code = "import sys; from plumbline import cli; cli.main(['launch', 'absent.json']); print(*sorted(sys.modules))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(paths.root())},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    modules = ended.stdout.split()
+    ours = [name for name in modules if name.split(".")[0] == "plumbline"]
+    tops = {name.split(".")[0] for name in modules}
+    others = sorted(name for name in tops - sys.stdlib_module_names - {"plumbline"} if not name.startswith("_"))
+    text = f"{len(ours)} modules of plumbline at most\n" + "".join(f"{name}\n" for name in others)
+    if os.environ.get("PLUMB_GOLDEN") == "write":
+        IMPORTED.write_text(text)
+    most, *known = IMPORTED.read_text().splitlines()
+    assert len(ours) <= int(most.split()[0])
+    assert set(others) <= set(known)
+    assert not {name.split(".")[1] for name in ours if "." in name} & NOT_FOR_LAUNCH

@@ -1,0 +1,66 @@
+"""``collective --protocol loop`` takes as long as a plain loop of calls in a program without our code.
+
+    .venv/bin/python -m pytest tests/kernels/test_plain_loop.py -s    # prints the table, too
+
+The fastest of interleaved launches are compared, and there are more of them until they agree: other work makes both
+slower now and then, and the cause that this test is for (blocks that lie apart) made every launch several times slower.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from kernel_stack import JsonOf, KernelStack
+
+from plumbline.stacks import kernels, manifest
+from plumbline.views.table import table
+
+#: what a call costs has to agree within this factor
+FACTOR = 1.6
+MOST_LAUNCHES = 12
+#: libraries take memory for some calls: whether each call gets new pages depends on what the process freed before
+KEEP_PAGES = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+Times = dict[str, float]
+
+
+def plain(stack: KernelStack, program: Path, size: int, calls: int) -> Times:
+    done = stack.mpirun(2, str(program), str(size), str(calls), "40", env=KEEP_PAGES)
+    assert done.returncode == 0, done.stderr
+    return {name: float(time) for name, time in map(str.split, done.stdout.splitlines())}
+
+
+def kernel(stack: KernelStack, json_of: JsonOf, size: int) -> Times:
+    options = ["--protocol", "loop", "--bytes", str(size), "--repetitions", "40", "--seconds", "0.3", "--json"]
+    document = json_of(stack.mpirun(2, "collective", *options, env=KEEP_PAGES))
+    return {item["params"]["operation"]: item["value"] for item in document["measurements"] if item["metric"] == "time"}
+
+
+def least(known: Times, more: Times) -> Times:
+    return {name: min(time, known.get(name, time)) for name, time in more.items()}
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("size", "calls"), [(64, 100), (16384, 50), (131072, 20)])
+def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(
+    kernel_stack: KernelStack, json_of: JsonOf, tmp_path: Path, size: int, calls: int
+) -> None:
+    program = tmp_path / "plain_loop"
+    source = Path(__file__).with_name("plain_loop.c")
+    command = [kernels.wrapper(kernel_stack.document), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
+    subprocess.run(command, check=True, env={**os.environ, **manifest.environment(kernel_stack.document, os.environ)})
+    ours: Times = {}
+    theirs: Times = {}
+    for launches in range(1, MOST_LAUNCHES + 1):
+        ours = least(ours, kernel(kernel_stack, json_of, size))
+        theirs = least(theirs, plain(kernel_stack, program, size, calls))
+        ratios = {name: ours[name] / time for name, time in theirs.items()}
+        apart = [name for name, ratio in ratios.items() if not 1 / FACTOR < ratio < FACTOR]
+        if not apart and launches > 1:
+            break
+    header = [f"{kernel_stack.name}, {size} B", "kernel us", "plain us", "ratio"]
+    rows = [[name, f"{ours[name]:.3f}", f"{time:.3f}", f"{ratios[name]:.2f}"] for name, time in theirs.items()]
+    print(table(header, rows, right=header[1:]), f"\nthe least of {launches} launches")
+    assert not apart
