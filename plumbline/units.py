@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 Better = Literal["higher", "lower"]
@@ -103,6 +104,26 @@ def percent(value: float) -> str:
     """A fraction in percent, with one decimal below 9.95 %, else none: ``5.1 %``, ``12 %``."""
     number = 100 * float(value)
     return f"{number:.0f} %" if abs(number) >= 9.95 else f"{number:.1f} %"
+
+
+def signed(fraction: float) -> str:
+    """A change in percent with its sign and one decimal: ``+5.1 %``, ``−12.0 %``."""
+    return f"{fraction:+.1%}".replace("-", "−").replace("%", " %")
+
+
+def second(text: str) -> str:
+    """A record's time to the second: ``2026-01-05 06:00:00 UTC``."""
+    return f"{text[:10]} {text[11:19]} UTC"
+
+
+def minute(text: str) -> str:
+    """A record's time to the minute, which is enough to tell campaigns apart."""
+    return text[:16].replace("T", " ")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first six of ``names``, and how many more there are."""
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def significant(value: float, digits: int) -> float:

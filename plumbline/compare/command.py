@@ -13,7 +13,7 @@ from dataclasses import asdict
 from tabulate import tabulate
 
 from plumbline import files, paths, units
-from plumbline.compare.page import closing, document, legend, members, unlike
+from plumbline.compare.page import closing, document, legend, members, ratio, unlike
 from plumbline.errors import PlumbError
 from plumbline.judge import compare, sides
 from plumbline.judge.compare import Comparison, Line
@@ -114,7 +114,7 @@ def as_json(comparison: Comparison) -> str:
 
 def html(comparison: Comparison) -> str:
     """The comparison as a page of its own."""
-    return page.render("compare", document(comparison))
+    return page.render("page", document(comparison))
 
 
 def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -127,23 +127,12 @@ def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...
 def _row(line: Line, kept: list[str], names: tuple[str, ...]) -> tuple[str, ...]:
     factor, unit = units.scale(max(cell.value for cell in line.cells if cell), line.unit)
     values = [
-        f"{units.digits(cell.value / factor)}{_ratio(line, number)}" if cell else "–"
+        f"{units.digits(cell.value / factor)}  {ratio(line, number, '{:.3g}'.format)}".rstrip() if cell else "–"
         for number, cell in enumerate(line.cells)
     ]
     key = line.key
     best = " ".join(names[number] for number in line.best) or "–"
     return (key.variant, key.placement, *(getattr(key, name) for name in kept), key.figure, unit, *values, best)
-
-
-def _ratio(line: Line, number: int) -> str:
-    """``  0.87 [0.85 0.90]``, with ``~`` for the weaker basis and ``?`` where nothing is claimed."""
-    found = line.differences[number]
-    if found is None:
-        return ""
-    weak = "~" if found.basis == "launches" else ""
-    unknown = "" if line.claimed[number] else "?"
-    interval = "" if found.low is None or found.high is None else f" [{found.low:.3g} {found.high:.3g}]"
-    return f"  {weak}{found.ratio:.3g}{interval}{unknown}"
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {

@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from plumbline import paths, units
 from plumbline.errors import PlumbError
 from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
 from plumbline.judge.samples import group
+from plumbline.pages import blocks
 from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Record
 from plumbline.views.table import table
@@ -73,24 +73,38 @@ def _cells(record: AnyRecord) -> tuple[str, str]:
     return how(record), " ".join(units.human(figure.value, figure.unit))
 
 
-def document(usable: Sequence[tuple[Record, int]]) -> dict[str, Any] | None:
-    """The verdicts of the valid records ``usable``, each with the number of its entry; None without both kinds.
-
-    ``notes`` say what is compared; a row has its ``problem`` and ``stack``, the entries of the best ``hybrid`` and
-    ``pure`` code with how they fill the nodes, their ``ratio`` with its ``bounds``, and the ``verdict``.
-    """
-    numbers = {record.id: number for record, number in usable}
+def section(usable: Sequence[tuple[Record, int]]) -> blocks.Block:
+    """The verdicts of the valid records ``usable``, each with the number of its entry."""
+    numbers = {record.id: entry for record, entry in usable}
     found = verdicts([record for record, _ in usable])
-    rows = [
-        {
-            "problem": one.subject,
-            "stack": one.pure.stack.name,
-            "hybrid": {"entry": numbers[one.hybrid.id], "how": how(one.hybrid)},
-            "pure": {"entry": numbers[one.pure.id], "how": how(one.pure)},
-            "ratio": one.ratio,
-            "bounds": one.bounds,
-            "verdict": one.said,
-        }
-        for one in found
-    ]
-    return {"notes": notes(found), "rows": rows} if rows else None
+    return blocks.section(
+        "hybrids",
+        "Hybrid or pure MPI",
+        "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
+        found and blocks.block("bullets", *notes(found)),
+        found
+        and blocks.table(
+            "Best against best",
+            (
+                "test",
+                "stack",
+                "best hybrid",
+                "best pure MPI",
+                blocks.number("hybrid / pure"),
+                blocks.number("95 % interval"),
+                "verdict",
+            ),
+            [
+                [
+                    one.subject,
+                    one.pure.stack.name,
+                    *(blocks.link(how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
+                    f"{one.ratio:.3f}",
+                    one.bounds,
+                    one.said,
+                ]
+                for one in found
+            ],
+        ),
+        otherwise=blocks.absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),
+    )

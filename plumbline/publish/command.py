@@ -10,7 +10,7 @@ from plumbline.records import sources
 from plumbline.units import counted
 
 #: the scripts that published pages need
-KINDS = ["compare", "report", "series", "systems"]
+KINDS = ["page", "report"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
-    from plumbline.publish import folder, system  # not above: scipy takes longer to load than most commands to run
+    from plumbline.publish import (
+        documents,
+        folder,
+        system,
+    )  # not above: scipy takes longer to load than most commands to run
 
     names = sources.sites()
     if not names:
@@ -42,8 +46,7 @@ def run(args: argparse.Namespace) -> int:
         pages.keep()
         raise
     together = system.side_by_side(newest, pages) if len(newest) > 1 else None
-    everything = {"title": "Plumbline", "heading": "Plumbline", "systems": lines, "together": together}
-    pages.show("index.html", "systems", everything)
+    pages.show("index.html", "page", documents.systems(lines, together))
     pages.finish()
     for problem in problems:
         print(f"plumb: {problem}", file=sys.stderr)

@@ -48,6 +48,6 @@ def run(args: argparse.Namespace) -> int:
     if made.left_out:
         print(f"the {made.left_out} oldest records of the campaign are left out: a page holds {MAX_RECORDS}")
     print(f"campaign {campaign or 'none'}: {summary.closing(made.records)}")
-    print(f"history: {len(made.document['history']['series'])} series from {len(past)} records")
+    print(f"history: {made.document['history']} series from {len(past)} records")
     print(f"report: {target} ({len(text.encode()) / 1e6:.1f} MB)")
     return 1 if made.damages else 0

@@ -9,13 +9,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from plumbline import units
+from plumbline.compare.page import figures
 from plumbline.judge import hybrid
-from plumbline.judge.compare import Cell, Comparison, Line
+from plumbline.judge.compare import Cell, Comparison, Line, compare
 from plumbline.judge.samples import group
+from plumbline.judge.sides import Side
+from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
@@ -55,9 +57,35 @@ class Campaign:
         return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
 
 
-def findings(campaign: Campaign) -> list[dict[str, Any]]:
+def findings(campaign: Campaign) -> Block:
     """The findings of all rules, at most :data:`MOST` of each."""
-    return [asdict(finding) for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    found = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    return section(
+        "findings",
+        "Findings",
+        "What stands out in this campaign, by fixed rules.",
+        found and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in found)),
+        otherwise="Nothing stands out.",
+    )
+
+
+def stacks(campaign: Campaign) -> Block:
+    """The campaign's stacks in one table."""
+    found = campaign.comparison if campaign.comparison and campaign.comparison.lines else None
+    return section(
+        "stacks",
+        "Stacks side by side",
+        "The first figure of each test on each stack, and its ratio to the first stack that has it.",
+        found and figures(found, {record.id: number for record, number in campaign.usable}),
+        otherwise=absent("make campaign"),
+    )
+
+
+def compared(usable: Sequence[tuple[Record, int]]) -> Comparison | None:
+    """The stacks of the valid records ``usable``, each with the number of its entry; None for a single stack."""
+    names = sorted({record.stack.name for record, _ in usable})
+    sides = [Side(name, (("stack", name),)) for name in names]
+    return compare([record for record, _ in usable], sides) if len(sides) > 1 else None
 
 
 def not_valid(campaign: Campaign) -> Iterator[Finding]:

@@ -41,7 +41,6 @@ def text(record: Record) -> str:
 
 def _head(record: Record) -> str:
     stack, bench, suite = record.stack, record.benchmark, record.suite
-    dirty = " with uncommitted changes" if suite.dirty else ""
     rows = [
         ("record", f"{record.id}  ({record.state}, session {record.session})"),
         ("variant", record.variant.name),
@@ -49,7 +48,7 @@ def _head(record: Record) -> str:
         ("site", f"{record.site}:{record.partition}  on {', '.join(record.nodes)}"),
         ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, provider {stack.provider}"),
         ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
-        ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
+        ("suite", summary.suite(suite)),
         *([("", suite.unknown)] if suite.unknown else []),
         ("placement", summary.placement(record.placement)),
         *([("transports", ", ".join(record.transports))] if record.transports else []),
