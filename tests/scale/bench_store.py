@@ -79,7 +79,7 @@ def outliers() -> str:
 
     rows, damages = query.records(Selection(valid=True))
     found = samples.nodes(rows)
-    return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
+    return f"{len(found)} classes of {sum(map(len, (each for item in found for each in item.values.values())))} values, {len(damages)} damaged"
 
 
 def calibrate() -> str:
