@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
 FILES = {"gitlab": Path(".gitlab/plumbline.yml"), "github": Path(".github/workflows/plumbline.yml")}

@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline import paths, units
-from plumbline.errors import PlumbError
+from plumbline.base import paths, units
+from plumbline.base.errors import PlumbError
 from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
 from plumbline.judge.samples import group
 from plumbline.pages import blocks

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.judge.compare import MEMBERS, Comparison, Line
 from plumbline.pages.blocks import Block, Piece, block, column, link, number, section, table
 from plumbline.statistics import unpaired

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
 from plumbline.exchange import jube, openmetrics, reframe, rows
 from plumbline.records import query
-from plumbline.units import counted
 
 #: forms of every figure; the others hold what is valid, because their readers do not ask
 EVERY = ("csv", "parquet")

@@ -15,8 +15,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import csv_input, files, terminal, units
-from plumbline.errors import PlumbError
+from plumbline.base import csv_input, files, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better, counted
 from plumbline.exchange import reframe
 from plumbline.exchange.reframe import NEEDED, VALUE
 from plumbline.records import store
@@ -34,7 +35,6 @@ from plumbline.records.model import (
     Variant,
     WantedFigure,
 )
-from plumbline.units import Better, counted
 
 UNKNOWN, IMPORTED = "unknown", "imported"
 #: what excalibur-tests builds a test with: other builds are other variants

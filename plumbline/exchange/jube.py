@@ -11,9 +11,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from plumbline import files
+from plumbline.base import files
+from plumbline.base.terminal import NOT_XML
 from plumbline.exchange.rows import Exported
-from plumbline.terminal import NOT_XML
 
 PARAMETERS = (
     "time", "site", "partition", "nodes", "campaign", "stack", "mpi", "test", "variant", "placement", "figure", "unit",

@@ -24,8 +24,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from plumbline import __version__, csv_input, files, units
-from plumbline.errors import PlumbError
+from plumbline import __version__
+from plumbline.base import csv_input, files, units
+from plumbline.base.errors import PlumbError
 from plumbline.exchange.rows import Exported
 
 #: columns that a log must have, the first name of each that is there counts

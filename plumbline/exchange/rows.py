@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from plumbline import files
+from plumbline.base import files
 from plumbline.records.compacted import connect, quoted
 from plumbline.records.model import Figure, Row
 from plumbline.views import summary

@@ -15,7 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import EXIT
 from plumbline.gate import pairs_file
 from plumbline.gate.setup import Session
 from plumbline.judge import decide, from_records, remeasure
@@ -26,7 +27,6 @@ from plumbline.records import store
 from plumbline.records.model import Launch, Record
 from plumbline.statistics import sequential
 from plumbline.statistics.sequential import CAP, LOOKS, Rule
-from plumbline.verdicts import EXIT
 
 
 class Bench(Protocol):

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline.base.units import counted
+from plumbline.base.verdicts import EXIT, severity
 from plumbline.judge.decide import Verdict, closing
 from plumbline.judge.pairs import Pairs
 from plumbline.judge.statement import overall
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
 from plumbline.statistics.sequential import LOOKS, Rule
-from plumbline.units import counted
-from plumbline.verdicts import EXIT, severity
 
 COLUMNS = (
     blocks.column("series", "test"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.records import store
 from plumbline.records.model import Record
 

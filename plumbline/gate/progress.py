@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline import terminal
+from plumbline.base import terminal
+from plumbline.base.units import human_seconds, percent
 from plumbline.gate.live import Contest, FigureState
 from plumbline.judge.decide import Verdict
 from plumbline.statistics.sequential import CAP
-from plumbline.units import human_seconds, percent
 from plumbline.views import summary
 from plumbline.views.table import table
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import terminal
-from plumbline.gate import live, noted, pairs_file
+from plumbline.base import terminal
+from plumbline.base.units import counted
+from plumbline.gate import live, pairs_file
+from plumbline.gate import notes_before as noted
 from plumbline.gate.live import Bench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
@@ -20,7 +22,6 @@ from plumbline.measure.session import Say
 from plumbline.records import store
 from plumbline.records.model import Side
 from plumbline.statistics.sequential import Rule
-from plumbline.units import counted
 
 #: at most so many commands that compare profiles are shown
 MOST = 5

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, site
-from plumbline.errors import PlumbError
+from plumbline import site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.gate import rules, sides, variants
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say

@@ -9,10 +9,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
+from plumbline.base.units import counted, human_bytes
 from plumbline.host import devices, links
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
-from plumbline.units import counted, human_bytes
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"

@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from plumbline import files, mpi
+from plumbline import mpi
+from plumbline.base import files
 from plumbline.host import devices, energy, links
 from plumbline.host.collector import FIRMWARE, Node, Reader
 

@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from plumbline.base.units import Better, multiple
 from plumbline.judge.samples import group
 from plumbline.judge.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.resolution import step_of
-from plumbline.units import Better, multiple
 from plumbline.views import summary
 
 #: what may tell two lines of one test, placement and figure apart

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
 from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
 from plumbline.judge.statement import Statement, given, rounded
@@ -17,7 +18,6 @@ from plumbline.statistics import fixed, parts, sequential
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
-from plumbline.units import percent
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01

@@ -11,14 +11,14 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
-from plumbline import csv_input
-from plumbline.errors import PlumbError
+from plumbline.base import csv_input
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better
 from plumbline.judge.history import Series
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.judge.pairs import Pairs
 from plumbline.statistics import constant
 from plumbline.statistics.resolution import limiting_step, step_of
-from plumbline.units import Better
 
 PAIRS = ("series", "baseline", "candidate")
 NODES = (("node", "class", "value"), ("node", "series", "index", "value"))

@@ -12,7 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better
 from plumbline.judge import disturbed, remeasure
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Pairs
@@ -20,7 +21,6 @@ from plumbline.records import store
 from plumbline.records.model import Launch, Measurement, Record, WantedFigure
 from plumbline.statistics.resolution import step_of
 from plumbline.statistics.sequential import Rule
-from plumbline.units import Better
 
 
 def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.judge.samples import group
 from plumbline.judge.statement import Statement
 from plumbline.records.model import AnyRecord, Figure

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.base.units import Better
 from plumbline.judge import evidence
 from plumbline.judge.evidence import Family
 from plumbline.statistics import scale
 from plumbline.statistics.arrays import Floats
-from plumbline.units import Better
 
 #: nodes that each round needs, so that its level can be removed from the values
 ROUND_SIZE = 5

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted, percent, significant
 from plumbline.judge import evidence, members, statement
 from plumbline.judge.evidence import Family
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
@@ -19,7 +20,6 @@ from plumbline.judge.statement import Statement, given, rounded
 from plumbline.statistics import rank_sum
 from plumbline.statistics.arrays import Flags, Floats
 from plumbline.statistics.multiplicity import holm
-from plumbline.units import counted, percent, significant
 
 #: probability of any report where nothing differs, over all classes of one call: half for slower, half for faster
 ERROR = 0.01

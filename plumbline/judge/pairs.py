@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from plumbline.base.units import Better
 from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import resolution
 from plumbline.statistics.arrays import Floats, Ints
 from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
-from plumbline.units import Better
 
 #: a candidate faster by more than this factor was measured in another unit, or measured something else
 IMPLAUSIBLE = 100.0

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from plumbline import git
-from plumbline.errors import PlumbError, suggest
+from plumbline.base import git
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.records.model import AnyRecord
 
 

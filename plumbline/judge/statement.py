@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 from xml.etree import ElementTree  # only written, never read
 
-from plumbline.terminal import NOT_XML
-from plumbline.units import percent, significant
-from plumbline.verdicts import counts, severity, worst
+from plumbline.base.terminal import NOT_XML
+from plumbline.base.units import percent, significant
+from plumbline.base.verdicts import counts, severity, worst
 
 #: rows of the Markdown table; hosts cut long comments
 ROWS = 200

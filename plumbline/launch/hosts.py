@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, schedulers
-from plumbline.errors import PlumbError
+from plumbline import mpi, schedulers
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.launch.environment import at_home

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, units
+from plumbline.base import files, units
 from plumbline.records.model import LoadedFile, Record
 
 #: changed files that one reason names

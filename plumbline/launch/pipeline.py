@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from plumbline import files, parsers, profiles, schedulers, witness
-from plumbline.errors import PlumbError
+from plumbline import parsers, profiles, schedulers, witness
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.launch import (
     cause,
     environment,

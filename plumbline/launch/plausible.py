@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from plumbline.base.units import US
 from plumbline.limits import WORKING_SET
 from plumbline.parsers import osu
 from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.model import Benchmark, Measurement
-from plumbline.units import US
 from plumbline.witness.processes import everyone
 
 Witness = dict[str, Any]

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from plumbline import mpi, paths, schedulers, schemas, site
-from plumbline.errors import PlumbError
+from plumbline import mpi, schedulers, schemas, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
 from plumbline.launch.unchanged_files import Files

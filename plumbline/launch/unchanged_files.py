@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import files
+from plumbline.base import files
 
 
 @dataclass

@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from plumbline import limits, units
+from plumbline import limits
+from plumbline.base import units
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
 

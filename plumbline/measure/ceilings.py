@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schedulers, site, units
-from plumbline.errors import PlumbError
+from plumbline import schedulers, site
+from plumbline.base import paths, units
+from plumbline.base.errors import PlumbError
 from plumbline.host import energy
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
 from plumbline.measure import driver, jobs
 from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure
-from plumbline.site import ceilings as file_of
+from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import machine, placements, plan
 from plumbline.topology.counts import cores_in

@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
-from plumbline import files, terminal
-from plumbline.errors import PlumbError
+from plumbline.base import files, terminal
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import human_seconds
 from plumbline.launch import figures, pipeline
 from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
 from plumbline.references import References
-from plumbline.site import ceilings as site_ceilings
-from plumbline.units import human_seconds
+from plumbline.site import ceilings_file as site_ceilings
 
 #: the lock file in the work folder, held while launches run there
 LOCK = ".plumbline.lock"

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.launch.signals import Interrupted, interruptible
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.program import last_line

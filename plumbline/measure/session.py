@@ -17,8 +17,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from plumbline import files, paths, schedulers, schemas
-from plumbline.errors import PlumbError
+from plumbline import schedulers, schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch.signals import interruptible
 from plumbline.measure import jobs

@@ -10,9 +10,11 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from plumbline import site, units
+from plumbline import site
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import minute, second, signed, some
 from plumbline.compare.page import closing, document
-from plumbline.errors import PlumbError
 from plumbline.host.draw import draw
 from plumbline.judge.compare import compare
 from plumbline.judge.sides import Side
@@ -22,7 +24,6 @@ from plumbline.records.notes import Note
 from plumbline.report import history
 from plumbline.report.circumstances import hosts
 from plumbline.report.data import finite
-from plumbline.units import minute, second, signed, some
 
 #: rows of a long table that are shown before a button asks for all
 FIRST = 40

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.publish import documents
 from plumbline.publish.documents import slug
 from plumbline.publish.folder import Folder, Made

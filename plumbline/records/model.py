@@ -18,9 +18,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better, human
 from plumbline.records import seal
-from plumbline.units import Better, human
 from plumbline.witness.scheduling import Scheduling
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine

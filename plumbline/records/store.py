@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import files, paths, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import model, seal, sources
 from plumbline.records.model import Record
 

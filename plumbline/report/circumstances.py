@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.pages.blocks import Block, block, column, section, table
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
 from plumbline.records.model import Record
 from plumbline.report.curves import SIZE, measurements

@@ -9,7 +9,9 @@ from typing import Any
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
-from plumbline.report import choose, data, profiled
+from plumbline.report import data
+from plumbline.report import profiles as profiled
+from plumbline.report import selection as choose
 
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
 MAX_RECORDS = 1000

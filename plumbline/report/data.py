@@ -18,10 +18,10 @@ from plumbline.report.circumstances import circumstances
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.devices import devices
+from plumbline.report.efficiency import work
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
-from plumbline.report.profiled import profiled
-from plumbline.report.work import work
+from plumbline.report.profiles import profiled
 from plumbline.topology import placements
 from plumbline.views import summary
 

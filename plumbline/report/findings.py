@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.compare.page import figures
 from plumbline.judge import hybrid
 from plumbline.judge.compare import Cell, Comparison, Line, compare

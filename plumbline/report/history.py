@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.judge import samples
 from plumbline.judge.history import Series, followed
 from plumbline.pages import blocks

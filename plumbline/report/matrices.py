@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece
 from plumbline.records.model import Record

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, cast
 import jsonschema
 import yaml
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 NAMES = (
     "ceilings",

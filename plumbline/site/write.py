@@ -13,8 +13,9 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from plumbline import files, paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.host import collector
 from plumbline.nodes.compare import Captured
 from plumbline.site import tests

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, locked
 from plumbline.stacks.stream import Compiler
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, paths, schemas
-from plumbline.errors import PlumbError, suggest
-from plumbline.files import sha256
+from plumbline import mpi, schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.files import sha256
 
 FILE = "manifest.json"
 #: benchmark id -> IMB's program

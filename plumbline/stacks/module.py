@@ -13,8 +13,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from plumbline import mpi, paths, schemas
-from plumbline.errors import PlumbError, suggest
+from plumbline import mpi, schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, libraries, manifest
 
 FILE = "stacks.yaml"

@@ -9,8 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, git, paths, stacks
-from plumbline.errors import PlumbError, suggest
+from plumbline import stacks
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import archive, blas, fetch, manifest, wheel
 from plumbline.stacks.spack import bootstrap, environments
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.host.collector import CPUS, Reader
 
 #: STREAM's run rule: each array at least this many times the sum of the last-level caches.

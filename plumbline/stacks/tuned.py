@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.host.collector import Reader
 from plumbline.mpi.settings import Configuration
 from plumbline.stacks import manifest as manifests

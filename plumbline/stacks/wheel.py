@@ -27,8 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, git, mpi, paths, terminal
-from plumbline.errors import PlumbError, suggest
+from plumbline import mpi
+from plumbline.base import files, git, paths, terminal
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
 

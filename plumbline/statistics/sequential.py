@@ -19,10 +19,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
 from plumbline.statistics import scale, signed_rank
 from plumbline.statistics.arrays import Flags, Floats, Ints
-from plumbline.units import percent
 
 #: numbers of pairs at which a series is looked at
 LOOKS = (13, 19, 27, 38, 50, 65, 90)

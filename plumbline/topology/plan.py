@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.topology import binder
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from plumbline.base.units import counted
 from plumbline.gate import live, rules, run, setup
 from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
@@ -26,7 +27,6 @@ from plumbline.tune.curves import Row
 from plumbline.tune.programs import Launched, Point
 from plumbline.tune.race import DEFAULT
 from plumbline.tune.rules import holds
-from plumbline.units import counted
 
 #: a gain has to be above 1 %, a loss of more than 1 % withdraws the setting
 RULE = Rule(gain=True)

@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
+from plumbline.base.verdicts import State
 from plumbline.judge.decide import Verdict
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
-from plumbline.tune.tune import Tuning
-from plumbline.units import counted, human_bytes, human_seconds, percent, significant
-from plumbline.verdicts import State
+from plumbline.tune.stages import Tuning
 from plumbline.views.table import table
 
 #: findings on a terminal; the JSON document has all

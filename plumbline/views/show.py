@@ -7,11 +7,12 @@ import json
 import shlex
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.host import devices
 from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
-from plumbline.views import spent, summary
+from plumbline.views import efficiency as spent
+from plumbline.views import summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from plumbline import terminal, units
+from plumbline.base import terminal, units
 from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite, Variant
 from plumbline.views.table import table

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.gate import setup, variants
 from plumbline.gate.sides import Side
 from plumbline.launch import hosts

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import install, kernels, manifest, stream, wheel
 from plumbline.stacks.wheel import Installation
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import samples
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver
 from plumbline.records import model, store

@@ -15,16 +15,16 @@ import samples
 import yaml
 
 from plumbline import schemas, site
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import launch as launch_command
 from plumbline.exchange import imported
 from plumbline.gate import rules
 from plumbline.gate.setup import GATE as GATE_FOLDER
 from plumbline.judge import from_csv, from_records
-from plumbline.measure import command as launch_command
 from plumbline.nodes import read as nodes_read
 from plumbline.records import outcome, store
 from plumbline.references import match
-from plumbline.site import ceilings
+from plumbline.site import ceilings_file as ceilings
 from plumbline.stacks import manifest
 from plumbline.topology import machine
 from plumbline.views import summary

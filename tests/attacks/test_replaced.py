@@ -13,7 +13,7 @@ import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.gate.live import DriverBench
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide

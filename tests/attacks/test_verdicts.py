@@ -7,7 +7,7 @@ import re
 import pytest
 import samples
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.judge import from_csv, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import store

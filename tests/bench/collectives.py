@@ -17,7 +17,7 @@ import pairs
 import start
 
 from plumbline import parsers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
 from plumbline.views.table import table
 

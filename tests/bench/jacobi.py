@@ -20,7 +20,7 @@ from typing import Any
 import pairs
 import start
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
 from plumbline.topology import plan
 

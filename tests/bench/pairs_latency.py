@@ -17,7 +17,7 @@ import pairs
 import start
 
 from plumbline import parsers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
 
 SMALL, LARGE = 8, 4 << 20

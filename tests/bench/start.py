@@ -9,8 +9,9 @@ from typing import Any
 
 import pairs
 
-from plumbline import mpi, paths
-from plumbline.errors import PlumbError
+from plumbline import mpi
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from plumbline import paths  # noqa: E402  (the script also runs from a checkout that is not installed)
+from plumbline.base import paths  # noqa: E402
 
 LIMIT_MS = 30.0
 

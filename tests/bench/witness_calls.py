@@ -17,7 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from plumbline import mpi, paths
+from plumbline import mpi
+from plumbline.base import paths
 from plumbline.stacks import manifest as manifests
 
 LAUNCHES = 6

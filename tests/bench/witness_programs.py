@@ -30,8 +30,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from plumbline import mpi, paths
-from plumbline.errors import PlumbError
+from plumbline import mpi
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest as manifests
 
 TIME_LIMIT_S = 120

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.ci import command
 
 NPM = paths.root() / "tests/data/npm"

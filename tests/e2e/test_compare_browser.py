@@ -5,7 +5,7 @@ import pytest
 import reports
 from playwright.sync_api import expect
 
-from plumbline.compare import command
+from plumbline.commands import compare as command
 from plumbline.judge import compare
 from plumbline.judge.sides import Side
 from plumbline.records.model import convert

@@ -13,7 +13,7 @@ import pytest
 import stored
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.stacks import manifest as manifests

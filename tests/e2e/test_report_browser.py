@@ -14,7 +14,7 @@ from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 from samples import launch, record
 
-from plumbline import paths, units
+from plumbline.base import paths, units
 from plumbline.host import devices
 from plumbline.pages import page
 from plumbline.records.model import convert

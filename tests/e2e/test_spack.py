@@ -19,7 +19,7 @@ import spack_site
 import stored
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import manifest, stream
 from plumbline.stacks.spack import bootstrap, environments
 from plumbline.stacks.spack.runner import Spack

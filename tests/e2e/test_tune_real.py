@@ -9,11 +9,15 @@ import msgspec
 import pytest
 import yaml
 
-from plumbline import cli, paths, site
+from plumbline import site
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.commands import tune as command
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
-from plumbline.tune import command, race, tune
+from plumbline.tune import race
+from plumbline.tune import stages as tune
 from plumbline.tune.bench import Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
 

@@ -27,7 +27,8 @@ import frozen
 import pytest
 
 import plumbline
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 
 TABLE = Path(__file__).with_name("commands.txt")
 GOLDEN = Path(__file__).parent / "commands"

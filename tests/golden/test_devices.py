@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from test_plans import describe, title
 from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
-from plumbline import cli, paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.host import devices
 from plumbline.topology.plan import resolve
 

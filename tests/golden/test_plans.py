@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.topology.plan import resolve
 
 TOPOLOGIES = Path("tests/data/topologies")

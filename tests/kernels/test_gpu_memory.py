@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kernel_stack import JsonOf, KernelStack, fake_cuda
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.launch import plausible
 from plumbline.parsers.measurement import Measurement
 

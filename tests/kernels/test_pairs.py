@@ -11,8 +11,8 @@ import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import kernels
 from plumbline.topology.plan import resolve
 

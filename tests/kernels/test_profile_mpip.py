@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from kernel_stack import KernelStack
 
-from plumbline import mpi, paths
+from plumbline import mpi
+from plumbline.base import paths
 from plumbline.profiles import read
 from plumbline.profiles.model import RankProfile
 from plumbline.stacks.spack import environments

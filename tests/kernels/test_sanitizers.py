@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from kernel_stack import fake_cuda
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import blas, kernels, manifest
 
 STACK = "mpich"

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 SOURCES = paths.root() / "custom-kernels"
 

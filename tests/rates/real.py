@@ -30,15 +30,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from plumbline import files, paths, witness
-from plumbline.errors import PlumbError
+from plumbline import witness
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import EXIT
 from plumbline.host import provenance
 from plumbline.judge import decide, remeasure
 from plumbline.judge.pairs import Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine
-from plumbline.verdicts import EXIT
 from plumbline.witness import disturbance
 
 #: each array is so many times the last-level caches, which then no longer help either program

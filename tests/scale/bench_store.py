@@ -79,7 +79,8 @@ def outliers() -> str:
 
     rows, damages = query.records(Selection(valid=True))
     found = samples.nodes(rows)
-    return f"{len(found)} classes of {sum(map(len, (each for item in found for each in item.values.values())))} values, {len(damages)} damaged"
+    count = sum(len(each) for item in found for each in item.values.values())
+    return f"{len(found)} classes of {count} values, {len(damages)} damaged"
 
 
 def calibrate() -> str:

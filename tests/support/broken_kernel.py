@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kernel_stack import KernelStack
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import kernels, manifest
 
 #: those of custom-kernels/bind/machine.cmake, for kernels that name distances

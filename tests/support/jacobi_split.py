@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from plumbline import paths
+from plumbline.base import paths
 
 Triple = tuple[int, int, int]
 LOW, HIGH = 0, 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import stream
 from plumbline.stacks.spack import bootstrap, environments, sites
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths, witness
+from plumbline import witness
+from plumbline.base import paths
 
 ONE_MIB = 1 << 20
 #: an MPI library that can be asked, and that looks at every CPU while it is initialised

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 
 @pytest.fixture

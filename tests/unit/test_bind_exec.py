@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from kernel_stack import fake_cuda
 
-from plumbline import paths, witness
+from plumbline import witness
+from plumbline.base import paths
 from plumbline.topology.plan import resolve
 
 REPORT = """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plumbline import stacks
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import blas, fetch, stream
 
 

@@ -9,8 +9,9 @@ import sys
 import pytest
 import yaml
 
-from plumbline import cli, paths
+from plumbline.base import paths
 from plumbline.ci import command
+from plumbline.commands import cli
 
 #: notes its arguments, writes what the real one writes, and ends as the test says
 STUB = """#!{python}

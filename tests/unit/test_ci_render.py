@@ -8,8 +8,8 @@ import sys
 import pytest
 import yaml
 
+from plumbline.base.errors import PlumbError
 from plumbline.ci import command
-from plumbline.errors import PlumbError
 
 SCHEMAS = {"gitlab": "vendor.gitlab-ci", "github": "vendor.github-workflows"}
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from samples import launch, record
 
-from plumbline import paths
-from plumbline.errors import PlumbError
-from plumbline.records import command, compact, query, store
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import compact as command
+from plumbline.records import compact, query, store
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pieces
 import pytest
 from samples import launch, record, settle, variant
 
-from plumbline import cli, git, paths
+from plumbline.base import git, paths
+from plumbline.commands import cli
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import unpaired

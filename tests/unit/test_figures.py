@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 from samples import launch, plan, record
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import figures
 from plumbline.records.model import convert, document
 from plumbline.references import Match, References

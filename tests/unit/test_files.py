@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.gate import variants
 
 HOLDER = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import samples
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model

@@ -5,7 +5,7 @@ import json
 import pytest
 import samples
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.judge import disturbed, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model, store

@@ -7,7 +7,7 @@ import pytest
 import samples
 from test_gate_sequential import series
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import samples
 
-from plumbline import cli
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import worst
+from plumbline.commands import cli
 from plumbline.gate import live, pairs_file, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, from_records, remeasure
@@ -22,7 +23,6 @@ from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.records.model import Launch
 from plumbline.statistics.sequential import CAP, LOOKS, Rule
-from plumbline.verdicts import worst
 
 
 class Crash(Exception):

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential, signed_rank

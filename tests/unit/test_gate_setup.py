@@ -12,13 +12,16 @@ import pieces
 import pytest
 import samples
 
-from plumbline import cli, paths, rfm_settings, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.gate import page, rules, setup, sides, variants
 from plumbline.judge import decide, from_records
 from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.records import model
+from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.sequential import Rule
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gate_sequential import series
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import worst
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
 from plumbline.statistics.sequential import Rule
-from plumbline.verdicts import worst
 
 
 def one(item):

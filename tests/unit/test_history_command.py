@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from samples import launch, record, variant
 
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 from plumbline.host import provenance
 from plumbline.judge import samples
 from plumbline.records import store
@@ -227,7 +228,7 @@ def test_the_table_of_the_documentation_has_every_model(capsys):
 
 def test_the_options_load_without_scipy():
     """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.history.command, plumbline.references.command, plumbline.references.lint; "
+    code = "import sys; import plumbline.commands.history, plumbline.commands.calibrate, plumbline.commands.lint; "
     answer = subprocess.run(
         [sys.executable, "-c", code + "print('scipy' in sys.modules)"], capture_output=True, text=True
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from samples import record
 
-from plumbline import cli
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.exchange.imported import read
 from plumbline.records import model, query
 from plumbline.references import calibrate

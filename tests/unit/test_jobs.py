@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.measure import jobs
 
 ROOT = Path(__file__).resolve().parents[2]

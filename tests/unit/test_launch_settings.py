@@ -4,7 +4,7 @@ import pytest
 from witness_helper import compile_c, cpus, only, rank_plan, run
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import settings
 
 OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import doctor, paths
+from plumbline.base import paths
+from plumbline.commands import doctor
 from plumbline.host import devices, links, provenance
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import launch, record
 
-from plumbline import paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import model, schema
 from plumbline.records.model import Variant, WantedFigure
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from plumbline import mpi, schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
 from plumbline.schedulers import slurm
 

@@ -3,9 +3,10 @@
 import pytest
 import yaml
 
-from plumbline import paths, schedulers
-from plumbline.cli import main
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands.cli import main
 
 
 @pytest.fixture

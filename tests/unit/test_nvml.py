@@ -12,7 +12,7 @@ import pytest
 from kernel_stack import made_up
 from samples import launch, record
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.host import devices, energy, links, nvml, provenance
 from plumbline.records.model import convert
 from plumbline.report import data

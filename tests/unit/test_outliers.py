@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from samples import launch, record, settle, variant
 from scipy import stats
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.judge import evidence, outliers, samples
 from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins
@@ -730,6 +730,6 @@ def test_a_record_without_a_matrix_is_refused(results, capsys, made, message):
 
 def test_the_options_load_without_scipy():
     """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.outliers.command; print('scipy' in sys.modules)"
+    code = "import sys; import plumbline.commands.outliers; print('scipy' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "False\n"

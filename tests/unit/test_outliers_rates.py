@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import outliers as simulated

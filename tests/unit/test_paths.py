@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 from plumbline.gate.setup import GATE
 from plumbline.measure import jobs, session
 from plumbline.views import summary

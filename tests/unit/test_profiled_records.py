@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.judge import from_records
 from plumbline.judge.samples import nodes, series
 from plumbline.launch import figures

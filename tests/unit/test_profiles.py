@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiled import call, place, profile, rank_document, sizes
 
-from plumbline import cli
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.profiles import crossed, difference, export, maps, read, sums, text
 from plumbline.profiles import schema as written
 from plumbline.profiles.model import Place, Profile, RankProfile

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from node_facts import node
 
-from plumbline import doctor, schemas
+from plumbline import schemas
+from plumbline.commands import doctor
 from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
 

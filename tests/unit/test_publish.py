@@ -10,7 +10,7 @@ import pytest
 import reports
 from samples import record
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.pages import page
 from plumbline.publish import documents
 from plumbline.records import compact, compacted, notes, outcome

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import launch, record
 
-from plumbline import paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import compacted, query, sources, store
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection

@@ -17,7 +17,7 @@ from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data
-from plumbline.site import ceilings as file_of
+from plumbline.site import ceilings_file as file_of
 from plumbline.topology import placements
 from plumbline.views import show, summary
 

@@ -15,11 +15,12 @@ import pytest
 import reports
 from samples import launch, record, variant
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.pages import page
 from plumbline.profiles import read
 from plumbline.records.model import convert
-from plumbline.report import data, history, profiled
+from plumbline.report import data, history
+from plumbline.report import profiles as profiled
 from plumbline.report.curves import curves
 from plumbline.report.matrices import matrices
 from plumbline.views.ranks import rank_map

@@ -8,9 +8,10 @@ import pytest
 import reports
 from samples import record
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import report as command
 from plumbline.records import outcome
-from plumbline.report import command, compose
+from plumbline.report import compose
 
 
 @pytest.fixture

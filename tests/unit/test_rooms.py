@@ -8,7 +8,8 @@ import re
 import tokenize
 from pathlib import Path
 
-from plumbline import paths, schedulers
+from plumbline import schedulers
+from plumbline.base import paths
 
 PACKAGE = Path(schedulers.__file__).resolve().parents[1]
 #: programs of schedulers, and how their variables begin; the schedulers' own names come from the table

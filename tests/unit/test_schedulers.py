@@ -15,7 +15,7 @@ import pytest
 from reframe.core.backends import getscheduler
 
 from plumbline import mpi, schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
 from plumbline.measure import jobs
 from plumbline.schedulers import flux, lsf, names, pbs, sge, slurm

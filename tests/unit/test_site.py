@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from plumbline import site
-from plumbline import site_command as command
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import site as command
 from plumbline.host import collector
 from plumbline.references import References, match
 from plumbline.site import tests, write

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths, stacks
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive, fetch, pack, spack
 from plumbline.stacks.spack import bootstrap, buildcache, environments
 

@@ -8,7 +8,7 @@ import spack_site
 import yaml
 
 from plumbline import stacks
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest, spack
 from plumbline.stacks.spack import environments
 

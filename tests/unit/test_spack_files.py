@@ -7,8 +7,8 @@ import pytest
 import spack_site
 import yaml
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import spack
 from plumbline.stacks.spack import environments
 

@@ -13,8 +13,9 @@ import yaml
 from archspec.cpu import detect
 
 from plumbline import schemas, stacks
-from plumbline.errors import PlumbError
-from plumbline.stacks import command, manifest, spack, stream
+from plumbline.base.errors import PlumbError
+from plumbline.commands import stack as command
+from plumbline.stacks import manifest, spack, stream
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 
 PLUMB = Path(sys.executable).parent / "plumb"

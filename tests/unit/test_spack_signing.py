@@ -7,8 +7,9 @@ import subprocess
 import pytest
 import spack_site
 
-from plumbline import cli, stacks
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.stacks.spack import bootstrap, buildcache, environments, runner
 
 pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed: apt-get install gnupg")

@@ -5,7 +5,7 @@ import platform
 
 import pytest
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks.spack import environments, programs, sites
 from plumbline.stacks.spack.programs import Package
 

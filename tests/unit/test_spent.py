@@ -8,11 +8,12 @@ import msgspec
 import pieces
 from samples import launch, record
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.host import devices
 from plumbline.records.model import Record, convert
 from plumbline.report import data
-from plumbline.views import show, spent
+from plumbline.views import efficiency as spent
+from plumbline.views import show
 
 IDLE = {"power_w": 55.0, "host": "node1", "measured": "2026-01-01T00:00:00.000Z"}
 COUNTED = {"instructions": 6e9, "cycles": 3e9, "cache_misses": 1e8, "line_bytes": 64}

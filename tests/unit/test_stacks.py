@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths, stacks
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import stack as command
 from plumbline.host.collector import CPUS
-from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel
+from plumbline.stacks import fetch, kernels, manifest, stream, wheel
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths, stacks
-from plumbline.cli import main
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands.cli import main
 from plumbline.stacks import archive, fetch, manifest, pack, wheel
 from plumbline.stacks.spack import buildcache
 

@@ -10,8 +10,10 @@ import pytest
 import spack_site
 from test_stacks import make_stack
 
-from plumbline import cli, paths, stacks
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.stacks import blas, fetch, kernels, manifest
 
 

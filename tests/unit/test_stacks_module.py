@@ -6,8 +6,10 @@ import re
 import pytest
 import yaml
 
-from plumbline import paths, rfm_settings, schemas, stacks
-from plumbline.errors import PlumbError
+from plumbline import schemas, stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest, module
 
 ENTRY = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import terminal
+from plumbline.base import terminal
 from plumbline.views import summary
 from plumbline.views.table import table
 

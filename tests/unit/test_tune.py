@@ -13,12 +13,14 @@ import msgspec
 import pytest
 from profiled import call, profile, rank_document, sizes
 
-from plumbline import cli
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.commands import tune as command
 from plumbline.judge.decide import Verdict
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, confirm, programs, race, report, rules, screen, tune, weights
+from plumbline.tune import confirm, programs, race, report, rules, screen, weights
+from plumbline.tune import stages as tune
 from plumbline.tune.bench import TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows

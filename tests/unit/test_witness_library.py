@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from witness_helper import MPI, compile_c, cpus, library, node_plan, only, rank_plan, run
 
-from plumbline import paths, witness
+from plumbline import witness
+from plumbline.base import paths
 
 MIB_PAGES = (1 << 20) // os.sysconf("SC_PAGESIZE")
 

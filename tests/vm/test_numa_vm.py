@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 
-from plumbline import paths, schemas
+from plumbline import schemas
+from plumbline.base import paths
 from plumbline.witness import compare, read
 
 pytestmark = pytest.mark.vm

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, terminal, units
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths, terminal, units
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import Work, kernels, manifest, stream
 from plumbline.stacks.spack import bootstrap, buildcache, environments, programs, sites
 from plumbline.stacks.spack.buildcache import KERNELS

@@ -25,8 +25,8 @@ from typing import Any
 
 import yaml
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, locked
 from plumbline.stacks.spack import buildcache, environments
 from plumbline.stacks.spack.runner import Base, Spack

@@ -21,8 +21,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
 from plumbline.stacks.spack.runner import Spack, keyring
 

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 import yaml
 
-from plumbline import files, git, paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError
 
 DEFAULT_SITE = "debian12-x86_64_v3"
 ONEAPI = "intel-oneapi-mpi"

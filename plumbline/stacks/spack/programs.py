@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi import TABLE as FAMILIES
 from plumbline.mpi import Family
 from plumbline.stacks import libraries, manifest

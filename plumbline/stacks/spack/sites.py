@@ -15,8 +15,8 @@ import yaml
 from archspec import cpu
 from archspec.cpu import detect
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.mpi import TABLE
 from plumbline.stacks import locked, manifest
 from plumbline.stacks.spack import bootstrap, environments
