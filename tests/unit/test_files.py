@@ -14,7 +14,7 @@ from plumbline.gate import variants
 HOLDER = """
 import sys
 from pathlib import Path
-from plumbline import files
+from plumbline.base import files
 with files.lock(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

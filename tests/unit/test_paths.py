@@ -87,7 +87,7 @@ def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) ->
     (other / "plumbline").mkdir(parents=True)
     for name in ("__init__.py", "paths.py"):
         shutil.copy(Path(paths.__file__).parent / name, other / "plumbline")
-    show = "from plumbline import paths; print(paths.root(), paths.results(), paths.binder())"
+    show = "from plumbline.base import paths; print(paths.root(), paths.results(), paths.binder())"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PLUMB_")}
     done = subprocess.run(
         ["bash", "-c", f". '{paths.root()}/activate'; '{sys.executable}' -c '{show}'"],

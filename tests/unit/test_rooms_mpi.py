@@ -27,7 +27,7 @@ NAMES = re.compile(
 EXCEPTIONS = {
     "commands/cli.py": "examples in its help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
-    "stacks/command.py": "examples in its help",
+    "commands/stack.py": "examples in its help",
     "stacks/spack/environments.py": "the packages of Spack",
 }
 

@@ -269,7 +269,7 @@ def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, out
 
 def test_of_two_installs_at_once_one_waits(root, state, monkeypatch):
     (state / "slow").write_text("2")
-    checkout = f"import pathlib; from plumbline import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
+    checkout = f"import pathlib; from plumbline.base import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
     code = f"{checkout}; import spack_site; spack_site.suit_any_machine(setattr)"
     code += "; from plumbline import stacks; stacks.install('spack', 'openmpi')"
     monkeypatch.setenv("PYTHONPATH", str(Path(spack_site.__file__).parent))
