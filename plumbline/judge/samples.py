@@ -139,9 +139,9 @@ def _plain(text: str) -> str:
 def series(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
-    A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`), provenance,
-    stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test`` keeps the tests
-    whose names begin with it.
+    A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
+    provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test``
+    keeps the tests whose names begin with it.
     """
     usable = (item for item in measured(records, test) if 0 < item[1].value < math.inf)
     groups = [

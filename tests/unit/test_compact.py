@@ -145,7 +145,7 @@ from plumbline.records import compact
 compact._name = lambda temporary, month: os.kill(os.getpid(), 9)
 compact.compact("local", remove=True)
 """
-    root = str(Path(paths.__file__).parents[1])
+    root = str(paths.root())
     answer = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, check=False)
     assert answer.returncode == -9
     assert everything() == before

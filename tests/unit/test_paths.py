@@ -84,9 +84,9 @@ def test_the_job_of_a_gate_gets_the_folders(
 def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) -> None:
     """As ``. A/activate; B/.venv/bin/plumb …`` does."""
     other = tmp_path / "other"
-    (other / "plumbline").mkdir(parents=True)
-    for name in ("__init__.py", "paths.py"):
-        shutil.copy(Path(paths.__file__).parent / name, other / "plumbline")
+    (other / "plumbline" / "base").mkdir(parents=True)
+    for name in ("__init__.py", "base/__init__.py", "base/paths.py"):
+        shutil.copy(paths.root() / "plumbline" / name, other / "plumbline" / name)
     show = "from plumbline.base import paths; print(paths.root(), paths.results(), paths.binder())"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PLUMB_")}
     done = subprocess.run(

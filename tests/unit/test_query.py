@@ -333,7 +333,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
             (folder / f"s{number}.jsonl").write_text(json.dumps(padded) + "\n", encoding="utf-8")
         answer = subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PLUMB_RESULTS": str(folder.parent), "PYTHONPATH": str(Path(paths.__file__).parents[1])},
+            env={**os.environ, "PLUMB_RESULTS": str(folder.parent), "PYTHONPATH": str(paths.root())},
             capture_output=True,
             text=True,
             check=True,
