@@ -61,10 +61,10 @@ check: .venv/.stamp-dev lint build/cmake/CTestTestfile.cmake ## what a change is
 	@ctest --test-dir build/cmake --output-on-failure --quiet
 	@$(PYTEST) tests/unit tests/attacks tests/golden
 
-test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test
+test: .venv/.stamp-dev setup lint ## all that CI checks: lint, ctest, every test but those that take minutes on the bed
 	@$(ANSIBLE) playbooks/test_packages.yml $(if $(SERVICES),-e plumb_test_services=true)
 	@ctest --test-dir build/cmake --output-on-failure --quiet
-	@$(PYTEST) --durations=15 --durations-min=20
+	@$(PYTEST) -m 'not long' --durations=15 --durations-min=20
 
 build/cmake/CTestTestfile.cmake:
 	@$(MAKE) setup
@@ -105,7 +105,7 @@ bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make ca
 	@tests/bare $(COMMAND)
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
-lock: .venv/.stamp-dev ## write all requirements and stack locks anew (newest versions that the .in files allow)
+lock: .venv/.stamp-dev ## write all requirements and stack locks again (newest versions that the .in files allow)
 	@for lock in requirements requirements-dev; do $(COMPILE) --upgrade pyproject.toml $$lock.in --output-file $$lock.txt; done
 	@$(COMPILE) --upgrade requirements-ptx.in --output-file requirements-ptx.txt
 	@for lock in $(LOCKS); do $(COMPILE) --no-deps --upgrade $$lock.in --output-file $$lock.txt; done

@@ -89,7 +89,7 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
             continue
         if taken & _names(target):
             cure = "name another file"
-            raise PlumbError("this file is to be written, and is read or written otherwise too", str(target), cure)
+            raise PlumbError("this file is an output and is also used otherwise", str(target), cure)
         taken |= _names(target)
 
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "nodes": ("commands.nodes", "facts of the nodes of a partition, which of them differ, which can be used"),
     "calibrate": ("commands.calibrate", "make references from the records of verified sessions"),
     "lint": ("commands.lint", "check every reference of every site"),
-    "gate": ("commands.gate", "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline"),
+    "gate": ("commands.gate", "PASS, FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline"),
     "compare": ("commands.compare", "stacks, systems, campaigns, commits or periods side by side"),
     "tune": ("commands.tune", "settings of an MPI library that are proven to gain, and to harm nothing"),
     "history": ("commands.history", "change points in the records, or in given numbers"),
@@ -167,7 +167,7 @@ def _check_outputs(arguments: argparse.Namespace) -> None:
 def _unexpected(error: Exception) -> PlumbError:
     """What an exception that nobody expected is, and where it was raised; the system's own errors say enough."""
     if isinstance(error, OSError) and error.strerror:
-        return PlumbError(f"cannot go on: {error.strerror}", str(error.filename or "this host"), files.CURE)
+        return PlumbError(f"cannot continue: {error.strerror}", str(error.filename or "this host"), files.CURE)
     last = traceback.extract_tb(error.__traceback__)[-1]
     cure = "this is an error in Plumbline, please report it"
     return PlumbError(f"{type(error).__name__}: {error}", f"{last.filename}:{last.lineno}", cure)

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from plumbline.records import compact  # not above: the engine takes longer to load than most commands to run
 
     if args.before and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", args.before):
-        raise PlumbError(f"'{args.before}' is no date", "plumb compact --before", "give YYYY-MM-DD")
+        raise PlumbError(f"'{args.before}' is not a date", "plumb compact --before", "give YYYY-MM-DD")
     damages = []
     sites = [args.site] if args.site else _sites()
     if not sites:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIDE",
         help="a stack, site, SITE:PARTITION, node, campaign, commit, or period FROM..TO (2026-10..2026-11); "
         "KIND=VALUE[,KIND=VALUE] says which is meant, tag=NAME a tag of git; "
-        "the first is what the others are held against",
+        "the others are compared with the first",
     )
     parser.add_argument("--test", help="only tests whose name begins so")
     parser.add_argument("--all-figures", action="store_true", help="not only the first figure of each test")

@@ -1,4 +1,4 @@
-"""``plumb gate``: PASS (or GAIN), FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline."""
+"""``plumb gate``: PASS (or GAIN), FAIL, INCONCLUSIVE or INVALID for a candidate compared with its baseline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="SIDE", help="stack or commit; with SESSION.jsonl the id of a record (default: the first)"
     )
-    parser.add_argument("--candidate", metavar="SIDE", help="stack or commit that is held against the baseline")
+    parser.add_argument("--candidate", metavar="SIDE", help="stack or commit that is compared with the baseline")
     parser.add_argument("--stack", metavar="NAME", help="stack that the kernels of a commit are built against")
     parser.add_argument(
         "--tests", metavar="REGEX", help="tests, as reframe -n takes them (default: those tagged quick)"
@@ -52,19 +52,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--site", metavar="SITE[:PARTITION]", help="as reframe --system takes it (default: this host's)"
     )
-    parser.add_argument("--common", action="store_true", help="compare what both can run, whatever the candidate lost")
+    text = "compare only what both can run, even if the candidate lost some"
+    parser.add_argument("--common", action="store_true", help=text)
     parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
     parser.add_argument("--tolerance", type=float, help="slowdown that may pass (default 0.01: 1 %%)")
     parser.add_argument("--must-detect", type=float, help="slowdown that must not (default 0.05: 5 %%)")
     parser.add_argument(
-        OPTION, action="store_true", help="the candidate's own threads disturb it: judge it whatever that does"
+        OPTION, action="store_true", help="the candidate's own threads disturb it: judge it nevertheless"
     )
     parser.add_argument("--gain", action="store_true", help="say GAIN where the candidate is certainly faster")
     parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
-    parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
+    text = "stop when a FAIL is certain, even if other figures are undecided"
+    parser.add_argument("--first-fail", action="store_true", help=text)
     parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the gate of this folder")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the gate of this folder")
     parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all verdicts as one JSON document")
     parser.add_argument("--junit", type=files.Output, metavar="FILE", help="write JUnit XML")
     parser.add_argument(
@@ -102,7 +104,7 @@ def _check(args: argparse.Namespace) -> None:
     begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
     if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
         cure = "leave out all but --minutes, --first-fail and files"
-        raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
+        raise PlumbError("--resume continues a gate that was started", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
     if args.minutes is not None and not args.minutes > 0:

@@ -66,7 +66,7 @@ def _curated(stack: str, found: Inventory, family: Family) -> str:
     if found.lacking:
         lines.append(f"left out, because this version lacks them: {', '.join(found.lacking)}")
     variable = f"a setting's variable: {family.setting_variable('NAME')}; " if family.setting_prefix else ""
-    lines.append(f"{variable}all that the library says of one: plumb knobs {stack} NAME")
+    lines.append(f"{variable}everything that the library says about one: plumb knobs {stack} NAME")
     return "\n\n".join(line for line in lines if line)
 
 

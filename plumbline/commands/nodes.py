@@ -126,7 +126,7 @@ def _compare(args: argparse.Namespace) -> int:
     print(f"clocks: the time stamps of the job's starts lie within {result.spread:.2f} s")
     differing = result.differing()
     if not differing:
-        print(f"{result.answered} of {result.asked} nodes answered; they are alike")
+        print(f"{result.answered} of {result.asked} nodes answered; they are equal")
         return 0
     tie = len(result.groups) > 1 and len(result.groups[0]) == len(result.groups[1])
     if tie:

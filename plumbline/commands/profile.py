@@ -75,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
         _show_stored(args, _stored(args.show), old)
         return 0
     if args.on or args.export:
-        raise PlumbError(
-            "--on and --export are of a profile that there is", "plumb profile", "name its record by --show"
-        )
+        raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
     if not args.words or not args.stack:
         cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)

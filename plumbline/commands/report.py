@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     )
 
     if args.since and not _DAY.fullmatch(args.since):
-        raise PlumbError(f"'{args.since}' is no date", "--since", "such as 2026-11 or 2026-11-21")
+        raise PlumbError(f"'{args.since}' is not a date", "--since", "such as 2026-11 or 2026-11-21")
     site = args.site or sources.only_site("plumb report")
     found, damages = query.records(query.Selection(site=site))
     rows = [row for row in found if not row.is_imported]

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measure.add_argument("--stack", help="whose kernels (default: the first of the partition's)")
     measure.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
     measure.add_argument(
-        "--if-needed", action="store_true", help="only where there are no ceilings, or those of another machine"
+        "--if-needed", action="store_true", help="only if there are no ceilings, or those of another machine"
     )
 
 
@@ -80,7 +80,7 @@ def _init(args: argparse.Namespace) -> int:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise PlumbError(f"{pattern!r} is no regular expression: {error}", "--hostname", "correct it") from None
+            raise PlumbError(f"{pattern!r} is not a regular expression: {error}", "--hostname", "correct it") from None
     scheduler = schedulers.named(args.scheduler)
     request = write.Request(
         name=args.name,

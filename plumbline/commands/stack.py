@@ -184,7 +184,7 @@ def _remove(args: argparse.Namespace) -> int:
     for name in args.stacks:
         file = manifest.path(name)
         if file.parent.parent != paths.stacks() or not file.exists():
-            cure = suggest(name, manifest.names(), "plumb stack list shows what is")
+            cure = suggest(name, manifest.names(), "plumb stack list shows the installed ones")
             raise PlumbError(f"stack '{name}' is not installed", str(paths.stacks()), cure)
         file.unlink()
         shutil.rmtree(file.parent)

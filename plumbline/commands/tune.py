@@ -34,10 +34,9 @@ LAUNCH_S = 3.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb tune``."""
     parser.add_argument("stack", nargs="?", help="installed stack")
-    parser.add_argument(
-        "--screen", action="store_true", help="measure the default and say what is worth a race; no more"
-    )
-    parser.add_argument("--all", action="store_true", dest="every", help="race every setting, whatever the screen says")
+    parser.add_argument("--screen", action="store_true", help="only measure the default and say what is worth a race")
+    text = "race every setting, not only those that the screen suggests"
+    parser.add_argument("--all", action="store_true", dest="every", help=text)
     parser.add_argument("--knob", action="append", default=[], metavar="NAME", help="race this one only; repeated")
     parser.add_argument("--site", metavar="SITE[:PARTITION]", help="default: the site that claims this host, its first")
     parser.add_argument(
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="ranks on so many nodes: what is raced moves data between them",
+        help="ranks on N nodes: the raced operations move data between them",
     )
     parser.add_argument(
         "--minutes",
@@ -70,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--work", type=Path, metavar="DIR", help="folder of a new tuning (default: build/tune/STACK-SESSION)"
     )
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the tuning of this folder")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the tuning of this folder")
     parser.add_argument("--dry-run", action="store_true", help="how many launches and minutes; nothing is measured")
     parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all that was found")
 
@@ -86,7 +85,7 @@ def _sizes(text: str) -> tuple[int, ...]:
 def run(args: argparse.Namespace) -> int:
     """Tune; returns 0 whether there is a gain or not, or the exit status of the job that it took."""
     if (args.stack is None) == (args.resume is None):
-        raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows what is installed")
+        raise PlumbError("give a stack, or --resume DIR", "plumb tune", "plumb stack list shows the installed ones")
     if args.minutes is not None and not args.minutes > 0:
         raise PlumbError(f"--minutes is {args.minutes:g}", "plumb tune", "give a positive number")
     if args.nodes < 1:
@@ -107,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_outdated(asked.stack)
     with TUNING.locked(folder):
         bench = Bench(folder, TUNING.load(folder), say, args.minutes)
-        say(f"folder {folder}: plumb tune --resume {folder} goes on after an interruption")
+        say(f"folder {folder}: plumb tune --resume {folder} continues after an interruption")
         found = tune.screened(bench) if args.screen else tune.tuned(bench)
     say(f"\n{report.screen(found)}")
     if found.raced:

@@ -18,7 +18,7 @@ from plumbline.views.table import table
 
 HEADER = ("test", "stack", "best hybrid", "", "best pure MPI", "", "ratio", "95 % interval", "verdict")
 NOTHING = (
-    "no pure MPI code beside hybrid ones in the records: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
+    "the records have hybrid codes but no pure MPI code: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
 )
 
 

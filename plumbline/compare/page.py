@@ -91,7 +91,7 @@ def legend(comparison: Comparison) -> list[str]:
         )
     zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
     if zero:
-        lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and nothing is claimed of it")
+        lines.append(f"{units.counted(zero, 'line')} with a figure of 0: it has no ratio, and no claim is made")
     if comparison.unlike:
         lines.append(f"not compared, for unit, direction or arguments differ: {unlike(comparison)}")
     return [*lines, "records of different sessions are not pairs: plumb gate decides what a change must not cost"]

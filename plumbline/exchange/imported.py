@@ -247,4 +247,4 @@ def _time(cells: dict[str, str], where: str) -> str:
             text = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).isoformat()
         return units.utc(text)
     except (ValueError, OverflowError, OSError):
-        raise PlumbError(f"'{text[:40]}' is no time", where, CURE) from None
+        raise PlumbError(f"'{text[:40]}' is not a time", where, CURE) from None

@@ -30,7 +30,7 @@ def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
             try:
                 re.compile(entry.get(key, ""))
             except re.error as error:
-                what = f"rule {position + 1}: '{entry[key]}' is no regular expression: {error}"
+                what = f"rule {position + 1}: '{entry[key]}' is not a regular expression: {error}"
                 raise PlumbError(what, str(file), "correct it") from error
     return list(document["rules"]), str(file)
 

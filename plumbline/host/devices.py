@@ -20,7 +20,7 @@ from plumbline.topology.text import cpu_list
 #: for NV1, NV2 and so on
 WORDS = {
     "X": "itself",
-    "NV#": "so many NVLinks",
+    "NV#": "# NVLinks",
     "XGMI": "a link between GPUs",
     "PIX": "one PCIe switch at most",
     "PXB": "several PCIe switches",

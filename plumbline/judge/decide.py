@@ -64,7 +64,7 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
     survive likewise; one that does not is a PASS if its pairs rule out what must be detected.
     """
     if not series:
-        raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
+        raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why nothing was")
     names = Counter(item.name for item in series)
     reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
     judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))

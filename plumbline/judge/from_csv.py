@@ -25,7 +25,7 @@ NODES = (("node", "class", "value"), ("node", "series", "index", "value"))
 LINKS = (("first", "second", "class", "launch", "value"), ("first", "second", "class", "value"))
 SERIES = ("series", "index", "value")
 #: what is to be done with a value that says nothing
-LEAVE_OUT = "leave out what is no measurement"
+LEAVE_OUT = "leave out rows that are not measurements"
 
 
 def pairs(file: Path, better: Better) -> list[Pairs]:
@@ -134,7 +134,7 @@ def series(file: Path, better: Better) -> list[Series]:
         number = int(row["index"]) if row["index"].isdecimal() else index
         if made.index and number <= made.index[-1]:
             what = "twice" if number == made.index[-1] else f"after {made.index[-1]}"
-            cure = "rows stand in the order measured, indices increase"
+            cure = "put the rows in the order measured, with increasing indices"
             raise PlumbError(f"series {made.name} has index {number} {what}", where, cure)
         made.index.append(number)
         made.values.append(value)

@@ -50,10 +50,10 @@ def couples(file: Path, baseline: str | None = None) -> list[tuple[Record, Recor
         names = [record.variant.name for record in (first, second)]
         if len(found) > 1 and names[0] != names[1]:
             cure = "give a session of plumb gate, or one of two variants"
-            raise PlumbError(f"'{names[0]}' and '{names[1]}' are no two sides of one variant", str(file), cure)
+            raise PlumbError(f"'{names[0]}' and '{names[1]}' are not the two sides of one variant", str(file), cure)
         if baseline is None and (first.side == "candidate" or second.side == "baseline"):
             cure = "give the session as the gate wrote it, or say with --baseline which record is the baseline"
-            raise PlumbError(f"the candidate of '{names[0]}' stands before its baseline", str(file), cure)
+            raise PlumbError(f"the candidate of '{names[0]}' comes before its baseline", str(file), cure)
     return found
 
 
@@ -141,7 +141,7 @@ def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
     for first, second in pairs:
         low, high = sorted((first.order, second.order))
         if low % 2 or high != low + 1 or low <= last:
-            return [f"launches {first.order} and {second.order} are no pair: the variants were not alternated"]
+            return [f"launches {first.order} and {second.order} are not a pair: the variants were not alternated"]
         last = low
     return remeasure.faults(pairs)
 

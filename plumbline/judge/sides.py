@@ -71,14 +71,16 @@ def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, st
     if equals:
         if kind not in (*KINDS, TAG) or not value:
             cure = f"KIND=VALUE of {', '.join((*KINDS, TAG))}"
-            raise PlumbError(f"'{part}' is no condition", f"plumb compare {text}", cure)
+            raise PlumbError(f"'{part}' is not a condition", f"plumb compare {text}", cure)
         return ("commit", _commit(value)) if kind == TAG else (kind, value)
     if ".." in part:
         return "period", part
     found = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
     if len(found) != 1:
         what = (
-            f"is a {' and a '.join(found)}" if found else "is no stack, site, partition, node, campaign or commit here"
+            f"is a {' and a '.join(found)}"
+            if found
+            else "is not a stack, site, partition, node, campaign or commit here"
         )
         known = {row.stack.name for row in rows} | {row.site for row in rows}
         cure = f"write {found[0]}={part}" if found else suggest(part, known, "plumb list shows what there is")

@@ -69,7 +69,7 @@ def of_job(nodes: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     scheduler = schedulers.current(environment)
     found = _this_first(scheduler.hosts(environment))[:nodes]
     if len(found) < nodes:
-        cure = "was the job submitted for so many, and is this one of its nodes?"
+        cure = "was the job submitted for that many nodes, and is this one of them?"
         raise PlumbError(f"{nodes} nodes asked, the job names {len(found)}", scheduler.name, cure)
     return found
 

@@ -56,9 +56,9 @@ def claims(
     reasons = _arrays(seen, max((_working_set(item) for item in measurements), default=0) / len(seen))
     reasons += _devices(measurements, seen)
     if ran < TIME_RUN * needed:
-        reasons.append(f"the figures stand for {needed:.3g} s of work, but no rank ran longer than {ran:.3g} s")
+        reasons.append(f"the figures imply {needed:.3g} s of work, but no rank ran longer than {ran:.3g} s")
     if used < TIME_ON_CPU * needed:
-        reasons.append(f"the figures stand for {needed:.3g} s of work, but the ranks used {used:.3g} s of CPU time")
+        reasons.append(f"the figures imply {needed:.3g} s of work, but the ranks used {used:.3g} s of CPU time")
     return reasons
 
 

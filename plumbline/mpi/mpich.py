@@ -108,7 +108,7 @@ def _leaf(collective: str, algorithm: str = "release_gather") -> dict[str, Any]:
     # The file has no name for mpir, which is used where nothing is chosen: a condition that never holds does that.
     leaves = {"release_gather": own, "mpir": {"comm_type=inter": own}}
     if algorithm not in leaves:
-        what = f"'{algorithm}' is no algorithm of {collective} on a node"
+        what = f"'{algorithm}' is not an algorithm of {collective} on a node"
         raise PlumbError(what, "rules", f"take one of {', '.join(leaves)}")
     return leaves[algorithm]
 

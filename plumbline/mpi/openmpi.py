@@ -143,7 +143,7 @@ def _sizes(rules: list[Rule]) -> dict[int, int]:
     found = {0: 0}
     for rule in sorted(rules, key=lambda rule: rule.from_bytes):
         if not rule.algorithm.isdigit():
-            what = f"'{rule.algorithm}' is no algorithm of {rule.collective}"
+            what = f"'{rule.algorithm}' is not an algorithm of {rule.collective}"
             raise PlumbError(what, "rules", "Open MPI wants its number")
         found[rule.from_bytes] = int(rule.algorithm)
         if rule.to_bytes is not None:

@@ -56,7 +56,7 @@ def turn(document: dict[str, Any], asked: str) -> dict[str, str]:
     Raises :class:`PlumbError` for a partition with fewer than K such nodes: figures of K nodes were asked for.
     """
     if not re.fullmatch(r"[1-9]\d{0,5}/[1-9]\d{0,5}", asked):
-        raise PlumbError(f"'{asked}' is no turn", "--turn", "write I/K, such as 2/3: the second of three nodes")
+        raise PlumbError(f"'{asked}' is not a turn", "--turn", "write I/K, such as 2/3: the second of three nodes")
     number, count = map(int, asked.split("/"))
     found = {}
     for part in document["partitions"]:

@@ -25,7 +25,7 @@ def limit(partition: str, offered: int, text: str) -> int:
         name, equals, number = item.rpartition("=")
         if not number.isascii() or not number.isdigit() or (not equals and int(number) < 1):
             cure = "give a whole number from 1 on, or PARTITION=NUMBER,…"
-            raise PlumbError(f"'{item}' is no number of nodes", f"-S {VARIABLE}", cure)
+            raise PlumbError(f"'{item}' is not a number of nodes", f"-S {VARIABLE}", cure)
         if not equals or name == partition:
             offered = min(offered, int(number))
     return offered

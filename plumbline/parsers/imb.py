@@ -176,7 +176,7 @@ def _read(lines: Sequence[str]) -> _Output:
         elif _USER.match(line):
             output.user_lengths = True
         elif _DATA.match(line):
-            raise ParseError(f"imb: {quote(line)} stands outside any table: garbled output", at(number))
+            raise ParseError(f"imb: {quote(line)} is outside any table: garbled output", at(number))
     if not output.part:
         raise ParseError("imb: no line 'Intel(R) MPI Benchmarks': not the output of IMB, or an error message only")
     return output
@@ -197,7 +197,7 @@ def _heading(block: _Block, line: str, number: int) -> None:
     elif _NO_RESULT.match(line):
         block.fault = (f"imb: {block.benchmark}: no successful executions", at(number))
     elif line and not line.startswith("#"):
-        raise ParseError(f"imb: {block.benchmark}: {quote(line)} stands in the heading: garbled output", at(number))
+        raise ParseError(f"imb: {block.benchmark}: {quote(line)} is in the heading: garbled output", at(number))
 
 
 def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
@@ -234,7 +234,7 @@ def _select(output: _Output, context: Mapping[str, Any]) -> list[_Block]:
         raise ParseError(f"imb: {wanted} ran with {counts} processes", cure="say which by 'ranks' in the context")
     seen = [tuple(sorted(block.params.items())) for block in blocks]
     if len(set(seen)) != len(seen):
-        raise ParseError(f"{blocks[0].title}: the table stands there twice", at(blocks[-1].start))
+        raise ParseError(f"{blocks[0].title}: the table appears twice", at(blocks[-1].start))
     return blocks
 
 

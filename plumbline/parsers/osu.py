@@ -223,7 +223,7 @@ def _header(lines: Sequence[str], start: int) -> tuple[int, list[str], dict[str,
         elif _UNSIZED.match(line):
             return number, [_plain(name) for name in re.split(r"\s{2,}", line.lstrip("# "))], params
         elif line and not line.startswith("#"):
-            raise ParseError(f"osu: {quote(line)} stands in the heading: garbled output", at(number))
+            raise ParseError(f"osu: {quote(line)} is in the heading: garbled output", at(number))
     raise ParseError("osu: no column line: truncated output", at(max(len(lines) - 1, 0)))
 
 

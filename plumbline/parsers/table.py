@@ -37,7 +37,7 @@ def cells(line: str, columns: Sequence[str], title: str, number: int) -> dict[st
     """The row of line index ``number``, by column."""
     words = line.split()
     if line.startswith("#") or len(words) != len(columns):
-        raise ParseError(f"{title}: {quote(line)} is no row of the table: garbled output", at(number))
+        raise ParseError(f"{title}: {quote(line)} is not a row of the table: garbled output", at(number))
     return dict(zip(columns, words, strict=True))
 
 

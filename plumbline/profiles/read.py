@@ -40,7 +40,7 @@ def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
 def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
     """What a profile of ``expected`` ranks lacks, a line for each kind."""
     if not found:
-        return ["no rank left a profile: the program is no MPI program, is linked statically, or was killed"]
+        return ["no rank left a profile: the program is not an MPI program, is linked statically, or was killed"]
     worlds = sorted({one.size for one in found} - {expected})
     missing = sorted(set(range(expected)) - {one.rank for one in found})
     lines = []

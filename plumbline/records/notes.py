@@ -97,7 +97,7 @@ def moment(text: str) -> str:
         return units.utc(text)
     except (ValueError, OverflowError):
         cure = "such as 2026-11-22 or 2026-11-22T10:30 (UTC), from 1970 to 2199"
-        raise PlumbError(f"'{text[:40]}' is no time", "--time", cure) from None
+        raise PlumbError(f"'{text[:40]}' is not a time", "--time", cure) from None
 
 
 def _id(line: bytes) -> str | None:

@@ -50,7 +50,7 @@ def find(site: str | None = None) -> Sources:
     in between is found again as Parquet. Raises :class:`PlumbError` if ``results`` is not a folder.
     """
     if paths.results().exists() and not paths.results().is_dir():
-        raise PlumbError("the results are no folder", str(paths.results()), "name the folder of the records")
+        raise PlumbError("the results are not a folder", str(paths.results()), "name the folder of the records")
     folder = paths.results() / site if site else paths.results()
     sessions = sorted(folder.rglob("*.jsonl"))
     return Sources(sessions, sorted(folder.rglob(f"{COMPACT}/*.parquet")))

@@ -323,7 +323,7 @@ def three_columns(line: str, program: str) -> list[str]:
     """The parts of ``A|B|C``, where C may hold the separator too; raises :class:`PlumbError` for anything else."""
     parts = [part.strip() for part in line.split("|", 2)]
     if len(parts) != 3:
-        what = f"{program} printed what is not understood: {line[:100]!r}"
+        what = f"{program} printed something unexpected: {line[:100]!r}"
         raise PlumbError(what, WHERE_STATES, f"run {program} yourself")
     return parts
 

@@ -120,4 +120,4 @@ def read_limit(text: str, queue: str | None) -> int | None:
     try:
         return None if limit == "inf" else int(float(limit))
     except ValueError:
-        raise PlumbError(f"{limit!r} is no time limit", WHERE_LIMIT, "report this answer of flux") from None
+        raise PlumbError(f"{limit!r} is not a time limit", WHERE_LIMIT, "report this answer of flux") from None

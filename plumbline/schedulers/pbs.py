@@ -109,7 +109,7 @@ def read_limit(text: str, queue: str) -> int | None:
     if limit is None:
         return None
     if not re.fullmatch(r"(\d+:){0,2}\d+", str(limit)):
-        raise PlumbError(f"{limit!r} is no time limit", WHERE_LIMIT, "report this answer of qstat")
+        raise PlumbError(f"{limit!r} is not a time limit", WHERE_LIMIT, "report this answer of qstat")
     seconds = 0
     for part in str(limit).split(":"):
         seconds = 60 * seconds + int(part)

@@ -285,7 +285,7 @@ def seconds(text: str) -> int | None:
     if text in ("infinite", "n/a"):
         return None
     if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", text):
-        raise PlumbError(f"{text!r} is no time limit", WHERE_LIMIT, "report this answer of sinfo")
+        raise PlumbError(f"{text!r} is not a time limit", WHERE_LIMIT, "report this answer of sinfo")
     days, _, clock = text.rpartition("-")
     total = 0
     for part in clock.split(":"):

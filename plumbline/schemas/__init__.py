@@ -83,7 +83,7 @@ def parse_json(text: str | bytes) -> Any:
     """
 
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         return json.loads(text, parse_constant=refuse)
@@ -151,7 +151,7 @@ def _check_values(document: Any) -> None:
         if isinstance(value, dict):
             odd = next((key for key in value if not isinstance(key, str)), None)
             if odd is not None:
-                raise ValueError(f"the key {odd!r} is no text: quote it")
+                raise ValueError(f"the key {odd!r} is not text: quote it")
             stack += value.values()
         elif isinstance(value, list):
             stack += value

@@ -134,7 +134,8 @@ def check(document: dict[str, Any], where: str) -> None:
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise PlumbError(f"hostnames: {pattern!r} is no regular expression: {error}", where, "correct it") from None
+            what = f"hostnames: {pattern!r} is not a regular expression: {error}"
+            raise PlumbError(what, where, "correct it") from None
     seen: set[str] = set()
     for part in document["partitions"]:
         if part["name"] in seen:

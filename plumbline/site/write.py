@@ -27,7 +27,7 @@ HEADER = """\
 # A fact that is not known is left out, never guessed. Keys: plumbline/schemas/site.json
 """
 FACTS_HINT = """\
-    # Limits come from `facts`, and what is not known has no limit. Declare what the data sheet says, for example:
+    # Limits come from `facts`, and without a fact there is no limit. Declare what the data sheet says, for example:
     #   memory_channels_per_package: 8    memory_mts: 3200    memory_bytes_per_transfer: 8
     #   core_ghz: 3.5    fma_units: 2    simd_bits: 512    cache_bytes_per_cycle: 192    link_gbit: 100
 """

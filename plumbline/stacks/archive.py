@@ -140,7 +140,7 @@ def _read(source: Path, digest: str | None, target: Path | None) -> dict[str, An
     What an archive unpacks to is no more than its own size: it is not compressed, and no member has holes.
     """
     if digest is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", digest):
-        raise PlumbError(f"'{digest}' is no SHA-256", "--sha256", "give its 64 hexadecimal digits, or leave it out")
+        raise PlumbError(f"'{digest}' is not a SHA-256", "--sha256", "give its 64 hexadecimal digits, or leave it out")
     try:
         whole = files.sha256(source)
     except OSError as error:

@@ -25,7 +25,7 @@ def cpu_ranges(text: str) -> list[range]:
     """
     parts = [re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII) for part in text.split(",")]
     if not all(parts):
-        raise ValueError(f"{text!r} is no list of CPUs")
+        raise ValueError(f"{text!r} is not a list of CPUs")
     return [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part]
 
 

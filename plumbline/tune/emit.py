@@ -32,7 +32,7 @@ def emit(
     if document.get("settings"):
         raise PlumbError(f"stack {name} has settings already", "its manifest", "tune the stack that it was made from")
     if configuration == Configuration():
-        raise PlumbError("the library's default is no configuration to write down", name, "nothing is to be done")
+        raise PlumbError("the library's default is not a configuration to write", name, "there is nothing to do")
     folder = (directory or paths.stacks()) / (name + suffix(fingerprint.nodes))
     files.refuse_foreign(folder)
     fresh = folder.with_name(f".{folder.name}.new")

@@ -31,7 +31,7 @@ KEPT = 3
 LEAST = 3
 #: A slower row counts so many times as much as an equally faster one: a gain here does not pay for a loss there
 LOSS = 3.0
-NO_DEFAULT = "no launch of the default to hold it against"
+NO_DEFAULT = "no launch of the default to compare it with"
 
 
 def label(configuration: Configuration) -> str:

@@ -120,7 +120,7 @@ def _shapes(curves: Sequence[Curve]) -> Iterator[Finding]:
             ]
             if after.size == 2 * before.size and 0 < place < len(steps) - 1:
                 yield from _seen(
-                    "knee", after, f"steeper from {human_bytes(before.size)} than beside it", steeper, STEEPER
+                    "knee", after, f"steeper from {human_bytes(before.size)} than around it", steeper, STEEPER
                 )
 
 

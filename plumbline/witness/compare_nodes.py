@@ -48,7 +48,7 @@ def compare_nodes(
         if other:
             reasons.append(
                 f"node {host} is another machine than {home}, where the plan was made: there {plan['placement']} is "
-                f"{other}; the nodes of a launch must be alike"
+                f"{other}; the nodes of a launch must be equal"
             )
         else:
             reasons += compare(plan, here, {here[0]["host"]: ranks_per_node})

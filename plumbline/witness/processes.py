@@ -116,7 +116,7 @@ def _unseen(witness: Witness, name: str) -> list[str]:
         return []
     return [
         f"processes that {_label(root)} of {name} started used {unseen:.2f} s of CPU time and left no witness: "
-        "nobody knows where they ran"
+        "it is unknown where they ran"
     ]
 
 
@@ -125,7 +125,7 @@ def _unlisted(witness: Witness, name: str) -> list[str]:
     unlisted = sum(float(document["usage"]["unlisted_s"]) for document in everyone(witness))
     if unlisted <= allowed_s(UNSEEN, witness):
         return []
-    return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: nobody knows where they ran"]
+    return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: it is unknown where they ran"]
 
 
 def unseen_orphans(witnesses: Sequence[Witness], orphans: Sequence[proc.Stat], host: str) -> list[str]:

@@ -134,7 +134,7 @@ def test_a_member_of_an_odd_name_is_refused(place: Path, name: str) -> None:
 @pytest.mark.parametrize("digest", ["", " ", "0", "g" * 64, "0" * 63, "0" * 65, "0" * 64 + "\n"])
 def test_a_digest_that_is_none_is_an_error(place: Path, digest: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stack", "install", "--from", str(place / "good.tar"), "--sha256", digest]) == 2
-    assert "is no SHA-256 (--sha256)" in capsys.readouterr().err
+    assert "is not a SHA-256 (--sha256)" in capsys.readouterr().err
     assert archive.main(["lock", str(place / "good.tar"), digest]) == 2
     untouched(place)
 

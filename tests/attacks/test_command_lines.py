@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_written_is_no_error_of_ours(
 
     monkeypatch.setattr("plumbline.views.summary.run", refuse)
     assert cli.main(["list"]) == 2
-    assert capsys.readouterr().err.startswith("plumb: cannot go on: Permission denied (/opt/checkout/build): ")
+    assert capsys.readouterr().err.startswith("plumb: cannot continue: Permission denied (/opt/checkout/build): ")
 
 
 def test_the_sample_is_a_record(place: Path) -> None:
@@ -236,7 +236,7 @@ def test_a_site_without_records_is_an_error_and_not_an_empty_list(
 def test_an_input_is_not_written_over(words: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {file: file.read_bytes() for file in place.rglob("*") if file.is_file()}
     assert cli.main(words) in (2, 3)
-    assert "this file is to be written, and is read or written otherwise too" in capsys.readouterr().err
+    assert "this file is an output and is also used otherwise" in capsys.readouterr().err
     assert {file: file.read_bytes() for file in place.rglob("*") if file.is_file()} == before
 
 

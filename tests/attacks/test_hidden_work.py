@@ -129,7 +129,7 @@ class TestThreads:
     def test_one_that_ended_unseen(self, rank, programs, way):
         (reason,) = rank.reasons(programs / "threads", way, 40)
         assert reason.startswith(f"threads of rank 0 on {os.uname().nodename} used 0.")
-        assert reason.endswith("s of CPU time and ended unseen: nobody knows where they ran")
+        assert reason.endswith("s of CPU time and ended unseen: it is unknown where they ran")
 
     def test_one_that_ended_as_a_thread(self, rank, programs):
         assert rank.reasons(programs / "threads", "return", 40) == []

@@ -220,7 +220,7 @@ def test_an_impossible_site_is_refused(name: str) -> None:
 def test_a_pattern_of_host_names_that_is_none_is_refused(pattern: str) -> None:
     part = {"name": "main", "scheduler": "local", "topology": "main.xml", "stacks": []}
     document = {"schema": 1, "name": "s", "description": "", "hostnames": [pattern], "partitions": [part]}
-    with pytest.raises(PlumbError, match="is no regular expression"):
+    with pytest.raises(PlumbError, match="is not a regular expression"):
         site.site.check(document, "site.yaml")
 
 

@@ -162,7 +162,7 @@ def test_a_child_without_the_library_is_missed_by_its_cpu_time(rank, programs, w
     words = ["env", "-u", "LD_PRELOAD", programs / "work", 50] if way == "cleared" else [programs / "static", 50]
     (reason,) = rank.reasons(programs / "parent", *words)
     assert "started used 0.5" in reason
-    assert reason.endswith("s of CPU time and left no witness: nobody knows where they ran")
+    assert reason.endswith("s of CPU time and left no witness: it is unknown where they ran")
 
 
 def test_a_child_that_calls_itself_a_rank_is_one_too_many(rank, programs):
@@ -268,8 +268,8 @@ class TestLaunch:
 
     def test_rates_that_the_time_was_too_short_for(self, bench):
         reasons = self.record(bench, STREAM_OUTPUT.replace("executed 2 times", "executed 90000 times")).reasons
-        assert "the figures stand for 360 s of work, but no rank ran longer than" in reasons[0]
-        assert "the figures stand for 360 s of work, but the ranks used" in reasons[1]
+        assert "the figures imply 360 s of work, but no rank ran longer than" in reasons[0]
+        assert "the figures imply 360 s of work, but the ranks used" in reasons[1]
 
     def test_an_mpi_benchmark_without_mpi(self, bench):
         text = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.95\n"

@@ -171,6 +171,7 @@ def test_a_campaign_brings_its_records_and_a_report(onboarded, bed, here):
     assert new["id"] in page
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
@@ -202,6 +203,7 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
 # ---- what goes wrong
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
     """The screen alone: a launch takes seconds there, a tuning some hundred of them."""
@@ -295,6 +297,7 @@ def six(onboarded, bed) -> Iterator[Bed]:
     assert bed.call("up", "--nodes", "2").returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.alone
 class TestSixNodes:
     """What is found by holding nodes against one another."""

@@ -231,7 +231,7 @@ def test_ranks_that_seem_to_share_a_clock_and_do_not_are_found(one_stack: Kernel
         (2, ["--bytes", "0"], "--bytes: '0' is not sizes"),
         (2, ["--repetitions", "5"], "--repetitions: '5' is not a whole number from 6"),
         (2, ["--race", "NO_SUCH=1"], "--race: the MPI library has no whole number NO_SUCH"),
-        (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is no list of whole numbers"),
+        (2, ["--race", "NO_SUCH=1,"], "--race: '1,' is not a list of whole numbers"),
         (2, ["--race", "NO_SUCH"], "--race: 'NO_SUCH' is not NAME=VALUE,VALUE"),
         (2, ["--race"], "--race: '' is not a text"),
         (2, ["--operation", "bcast", "--protocol", "gaps"], "--protocol: the blocks of bcast cannot lie apart"),

@@ -129,7 +129,7 @@ def test_people_get_a_map_of_the_matrix(one_stack: KernelStack) -> None:
     ("ranks", "arguments", "line"),
     [
         (1, [], "2 ranks needed, 1 given"),
-        (1, ["--plan", "1"], "--plan: 1 rank has nobody to meet"),
+        (1, ["--plan", "1"], "--plan: 1 rank has no partner"),
         (2, ["--latency-bytes", "0"], "--latency-bytes: '0' is not a size"),
         (2, ["--bandwidth-bytes", "3G"], "--bandwidth-bytes: '3G' is not a size"),
         (2, ["--mode", "knockout"], "--mode: 'knockout' is not one of serial tournament"),

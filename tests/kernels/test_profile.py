@@ -279,7 +279,7 @@ def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: st
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-static"], "no rank left a profile: the program is no MPI program, is linked statically"),
+        (["-static"], "no rank left a profile: the program is not an MPI program, is linked statically"),
         ([], "no rank left a profile: the program is no MPI program"),
     ],
     ids=["static", "without MPI"],

@@ -71,7 +71,7 @@ def test_a_network_without_time_for_all_windows_is_measured_by_fewer(
 @pytest.mark.parametrize(
     ("ranks", "options", "line"),
     [
-        (1, [], "saturation: 1 rank has nobody to send to: start at least 2"),
+        (1, [], "saturation: 1 rank has no partner: start at least 2"),
         (4, ["--ranks-per-node", "3"], "saturation: 4 ranks on 2 nodes: start as many on each"),
         (2, ["--by", "cores"], "--by: 'cores' is not"),
     ],

@@ -76,7 +76,7 @@ def test_the_results_are_a_folder(tmp_path, capsys):
     file = tmp_path / "s.jsonl"
     file.write_text("")
     assert cli.main(["--results", str(file), "list"]) == 2
-    assert capsys.readouterr().err == f"plumb: the results are no folder ({file}): name the folder of the records\n"
+    assert capsys.readouterr().err == f"plumb: the results are not a folder ({file}): name the folder of the records\n"
 
 
 def test_a_list_names_the_folder_that_has_no_records(tmp_path, capsys):

@@ -241,7 +241,7 @@ def test_a_full_disk_is_one_line(results, monkeypatch):
 
 
 def test_bad_input_is_one_line(results):
-    with pytest.raises(PlumbError, match="is no date"):
+    with pytest.raises(PlumbError, match="is not a date"):
         run("--before", "yesterday")
     with pytest.raises(PlumbError, match="no records of site 'nowhere'"):
         run("--site", "nowhere")

@@ -250,9 +250,9 @@ def test_a_tag_is_its_commit(measured, capsys, monkeypatch):
     ("sides", "line"),
     [
         (["openmpi"], "one side is nothing to compare"),
-        (["openmpi", "typo"], "'typo' is no stack, site, partition, node, campaign or commit here"),
+        (["openmpi", "typo"], "'typo' is not a stack, site, partition, node, campaign or commit here"),
         (["openmpi", "opnmpi"], "did you mean 'openmpi'?"),
-        (["openmpi", "colour=red"], "'colour=red' is no condition"),
+        (["openmpi", "colour=red"], "'colour=red' is not a condition"),
         (["openmpi", "site=nowhere"], "no valid record is of side 'site=nowhere'"),
         (["stack=openmpi,site=local", "stack=both"], "the sides have no figure in common"),
         (["both", "openmpi"], "'both' is a stack and a site"),

@@ -587,10 +587,10 @@ def test_a_session_of_several_variants_is_read_in_twos(gate, tmp_path):
     assert len(from_records.read(file)) == 2
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join([lines[1], lines[0], lines[2], lines[3]]))
-    with pytest.raises(PlumbError, match="stands before its baseline"):
+    with pytest.raises(PlumbError, match="comes before its baseline"):
         from_records.read(file)
     file.write_text("".join([lines[0], lines[2], lines[1], lines[3]]))
-    with pytest.raises(PlumbError, match="are no two sides of one variant"):
+    with pytest.raises(PlumbError, match="are not the two sides of one variant"):
         from_records.read(file)
     with pytest.raises(PlumbError, match="names 1 of the records"):
         from_records.read(file, json.loads(lines[0])["id"])
@@ -640,5 +640,5 @@ def test_margins_are_refused_when_a_gate_goes_on(gate, command_line, tmp_path, c
     gate(minutes=1e-9)
     assert command_line("--resume", tmp_path / "work", option, 0.05) == 3
     err = capsys.readouterr().err
-    assert err.startswith("plumb: --resume goes on with what was begun")
+    assert err.startswith("plumb: --resume continues a gate that was started")
     assert err.count("\n") == 1

@@ -24,13 +24,13 @@ def lines(folder):
 def test_like_nodes(tmp_path, capsys):
     assert cli.main(["nodes", "compare", str(many(tmp_path, 3))]) == 0
     out = capsys.readouterr().out
-    assert out.splitlines()[-1] == "3 of 3 nodes answered; they are alike"
+    assert out.splitlines()[-1] == "3 of 3 nodes answered; they are equal"
     assert "largest group: 3 like nodes: AMD EPYC 9654, packages/cores/threads 2/4/8, NUMA nodes 2" in out
 
 
 def test_one_node(tmp_path, capsys):
     assert cli.main(["nodes", "compare", str(many(tmp_path, 1))]) == 0
-    assert "1 of 1 nodes answered; they are alike" in capsys.readouterr().out
+    assert "1 of 1 nodes answered; they are equal" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -391,7 +391,7 @@ def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys):
     assert cli.main(init) == 2
     assert "has a topology" in capsys.readouterr().err
     assert cli.main([*init, "--hostname", "("]) == 2
-    assert "is no regular expression" in capsys.readouterr().err
+    assert "is not a regular expression" in capsys.readouterr().err
     (folder / "n1.xml").write_text(XML)
     assert cli.main(init) == 0
     assert site.load("local")["partitions"][0]["nodes"] == 7

@@ -42,7 +42,7 @@ def test_sinfo_is_asked_for_the_partition(sinfo, text, limit):
 
 def test_another_answer_is_one_line(sinfo):
     sinfo("soon\\n")
-    with pytest.raises(PlumbError, match="'soon' is no time limit"):
+    with pytest.raises(PlumbError, match="'soon' is not a time limit"):
         schedulers.named("slurm").longest_job(None)
 
 

@@ -47,7 +47,7 @@ def test_more_nodes_than_there_are_is_an_error():
 
 @pytest.mark.parametrize("asked", ["", "0/2", "2", "1/0", "-1/2", "a/b", "1/2/3", "1 /2"])
 def test_what_is_no_turn_is_one_line(asked):
-    with pytest.raises(PlumbError, match="is no turn"):
+    with pytest.raises(PlumbError, match="is not a turn"):
         pinned.turn(a_site(CPU), asked)
 
 

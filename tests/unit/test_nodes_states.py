@@ -71,7 +71,7 @@ def test_hostile_names_from_a_scheduler(name):
 
 
 def test_output_that_is_not_understood():
-    with pytest.raises(PlumbError, match="sinfo printed what is not understood"):
+    with pytest.raises(PlumbError, match="sinfo printed something unexpected"):
         slurm.read_nodes("slurm_load_partitions: error\n")
     with pytest.raises(PlumbError, match="pbsnodes printed no valid JSON"):
         pbs.read_nodes("{", None)

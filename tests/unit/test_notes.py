@@ -65,14 +65,14 @@ def test_times(text, moment):
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["x", "--time", "yesterday"], "'yesterday' is no time"),
-        (["x", "--time", "0001-01-01T00:00+09:00"], "is no time"),
+        (["x", "--time", "yesterday"], "'yesterday' is not a time"),
+        (["x", "--time", "0001-01-01T00:00+09:00"], "is not a time"),
         (["x", "--remove", "ab"], "a note and --remove"),
         (["--remove", "ab"], "no note 'ab'"),
         (["--time", "2026-01-01"], "--time goes with a note"),
         ([" \t "], "the text is empty"),
-        (["x", "--time", "9999-01-01"], "is no time"),
-        (["x", "--time", "1969-12-31"], "is no time"),
+        (["x", "--time", "9999-01-01"], "is not a time"),
+        (["x", "--time", "1969-12-31"], "is not a time"),
         (["x" * 501], "the text has 501 characters"),
         (["a\x1bb"], "characters that cannot be shown"),
         (["x", "--site", "elsewhere"], "no records of site 'elsewhere'"),

@@ -116,7 +116,7 @@ def test_percentiles_and_transmit_size() -> None:
         (r"# OSU.*\n", "# OSU MPI Latency Benchmark v7.4\n", "no title line"),
         (r"# OSU.*\n", "# OSU MPI Spelling Test v7.4\n", "unknown title 'mpi spelling test'|is missing"),
         (r"(# OSU.*\n)", r"\1\1", "several independent runs"),
-        (r"# Size.*\n", "", "stands in the heading: garbled"),
+        (r"# Size.*\n", "", "is in the heading: garbled"),
         (r"(?s)# Size.*", "", "no column line: truncated"),
         (r"(?s)(# Size[^\n]*\n).*", r"\1", "the table has no rows"),
         (r"Avg Latency\(us\)", "Avg Latency(ns)", r"column 'AvgLatency\(ns\)' is not known"),

@@ -67,12 +67,12 @@ def test_memory_that_was_not_counted_whole_proves_nothing(gap):
 
 def test_figures_of_a_program_that_ended_at_once():
     (reason,) = plausible.claims(benchmark(), stream(), [process(wall=0.02)])
-    assert reason == "the figures stand for 1.6 s of work, but no rank ran longer than 0.02 s"
+    assert reason == "the figures imply 1.6 s of work, but no rank ran longer than 0.02 s"
 
 
 def test_figures_of_a_program_that_slept():
     (reason,) = plausible.claims(benchmark(), stream(), [process(cpu=0.01)])
-    assert reason == "the figures stand for 1.6 s of work, but the ranks used 0.01 s of CPU time"
+    assert reason == "the figures imply 1.6 s of work, but the ranks used 0.01 s of CPU time"
 
 
 def test_an_mpi_benchmark_whose_ranks_never_called_mpi():
@@ -98,7 +98,7 @@ def test_the_longest_row_of_a_table_must_fit_into_the_run():
         latency(900.0, 10_000, "p99", bytes=1 << 20),
     ]
     (reason,) = plausible.claims(benchmark("imb"), rows, [process(wall=3.9)])
-    assert reason.startswith("the figures stand for 8 s of work")
+    assert reason.startswith("the figures imply 8 s of work")
     assert plausible.claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
 
 
@@ -113,13 +113,13 @@ class TestOsu:
     def test_a_table_that_was_only_printed(self):
         reasons = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
         assert reasons == [
-            "the figures stand for 0.097 s of work, but no rank ran longer than 0.001 s",
-            "the figures stand for 0.097 s of work, but the ranks used 0.0001 s of CPU time",
+            "the figures imply 0.097 s of work, but no rank ran longer than 0.001 s",
+            "the figures imply 0.097 s of work, but the ranks used 0.0001 s of CPU time",
         ]
 
     def test_a_table_that_a_sleeping_program_prints(self):
         (reason,) = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
-        assert reason == "the figures stand for 0.097 s of work, but the ranks used 0.002 s of CPU time"
+        assert reason == "the figures imply 0.097 s of work, but the ranks used 0.002 s of CPU time"
 
     def test_the_least_that_an_honest_program_does(self):
         assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
@@ -127,22 +127,22 @@ class TestOsu:
     def test_a_number_on_the_command_line_or_in_the_table_counts(self):
         assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
         (reason,) = plausible.claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
-        assert reason.startswith("the figures stand for 0.2 s of work")
+        assert reason.startswith("the figures imply 0.2 s of work")
 
     def test_bandwidths(self):
         """20 windows of 32 messages of 4 MB at 10 GB/s, and 64 where the table says so."""
         row = Measurement("bandwidth", 10_000.0, "MB/s", "higher", {"bytes": 4_000_000}, None)
         (reason,) = plausible.claims(benchmark("osu"), [row], [process(wall=0.1)])
-        assert reason.startswith("the figures stand for 0.256 s of work")
+        assert reason.startswith("the figures imply 0.256 s of work")
         wide = structs.replace(row, params={"bytes": 4_000_000, "window": 64, "pairs": 2})
         (reason,) = plausible.claims(benchmark("osu"), [wide], [process(wall=0.1)])
-        assert reason.startswith("the figures stand for 1.02 s of work")
+        assert reason.startswith("the figures imply 1.02 s of work")
 
     def test_a_table_without_sizes_is_that_of_few_calls(self):
         """The port calls its barrier 100 times: at 44 us, as beside other work, these are 4.4 ms."""
         assert plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
         (reason,) = plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
-        assert reason.startswith("the figures stand for 0.00441 s of work")
+        assert reason.startswith("the figures imply 0.00441 s of work")
 
     def test_the_times_of_a_start_are_no_loop(self):
         assert (

@@ -337,7 +337,7 @@ def stored_record(results: Path, ident: str) -> None:
     ("words", "line"),
     [
         ([], "nothing to run"),
-        (["--on", "pack:2 core:2 pu:1"], "--on and --export are of a profile that there is"),
+        (["--on", "pack:2 core:2 pu:1"], "--on and --export need an existing profile"),
         (["--show", "ffff", "--against", "ffff", "--json"], "--json is of one profile"),
         (["heat1d"], "no stack to run it on"),
         (["--stack", "mpich"], "nothing to run"),

@@ -97,7 +97,7 @@ def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
         (["--campaign", "C"], "no campaign 'C'"),
         (["--campaign", "A"], "'A' begins 2 campaigns"),
         (["--site", "elsewhere"], "no records of site 'elsewhere'"),
-        (["--since", "yesterday"], "'yesterday' is no date"),
+        (["--since", "yesterday"], "'yesterday' is not a date"),
     ],
 )
 def test_wrong_choices_are_one_line(results, arguments, what):

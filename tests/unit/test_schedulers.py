@@ -344,7 +344,7 @@ class TestPbs:
         assert pbs.read_limit(unlimited, "workq") is None
         assert pbs.read_limit(json.dumps({"Queue": {"q": {"resources_max": {"walltime": 90}}}}), "q") == 90
         assert pbs.read_default(self.told("qstat -B -f -F json")["stdout"]) == "workq"
-        with pytest.raises(PlumbError, match="'soon' is no time limit"):
+        with pytest.raises(PlumbError, match="'soon' is not a time limit"):
             pbs.read_limit(json.dumps({"Queue": {"q": {"resources_max": {"walltime": "soon"}}}}), "q")
 
     def test_its_ids_and_refusals(self, tmp_path):
@@ -411,7 +411,7 @@ class TestFlux:
         assert flux.read_limit(three.replace("batch*|inf", "batch*|90.5"), None) == 90
         with pytest.raises(PlumbError, match="Flux has no queue nowhere"):
             flux.read_limit(three, "nowhere")
-        with pytest.raises(PlumbError, match="'soon' is no time limit"):
+        with pytest.raises(PlumbError, match="'soon' is not a time limit"):
             flux.read_limit(three.replace("600.0", "soon"), "debug")
 
     def test_a_job_that_does_not_answer_is_one_line(self, tmp_path):

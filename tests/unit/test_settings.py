@@ -90,7 +90,7 @@ class TestRulesOfOpenMpi:
         ("rules", "what"),
         [
             ((Rule("ibcast", "1", 0),), "no rules for ibcast"),
-            ((Rule("bcast", "binomial", 0),), "'binomial' is no algorithm of bcast"),
+            ((Rule("bcast", "binomial", 0),), "'binomial' is not an algorithm of bcast"),
         ],
     )
     def test_what_the_file_cannot_say(self, tmp_path, rules, what):
@@ -161,7 +161,7 @@ class TestRulesOfMpich:
         ("rule", "what"),
         [
             (Rule("alltoall", "ring", 64, 128), "for all sizes only"),
-            (Rule("allreduce", "ring", 64), "'ring' is no algorithm of allreduce on a node"),
+            (Rule("allreduce", "ring", 64), "'ring' is not an algorithm of allreduce on a node"),
         ],
     )
     def test_what_it_cannot_be_given(self, tmp_path, rule, what):

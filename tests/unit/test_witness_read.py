@@ -98,7 +98,7 @@ def test_cpu_lists_are_ranges(cpus, text):
 
 @pytest.mark.parametrize("text", ["", "none", "1,", "1-", "-1", "0-3:1/2", "1 2", "\u0663"])
 def test_what_is_no_cpu_list_is_refused(text):
-    with pytest.raises(ValueError, match="is no list of CPUs"):
+    with pytest.raises(ValueError, match="is not a list of CPUs"):
         cpu_ranges(text)
 
 

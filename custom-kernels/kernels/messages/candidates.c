@@ -40,7 +40,7 @@ static void read_values(struct candidates *candidates, const char *text) {
             fail_together("--race: more than %d values", MOST - 1);
         candidates->value[candidates->count++] = (int)strtol(text, &end, 10);
         if (end == text || (*end != ',' && *end != '\0') || (*end == ',' && end[1] == '\0'))
-            fail_together("--race: '%s' is no list of whole numbers", text);
+            fail_together("--race: '%s' is not a list of whole numbers", text);
         text = end + (*end == ',');
     }
 }

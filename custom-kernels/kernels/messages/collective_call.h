@@ -50,8 +50,8 @@ struct call {
 };
 
 /* Allocate the buffers of a call. `gaps`: one element is free between the blocks of an operation whose caller
- * says where they lie; others have none. `bytes` is a multiple of sizeof(float). Collective; ends all ranks if the
- * elements are more than MPI counts (INT_MAX) or do not fit into memory. Free with call_free. */
+ * says where they lie; others have none. `bytes` is a multiple of sizeof(float). Collective; ends all ranks
+ * if the elements are more than MPI counts (INT_MAX) or do not fit into memory. Free with call_free. */
 struct call call_new(enum operation operation, bool in_place, bool gaps, size_t bytes);
 void call_free(struct call *call);
 

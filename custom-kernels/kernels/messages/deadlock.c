@@ -27,7 +27,7 @@ static const struct program program = {
     .name = "deadlock",
     .summary = "a ring exchange that waits for itself, and three that do not",
     .method =
-        "blocking     every rank calls MPI_Ssend, then MPI_Recv: nobody receives, and all wait for ever. A\n"
+        "blocking     every rank calls MPI_Ssend, then MPI_Recv: no rank receives, and all wait forever. A\n"
         "             harness must end the job at its time limit and say where the ranks wait.\n"
         "ring         rank 0 sends first, the others receive first: right, but one rank after the other\n"
         "fixed        MPI_Sendrecv: the library orders the two (MPI 4.0, 3.10)\n"

@@ -51,7 +51,7 @@ static const struct program program = {
         "non-blocking collectives (osu_ibcast), 100 - 100 (total - work) / communication; dividing by the\n"
         "smaller of the two keeps 100 % reachable with less work. Limits at 0 and 100 cut off what is "
         "noise.\n"
-        "none    nothing between start and wait: what the library does by itself\n"
+        "none    nothing between start and wait: what the library does without help\n"
         "test    MPI_Test after every --poll us of work\n"
         "thread  a second OpenMP thread calls MPI_Iprobe all the time (thread level multiple)\n"
         "task    thread 0 communicates, all other threads work\n"

@@ -194,6 +194,6 @@ static int count_out(void) {
 int main(int argc, char **argv) {
     program_start(&program, argc, argv);
     if (plan == 1)
-        fail_together("--plan: 1 rank has nobody to meet: at least 2");
+        fail_together("--plan: 1 rank has no partner: at least 2");
     return plan ? count_out() : measure_all();
 }

@@ -36,7 +36,7 @@ static const struct argument arguments[] = {
     {"--seconds", ARGUMENT_REAL, &most_seconds, 0, 1e6, NULL,
      "of a figure: one that takes longer has fewer windows, then fewer timings, at least 2 of 1"},
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
-     "count the ranks' nodes as if so many ran on each; 0: as it is"},
+     "count the ranks' nodes as if N ran on each; 0: the real number"},
     {.name = NULL},
 };
 
@@ -86,7 +86,7 @@ static struct seat find_seat(const struct nodes *nodes) {
         position = nodes->sorted[place] == rank ? place : position;
     }
     if (nodes->ranks < 2)
-        fail_together("1 rank has nobody to send to: start at least 2");
+        fail_together("1 rank has no partner: start at least 2");
     if (!alike)
         fail_together("%d ranks on %d nodes: start as many on each", nodes->ranks, nodes->count);
     int sides = nodes->count;

@@ -55,7 +55,7 @@ static const struct program program = {
         "serial       outside of a parallel region, one large message and the small ones\n"
         "one          the same by thread 0 inside a parallel region (level funneled)\n"
         "ordered      the small ones dealt to the threads, sent in order (level serialized)\n"
-        "concurrent   the same, all threads at once, told apart by tags (level multiple)\n"
+        "concurrent   the same, all threads at once, distinguished by tags (level multiple)\n"
         "partitioned  one message whose parts the threads declare ready: MPI_Psend_init, MPI_Pready (level\n"
         "             multiple, MPI 4.0)\n"
         "time: round trip of all messages, from a barrier of the threads to their next one; median without\n"

@@ -46,7 +46,7 @@ static const struct program program = {
         "peak: fused multiply-adds between registers on all threads at once, timed in turn with the\n"
         "products, in the same way and for as long, so that both see the same clock. efficiency: rate\n"
         "/ peak. A build without vector multiply-adds has no efficiency.\n"
-        "Repetitions go on, up to ten times as many, until the best two products and the best two\n"
+        "Repetitions continue, up to ten times as many, until the best two products and the best two\n"
         "peaks agree within 2 % and no product beats the peak: a disturbed machine settles late.\n"
         "Model: the peak. A product of large matrices does not wait for memory; an update of rank k\n"
         "loads and stores each element of C for 2 k flops. Below 80 % of the peak a remark says why.\n"

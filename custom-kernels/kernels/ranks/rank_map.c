@@ -19,9 +19,9 @@ static const struct argument arguments[] = {
     {"--periodic", ARGUMENT_FLAG, &periodic, 0, 0, NULL, "opposite ends of the grid are neighbours"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 1, 1e6, NULL, "timed halo exchanges"},
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
-     "count the ranks' nodes as if so many ran on each; 0: as it is"},
+     "count the ranks' nodes as if N ran on each; 0: the real number"},
     {"--plan", ARGUMENT_INTEGER, &plan, 0, 1e6, NULL,
-     "only count, for so many ranks, and exchange nothing; 0: run"},
+     "only count, for N ranks, and exchange nothing; 0: run"},
     {.name = NULL},
 };
 

@@ -22,7 +22,7 @@ static const struct argument arguments[] = {
      "rounds of ring and Allreduce in one repetition"},
     {"--repetitions", ARGUMENT_INTEGER, &repetitions, 1, 1e6, NULL, "timed repetitions, the maps in turn"},
     {"--ranks-per-node", ARGUMENT_INTEGER, &ranks_per_node, 0, 1e6, NULL,
-     "count the ranks' nodes as if so many ran on each; 0: as it is"},
+     "count the ranks' nodes as if N ran on each; 0: the real number"},
     {"--maps", ARGUMENT_INTEGER, &maps_used, 1, 2, NULL, "1: as given only; 2: node-aware too"},
     {"--warm-ups", ARGUMENT_INTEGER, &warm_first, 0, 1, NULL,
      "1: warm up until a repetition takes as long as before; 0: do not"},

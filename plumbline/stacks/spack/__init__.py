@@ -175,7 +175,7 @@ def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
     if digest in spack.run("find", "--install-tree", "local", *listed):
         spack.run("uninstall", "--yes-to-all", "--force", f"/{digest}")
     elif digest in spack.run("find", *listed):
-        what = f"an upstream store has {KERNELS}, and nobody knows of which sources"
+        what = f"an upstream store has {KERNELS}, from unknown sources"
         raise PlumbError(what, f"stack {spack.owner}", f"uninstall {KERNELS} there: each checkout builds its own")
 
 

@@ -92,7 +92,7 @@ def _source(part: str) -> Path:
     foreign = next((name for name in told if name.endswith((".yaml", ".yml"))), None)
     if foreign:
         cure = "move it out of there (what is meant for our stacks stands in the site's folder), or unset SPACK_ROOT"
-        raise PlumbError(f"this Spack has configuration of its own: {foreign}", str(place), cure)
+        raise PlumbError(f"this Spack has its own configuration: {foreign}", str(place), cure)
     return place
 
 

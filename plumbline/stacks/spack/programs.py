@@ -84,7 +84,8 @@ def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
     digest = next((item["hash"] for item in needed if "c" in item["parameters"]["virtuals"]), None)
     found = next((package for package in packages.values() if package.hash == digest), None)
     if found is None:
-        raise PlumbError("the lock names no C compiler", "osu-micro-benchmarks", "make the lock anew: plumb stack lock")
+        cure = "make the lock again: plumb stack lock"
+        raise PlumbError("the lock names no C compiler", "osu-micro-benchmarks", cure)
     external = found.node.get("external") or {}
     path = (external.get("extra_attributes") or {}).get("compilers", {}).get("c")
     own = found.prefix / "bin" / {"llvm": "clang", "intel-oneapi-compilers": "icx"}.get(found.name, found.name)

@@ -76,7 +76,7 @@ def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True
             if found != node["version"] and (found or absent):
                 has = f"is {found}" if found else "is not there"
                 what = f"the lock is for {node['name']} {node['version']}, {program} {has}"
-                raise PlumbError(what, where, "correct packages.yaml of the site, then make the lock anew")
+                raise PlumbError(what, where, "correct packages.yaml of the site, then make the lock again")
 
 
 def _version(program: Path) -> str | None:
@@ -102,9 +102,9 @@ def check_content(spack: Spack, name: str) -> None:
     changed = sorted(specs[line.split()[1]]["name"] for line in said if line.startswith("changed "))
     if changed or f"compared {len(specs)}" not in said:
         raise PlumbError(
-            f"the lock was edited: {', '.join(changed) or 'its packages'} cannot have the hash that stands there",
+            f"the lock was edited: {', '.join(changed) or 'its packages'} cannot have the hash in it",
             str(file),
-            f"restore it, or make it anew: {environments.command(f'plumb stack lock spack:{name}')}",
+            f"restore it, or make it again: {environments.command(f'plumb stack lock spack:{name}')}",
         )
 
 
