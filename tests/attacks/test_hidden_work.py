@@ -240,7 +240,7 @@ class TestLaunch:
         assert len({launch.measurements[0].value for launch in found.launches}) == 2
         assert not found.verified
         reasons = [reason for launch in found.launches for reason in launch.reasons]
-        assert any("stand for 0.8 s of work, but the ranks used 0.0" in reason for reason in reasons)
+        assert any("imply 0.8 s of work, but the ranks used 0.0" in reason for reason in reasons)
         assert any("but no rank ran longer than" in reason for reason in reasons) is (not words)
 
     @pytest.mark.parametrize("built", ["openmpi", "mpich"])

@@ -169,7 +169,7 @@ def test_an_input_is_not_written_over_by_another_name(place: Path, capsys: pytes
     before = state(place)
     for target in ("pairs.csv", "same", "backup/../pairs.csv"):
         assert cli.main(["gate", "--pairs", "pairs.csv", "--better", "lower", "--html", target]) == 3
-        assert "is to be written, and is read" in capsys.readouterr().err
+        assert "is an output and is also used otherwise" in capsys.readouterr().err
     assert cli.main(["gate", "--pairs", "loop", "--better", "lower", "--html", "loop"]) == 3
     assert "report it" not in capsys.readouterr().err
     assert state(place) == before

@@ -19,7 +19,7 @@ def test_the_variable_can_only_lower(text, expected):
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "cpu=", "cpu=-1", "1.5", "²"])
 def test_what_is_no_number_is_one_line(text):
-    with pytest.raises(PlumbError, match="no number of nodes"):
+    with pytest.raises(PlumbError, match="not a number of nodes"):
         usable.limit("cpu", 4, text)
 
 

@@ -126,9 +126,9 @@ def test_percentiles_and_transmit_size() -> None:
         (r"\n64 .*", "", "sizes between 32 and 128 bytes are missing"),
         (r"(\n64 .*)", r"\1\1", "64 bytes follow 64"),
         (r"(\n64 .*)", r"\1\n16   1.0", "16 bytes follow 64"),
-        (r"(\n64 .*)(\n)", r"\1 64  1.0\2", "no row of the table: garbled"),
-        (r"(\n64 .*)", r"\1\n\n", "no row of the table: garbled"),
-        (r"(\n64 .*)", r"\1\n# note", "no row of the table: garbled"),
+        (r"(\n64 .*)(\n)", r"\1 64  1.0\2", "not a row of the table: garbled"),
+        (r"(\n64 .*)", r"\1\n\n", "not a row of the table: garbled"),
+        (r"(\n64 .*)", r"\1\n# note", "not a row of the table: garbled"),
         (r"(\n64 .*)", r"\1\n[node1] warning", r"column Size: '\[node1\]' is not"),
         (r"(\n64 +).*", r"\1nan", "'nan' is not a finite"),
         (r"(\n64 +).*", r"\1-nan", "'-nan' is not a finite"),
@@ -181,7 +181,7 @@ def test_start_up_has_the_ranks_and_microseconds() -> None:
 def test_the_datatype_may_stand_between_columns_and_rows() -> None:
     text = (STORED / "mpich-c72-latency_mt.txt").read_text()
     assert re.search(r"# Size.*\n# Datatype: MPI_CHAR.\n", text)
-    with pytest.raises(ParseError, match="no row of the table: garbled"):
+    with pytest.raises(ParseError, match="not a row of the table: garbled"):
         parse("osu", text.replace("MPI_CHAR.\n", "MPI_CHAR.\n# Datatype: MPI_INT.\n"), {"last_bytes": 64})
 
 

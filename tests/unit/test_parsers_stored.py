@@ -159,7 +159,7 @@ def test_stored_outputs_name_no_machine() -> None:
         ("osu/error-no-program-mpich", {"last_bytes": 8}, "execvp error on file"),
         ("osu/error-no-program-intelmpi", {"last_bytes": 8}, "execvp error on file"),
         ("osu/error-one-process-mpich", {"last_bytes": 8}, "requires exactly two processes"),
-        ("osu/error-stderr-in-table-openmpi", {"last_bytes": 4096}, "no row of the table"),
+        ("osu/error-stderr-in-table-openmpi", {"last_bytes": 4096}, "not a row of the table"),
         ("osu/error-validation-handmade", {"last_bytes": 4096}, "validation failed"),
     ],
 )

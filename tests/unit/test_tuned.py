@@ -101,7 +101,7 @@ class TestEmit:
             assert ".new" not in file.read_text(), file
 
     def test_what_is_not_written(self, base):
-        with pytest.raises(PlumbError, match="default is no configuration"):
+        with pytest.raises(PlumbError, match="default is not a configuration"):
             emitted(base, Configuration())
         with pytest.raises(PlumbError, match="has settings already"):
             emitted(manifest.load(emitted(base).name))
