@@ -30,6 +30,7 @@ from plumbline.records.model import (
     Variant,
     WantedFigure,
 )
+from plumbline.topology.plan import Plan
 from plumbline.units import Better
 
 UNKNOWN, IMPORTED = "unknown", "imported"
@@ -172,7 +173,7 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
         verdict="unreferenced",
         figures=figures,
         benchmark=Benchmark(suite=IMPORTED, version=UNKNOWN, command=[], file="", sha256="", built=UNKNOWN),
-        plan={},
+        plan=Plan(),
         launches=[_launch(figures, moment)],
         command=[],
     )  # fmt: skip

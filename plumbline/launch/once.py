@@ -55,7 +55,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
     if job.layout.nodes > 1 and record.hosts is None:
         about = folder.with_name(f"{folder.name}-hosts")
         record.hosts = hosts.collect(job.launcher, job.layout, job.exported, job.environment, about)
-    cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
+    cpus = job.plan.cpus
     changed = job.files.changes()
     room = shared_memory.free()
     start = store.now()
@@ -79,7 +79,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         *_degraded(job, folder),
         *reasons,
         *_compare(job, seen),
-        *(processes.unseen_orphans(seen, ended.orphans, here) if job.plan["bound"] else []),
+        *(processes.unseen_orphans(seen, ended.orphans, here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
         *loaded.other_library(job.loads, job.layout.ranks, seen),
         *loaded.note(record, seen),
@@ -223,10 +223,10 @@ def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
     if kind == "stream":
         benchmark = job.record.benchmark
         figures.check_stream_rule(benchmark, job.host)
-        context |= {"threads": job.plan["threads"], "array_elements": benchmark.facts["array_elements"]}
+        context |= {"threads": job.plan.threads, "array_elements": benchmark.facts["array_elements"]}
         return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
     if kind == "kernel":
-        context["threads"] = job.plan["threads"]
+        context["threads"] = job.plan.threads
     return parsers.parse(kind, "".join(texts), {**context, "ranks": job.layout.ranks})
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from plumbline import limits, units
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
+from plumbline.topology.plan import Plan
 
 #: a level limits a sweep whose data are at least so many times the size of the caches below it (STREAM's rule)
 LARGER = 4
@@ -120,20 +121,19 @@ class Taken:
     pair: str | None
 
 
-def taken(plan: dict[str, Any], host: Machine, nodes: int) -> Taken:
+def taken(plan: Plan, host: Machine, nodes: int) -> Taken:
     """What ``plan`` takes of ``host``, one of ``nodes`` nodes."""
-    cpus = {cpu for rank in plan["ranks"] for cpu in rank["cpus"]}
-    used = sorted({node for rank in plan["ranks"] for node in rank["mem"]["nodes"]})
-    placement = placements.find(plan["placement"])
+    cpus, used = set(plan.cpus), plan.memory_nodes
+    placement = placements.find(plan.placement)
     return Taken(
         cores=sum(bool(cpus & set(core.cpus)) for core in host.cores),
-        threads=sum(len(rank["places"]) for rank in plan["ranks"]),
-        ranks=len(plan["ranks"]),
+        threads=sum(len(rank.places) for rank in plan.ranks),
+        ranks=len(plan.ranks),
         nodes=nodes,
         caches=cache_bytes(host, cpus),
-        own_caches=cache_bytes(host, plan["ranks"][0]["cpus"][:1]),
+        own_caches=cache_bytes(host, plan.ranks[0].cpus[:1]),
         numa_nodes=tuple(used) or None,
-        pair=plan["placement"] if placement and placement.pair else None,
+        pair=plan.placement if placement and placement.pair else None,
     )
 
 

@@ -3,7 +3,7 @@
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
 they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (:mod:`plumbline.records.schema`), for readers that are not Python.
+these types (:mod:`plumbline.schema_files`), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from plumbline import schemas
 from plumbline.errors import PlumbError
 from plumbline.records import seal
+from plumbline.topology.plan import Plan
 from plumbline.units import Better, human
 from plumbline.witness.scheduling import Scheduling
 
@@ -519,8 +521,8 @@ class LoadedFile(Struct, frozen=True, gc=False):
 class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about one test variant in one session.
 
-    ``verified``: every launch is verified, and there is one at least. ``plan`` is as ``plumbline/schemas/plan.json``
-    says. ``seed`` is that of the order of launches (early records have it in ``environment``, as ``PLUMB_SEED``).
+    ``verified``: every launch is verified, and there is one at least. ``seed`` is that of the order of launches
+    (early records have it in ``environment``, as ``PLUMB_SEED``).
     ``environment`` has the variables that the launches were given, without those that every launch keeps;
     ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
@@ -532,7 +534,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     schema: Literal[1]
     benchmark: Benchmark
-    plan: dict[str, Any]
+    plan: Plan
     launches: list[Launch]
     command: list[str]
     seed: int | None = None
@@ -630,7 +632,7 @@ def decode(line: bytes) -> Record:
     try:
         return _writable(_DECODER.decode(line), line)
     except msgspec.ValidationError as error:
-        raise ValueError(_plain(error)) from None
+        raise ValueError(schemas.fault("record", error)) from None
     except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
         return _writable(convert(_loads(line)), line)
     except RecursionError:
@@ -659,7 +661,7 @@ def convert(document: Any) -> Record:
     try:
         return msgspec.convert(document, Record)
     except msgspec.ValidationError as error:
-        raise ValueError(_plain(error)) from None
+        raise ValueError(schemas.fault("record", error)) from None
 
 
 def encode(records: Iterable[Record]) -> str:
@@ -680,9 +682,3 @@ def document(item: Struct) -> dict[str, Any]:
     """The JSON document that a record, or a part of it, is."""
     found: dict[str, Any] = msgspec.to_builtins(item)
     return found
-
-
-def _plain(error: msgspec.ValidationError) -> str:
-    what, _, path = str(error).partition(" - at `")
-    where = path.rstrip("`").removeprefix("$.") or "top level"
-    return f"not a valid record: {where}: {what}"

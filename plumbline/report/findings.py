@@ -89,7 +89,7 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
     for record, number in campaign.usable:
         if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
             continue
-        if not record.plan.get("bound", True):
+        if record.plan.bound is False:
             continue  # the control without placement is compared with the others by another rule
         figure = record.figures[0]
         if figure.reached is None or figure.reached.percent >= LOW_PERCENT:
@@ -108,8 +108,8 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
         groups[_but_for_placement(record)].append((record, number))
     found = []
     for group in groups.values():
-        free = [item for item in group if not item[0].plan.get("bound", True)]
-        bound = [item[0].figures[0] for item in group if item[0].plan.get("bound", True)]
+        free = [item for item in group if item[0].plan.bound is False]
+        bound = [item[0].figures[0] for item in group if item[0].plan.bound is not False]
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import jsonschema
+import msgspec
 import yaml
 
 from plumbline.errors import PlumbError
@@ -99,6 +100,12 @@ def check(name: str, document: Any, where: str) -> None:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
         raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
+
+
+def fault(name: str, error: msgspec.ValidationError) -> str:
+    """Where and what is wrong in a document ``name`` that a type does not take."""
+    what, _, path = str(error).partition(" - at `")
+    return f"not a valid {name}: {path.rstrip('`').removeprefix('$.') or 'top level'}: {what}"
 
 
 def _message(name: str, error: jsonschema.ValidationError) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
+from plumbline.topology.plan import Pages, Plan, PlannedRank
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import processes
 
@@ -15,7 +18,7 @@ INTERLEAVE_PAGES = 1024
 INTERLEAVE_GRAINS = 8
 
 
-def compare(plan: dict[str, Any], witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> list[str]:
+def compare(plan: Plan, witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
 
     ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
@@ -51,8 +54,8 @@ def _missing_hosts(witnesses: list[dict[str, Any]], ranks: int, hosts: int) -> l
     return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
 
 
-def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: str, ranks: int) -> list[str]:
-    planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
+def _compare_host(plan: Plan, witnesses: list[dict[str, Any]], host: str, ranks: int) -> list[str]:
+    planned = {rank.local_rank: rank for rank in plan.ranks}
     seen: dict[int, list[dict[str, Any]]] = {}
     for witness in witnesses:
         seen.setdefault(local_rank_of(witness), []).append(witness)
@@ -95,47 +98,48 @@ def _name(witness: dict[str, Any]) -> str:
     return f"rank {rank} on {witness['host']}"
 
 
-def _compare_rank(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
+def _compare_rank(rank: PlannedRank, witness: dict[str, Any]) -> list[str]:
     name = _name(witness)
     reasons = _compare_plan(rank, witness, name)
-    if rank["places"]:
+    if rank.places:
         reasons += _compare_places(rank, witness, name)
         reasons += _compare_threads(rank, witness, name)
     reasons += _compare_devices(rank, witness, name)
     reasons += processes.faults(rank, witness, name)
     for process in processes.everyone(witness):
-        reasons += _compare_memory(rank["mem"], process["memory"], name)
+        reasons += _compare_memory(rank.mem, process["memory"], name)
     return reasons
 
 
-def _compare_plan(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_plan(rank: PlannedRank, witness: dict[str, Any], name: str) -> list[str]:
     own = witness["plan"]
     if own is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
     keys = differing(rank, witness)
     if not keys:
         return []
-    shown = ", ".join(f"{key} {_shown(own.get(key))} instead of {_shown(rank.get(key))}" for key in keys)
+    planned = msgspec.to_builtins(rank)
+    shown = ", ".join(f"{key} {_shown(own.get(key))} instead of {_shown(planned.get(key))}" for key in keys)
     return [f"{name} was started with another plan: {shown}"]
 
 
-def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
+def differing(rank: PlannedRank, witness: dict[str, Any]) -> list[str]:
     """The keys in which the plan that a witness was started with is not the planned ``rank``."""
-    own = witness["plan"]
+    own, planned = witness["plan"], msgspec.to_builtins(rank)
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
-    free = set() if rank["places"] else {"cpus"}
-    return [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
+    free = set() if rank.places else {"cpus"}
+    return [key for key in sorted({*planned, *own} - free) if planned.get(key) != own.get(key)]
 
 
-def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_devices(rank: PlannedRank, witness: dict[str, Any], name: str) -> list[str]:
     """Why the rank did not have exactly the GPUs that the plan gives it, or computed on another one."""
-    wanted, seen = rank.get("environment"), witness.get("device_variables", {})
+    wanted, seen = rank.environment, witness.get("device_variables", {})
     if wanted is None:
         return []
-    reasons, planned, used = [], ", ".join(rank["devices"]), witness.get("gpu_address")
+    reasons, planned, used = [], ", ".join(rank.devices or []), witness.get("gpu_address")
     if seen != wanted:
         reasons.append(f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}")
-    if used is not None and used not in rank["devices"]:
+    if used is not None and used not in (rank.devices or []):
         reasons.append(f"{name} computed on the GPU {used}, says its driver, planned: {planned}")
     return reasons
 
@@ -150,12 +154,12 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_places(rank: PlannedRank, witness: dict[str, Any], name: str) -> list[str]:
     """Every place has a thread of its own: two places on the same CPUs need two threads there."""
     free = [frozenset(thread["affinity"]) for thread in _distinct(witness["threads"])]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []
-    for number, place in enumerate(rank["places"]):
+    for number, place in enumerate(rank.places):
         wanted = frozenset(place)
         if wanted in free:
             free.remove(wanted)
@@ -172,9 +176,9 @@ def _distinct(threads: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({thread["tid"]: thread for thread in threads}.values())
 
 
-def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_threads(rank: PlannedRank, witness: dict[str, Any], name: str) -> list[str]:
     reasons = []
-    allowed = set(rank["cpus"])
+    allowed = set(rank.cpus)
     for thread in (*witness["threads"], *witness["ended"]):
         who = f"thread {thread['tid']} ({thread['name']}) of {name}"
         outside = set(thread["affinity"]) - allowed
@@ -200,8 +204,8 @@ def _shortened(reasons: list[str], what: str, keep: int = 4) -> list[str]:
     return [*reasons[:keep], f"and {len(reasons) - keep} more such {what}"]
 
 
-def _compare_memory(planned: dict[str, Any], memory: dict[str, Any], name: str) -> list[str]:
-    if planned["policy"] == "none":
+def _compare_memory(planned: Pages, memory: dict[str, Any], name: str) -> list[str]:
+    if planned.policy == "none":
         return []
     if "unavailable" in memory:
         return [f"memory of {name} is not proven: {memory['unavailable']}"]
@@ -209,9 +213,9 @@ def _compare_memory(planned: dict[str, Any], memory: dict[str, Any], name: str) 
     for part in ("nodes", "freed_nodes"):
         for node, count in memory[part].items():
             pages[int(node)] = pages.get(int(node), 0) + count
-    reasons = _outside(planned["nodes"], pages, name)
-    if planned["policy"] == "interleave" and not reasons:
-        reasons = _uneven(planned["nodes"], pages, memory, name)
+    reasons = _outside(planned.nodes, pages, name)
+    if planned.policy == "interleave" and not reasons:
+        reasons = _uneven(planned.nodes, pages, memory, name)
     return reasons
 
 

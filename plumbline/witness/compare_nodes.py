@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from plumbline.topology.plan import Plan
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness.compare import compare, differing, local_rank_of
 
@@ -15,7 +18,7 @@ Witness = dict[str, Any]
 
 
 def compare_nodes(
-    plan: dict[str, Any],
+    plan: Plan,
     witnesses: list[Witness],
     nodes: int,
     ranks_per_node: int,
@@ -47,7 +50,7 @@ def compare_nodes(
         other = None if same_host(host, home) else _other_plan(plan, here)
         if other:
             reasons.append(
-                f"node {host} is another machine than {home}, where the plan was made: there {plan['placement']} is "
+                f"node {host} is another machine than {home}, where the plan was made: there {plan.placement} is "
                 f"{other}; the nodes of a launch must be alike"
             )
         else:
@@ -103,15 +106,15 @@ def _missing(ranks: Iterable[int], lost: int, nodes: int, names: tuple[str, ...]
     )
 
 
-def _other_plan(plan: dict[str, Any], here: list[Witness]) -> str | None:
+def _other_plan(plan: Plan, here: list[Witness]) -> str | None:
     """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
-    planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
+    planned = {rank.local_rank: rank for rank in plan.ranks}
     for witness in here:
         rank = planned.get(local_rank_of(witness))
         keys = differing(rank, witness) if rank is not None and witness["plan"] is not None else []
         if rank is not None and keys:
-            own = witness["plan"].get(keys[0])
+            own, wanted = (one.get(keys[0]) for one in (witness["plan"], msgspec.to_builtins(rank)))
             if keys[0] == "cpus":
-                return f"CPUs {cpu_list(own)} instead of {cpu_list(rank['cpus'])} for local rank {rank['local_rank']}"
-            return f"{keys[0]} {own} instead of {rank[keys[0]]} for local rank {rank['local_rank']}"
+                return f"CPUs {cpu_list(own)} instead of {cpu_list(wanted)} for local rank {rank.local_rank}"
+            return f"{keys[0]} {own} instead of {wanted} for local rank {rank.local_rank}"
     return None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline import proc
+from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list
 
 Witness = dict[str, Any]
@@ -75,11 +76,11 @@ def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
     return fraction * cpu_s(witness) + seconds
 
 
-def faults(rank: dict[str, Any], witness: Witness, name: str) -> list[str]:
+def faults(rank: PlannedRank, witness: Witness, name: str) -> list[str]:
     """Why the other processes of the ``rank`` called ``name`` leave doubt that the witnessed one did its work there."""
     reasons = _twice(witness, name)
-    if rank["places"]:
-        reasons += _elsewhere(set(rank["cpus"]), witness, name)
+    if rank.places:
+        reasons += _elsewhere(set(rank.cpus), witness, name)
         reasons += _unseen(witness, name)
         reasons += _unlisted(witness, name)
         reasons += _before(witness, name)

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import resolve
 from test_plans import describe, title
 from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
 from plumbline import cli, paths
 from plumbline.errors import PlumbError
 from plumbline.topology import devices
-from plumbline.topology.plan import resolve
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
 NODES = {**FILES, **{f"comet-{part}": topology("comet", part) for part in ("gpu-k80", "gpu-p100")}}

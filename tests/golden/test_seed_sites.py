@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import resolve
 from test_plans import describe
 
 from plumbline import mpi, paths, site
 from plumbline.references import lint, match
 from plumbline.site import tests
 from plumbline.topology import binder, machine
-from plumbline.topology.plan import resolve
 
 GOLDEN = Path(__file__).parent
 SITES = paths.root() / "site-configs"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from plans import typed
 
 from plumbline import paths, witness
 
@@ -119,6 +120,11 @@ def run(folder: Path, rank: dict | None, command: list, *arguments: object, **op
     return process.returncode, stderr
 
 
+def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int) -> list[str]:
+    """Why ``witnesses`` do not prove the document ``plan``."""
+    return witness.compare(typed(plan), witnesses, ranks)
+
+
 def only(folder: Path) -> dict:
     """The one witness in ``folder``, which must be valid."""
     found, reasons = witness.read(folder)
@@ -140,7 +146,7 @@ class Rank:
         status, stderr = run(self.folder / "w", self.plan, list(command))
         assert (status, stderr) == (0, "")
         self.seen, faults = witness.read(self.folder / "w")
-        return faults + witness.compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
+        return faults + compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
 
     def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:
         """A script that runs ``words`` as a child, or is replaced by them."""

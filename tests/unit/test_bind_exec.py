@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from kernel_stack import fake_cuda
+from plans import resolve, typed
 
 from plumbline import paths, witness
-from plumbline.topology.plan import resolve
 
 REPORT = """
 import json, os
@@ -172,7 +172,7 @@ def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tup
     subprocess.run(command, check=True, env=env, timeout=60)
     plan = json.loads(next(folder.iterdir()).read_text(encoding="utf-8"))["plan"]
     found, faults = witness.read(folder)
-    reasons = witness.compare({"ranks": [plan]}, found, 1)
+    reasons = witness.compare(typed({"ranks": [plan]}), found, 1)
     assert not faults
     assert [line.startswith(reason.format(host=socket.gethostname())) for line in reasons] == [True] * bool(reason)
 
@@ -209,7 +209,7 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
     (seen,), faults = witness.read(folder)
     assert not faults
     assert seen.get("gpu_address") == (address.lower() if "compute" in does else None)
-    reasons = witness.compare({"ranks": [seen["plan"]]}, [seen], 1)
+    reasons = witness.compare(typed({"ranks": [seen["plan"]]}), [seen], 1)
     assert [line.partition("planned")[0] for line in reasons] == [
         text.format(host=socket.gethostname()) for text in said
     ]

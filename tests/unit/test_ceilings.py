@@ -6,6 +6,7 @@ import shutil
 
 import msgspec
 import pytest
+from plans import typed
 from samples import launch, plan, record, variant
 
 from plumbline import ceilings as measuring
@@ -443,7 +444,7 @@ class TestCommand:
 
 
 def test_a_plan_takes_its_caches_and_memory(host):
-    made = ceilings.taken(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])]), host, 1)
+    made = ceilings.taken(typed(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])])), host, 1)
     assert (made.cores, made.threads, made.ranks, made.numa_nodes, made.pair) == (2, 2, 1, (0,), None)
     assert made.caches[3] == max(made.own_caches.values())
     assert made.caches[1] == 2 * made.own_caches[1]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import launch, record
 
-from plumbline import paths, schemas
+from plumbline import paths, schema_files, schemas
 from plumbline.errors import PlumbError
-from plumbline.records import model, schema
+from plumbline.records import model
 from plumbline.records.model import Variant, WantedFigure
 
 
@@ -37,9 +37,10 @@ def unsealed(found):
     return msgspec.structs.replace(found, seal=None)
 
 
-def test_the_schema_is_made_from_the_types():
-    file = paths.root() / "plumbline" / "schemas" / "record.json"
-    assert file.read_text(encoding="utf-8") == schema.text(), "run python -m plumbline.records.schema"
+@pytest.mark.parametrize("name", schema_files.TYPES)
+def test_the_schema_is_made_from_the_types(name):
+    written = schema_files.file(name).read_text(encoding="utf-8")
+    assert written == schema_files.text(name), "run python -m plumbline.schema_files"
 
 
 def test_the_sample_is_a_record():

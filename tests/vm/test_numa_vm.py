@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import typed
 
 from plumbline import paths, schemas
 from plumbline.witness import compare, read
@@ -205,7 +206,7 @@ class Results:
 
     def reasons(self, case: Case) -> list[str]:
         """Why the case is not verified."""
-        return compare(self.plan(case), self.witnesses(case), {HOST: case.ranks})
+        return compare(typed(self.plan(case)), self.witnesses(case), {HOST: case.ranks})
 
     def topology(self) -> list[tuple[int, int, int, int]]:
         """CPU, core, socket and node of every CPU, as Linux saw them inside."""

@@ -1,4 +1,4 @@
-"""``python -m plumbline.records.schema`` writes ``plumbline/schemas/record.json`` from the types of a record."""
+"""``python -m plumbline.schema_files`` writes the files of ``plumbline/schemas`` that are made from types."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from typing import Any
 
 import msgspec
 
+from plumbline import schemas
+from plumbline.profiles import model as profiles
 from plumbline.records.model import Record
+from plumbline.topology import plan
 
+#: name of the file -> what it describes
+TYPES: dict[str, type[msgspec.Struct]] = {"plan": plan.Printed, "profile": profiles.Printed, "record": Record}
 #: characters in a line
 WIDTH = 120
 
 
-def text(kind: type[msgspec.Struct] = Record) -> str:
+def file(name: str) -> Path:
+    """Where the schema of document ``name`` is."""
+    return Path(schemas.__file__).with_name(f"{name}.json")
+
+
+def text(name: str) -> str:
     """The JSON schema of a document. Descriptions are the docstrings of the types, each on one line."""
-    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(TYPES[name])}
     return _indented(document, "") + "\n"
 
 
@@ -32,4 +42,5 @@ def _indented(value: Any, margin: str) -> str:
 
 
 if __name__ == "__main__":
-    (Path(__file__).parents[1] / "schemas" / "record.json").write_text(text(), encoding="utf-8")
+    for name in TYPES:
+        file(name).write_text(text(name), encoding="utf-8")
