@@ -12,9 +12,15 @@ from plumbline import schemas
 from plumbline.profiles import model as profiles
 from plumbline.records.model import Record
 from plumbline.topology import plan
+from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
-TYPES: dict[str, type[msgspec.Struct]] = {"plan": plan.Printed, "profile": profiles.Printed, "record": Record}
+TYPES: dict[str, type[msgspec.Struct]] = {
+    "plan": plan.Printed,
+    "profile": profiles.Printed,
+    "record": Record,
+    "witness": Witness,
+}
 #: characters in a line
 WIDTH = 120
 

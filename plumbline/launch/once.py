@@ -7,7 +7,6 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,7 @@ from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
 from plumbline.witness import disturbance, processes, scheduling, transports
 from plumbline.witness.compare_nodes import compare_nodes
+from plumbline.witness.model import RankWitness
 
 #: characters of a failed launch's output that its record keeps
 TAIL = 2000
@@ -122,7 +122,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         measurements=measurements,
         remarks=[*job.remarks, *remarks, *spent.remarks],
         settings=had,
-        ranks=[_seen(item) for item in sorted(seen, key=lambda item: item["rank"])],
+        ranks=[_seen(item) for item in sorted(seen, key=lambda item: item.rank)],
         output_tail=_tail(folder) if reasons else None,
         waiting=ended.waiting or None,
         start_errors=errors,
@@ -154,16 +154,17 @@ def _worth_another_start(job: Prepared, ended: process.Ended, folder: Path, erro
     return ended.status == "failed" or not any(launch.start_errors for launch in job.record.launches)
 
 
-def _seen(witness: dict[str, Any]) -> RankSeen:
+def _seen(witness: RankWitness) -> RankSeen:
     """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
     others: dict[str, list[float]] = {}
-    for item in witness["others"]:
-        others.setdefault(item["program"], []).append(processes.cpu_s(item))
+    for item in witness.others:
+        others.setdefault(item.program, []).append(processes.cpu_s(item))
     found = [
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())
     ]
-    return msgspec.convert({**witness, "others": found, "scheduling": scheduling.at_start(witness)}, RankSeen)
+    said = msgspec.to_builtins(witness, str_keys=True)
+    return msgspec.convert({**said, "others": found, "scheduling": scheduling.at_start(witness)}, RankSeen)
 
 
 def _ending(job: Prepared, ended: process.Ended, folder: Path) -> list[str]:
@@ -204,12 +205,12 @@ def _line(folder: Path, *names: str) -> str | None:
     return next((line[line.index(name) :] for name in names for line in lines if name in line), None)
 
 
-def _compare(job: Prepared, seen: list[dict[str, Any]]) -> list[str]:
+def _compare(job: Prepared, seen: list[RankWitness]) -> list[str]:
     """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
     here = schedulers.host_name()
     layout = job.layout
     if layout.nodes == 1:
-        found = sorted({item["host"] for item in seen}) or [here]
+        found = sorted({item.host for item in seen}) or [here]
         return witness.compare(job.plan, seen, dict.fromkeys(found, layout.ranks_per_node))
     known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
     spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)

@@ -23,6 +23,7 @@ from plumbline.errors import PlumbError
 from plumbline.records import seal
 from plumbline.topology.plan import Plan
 from plumbline.units import Better, human
+from plumbline.witness.model import LoadedFile
 from plumbline.witness.scheduling import Scheduling
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
@@ -507,15 +508,6 @@ class Row(_Common, kw_only=True):
 
     launch_count: int
     disturbed_count: int
-
-
-class LoadedFile(Struct, frozen=True, gc=False):
-    """A program or shared library as the ranks loaded it; ``build_id`` is empty if it has none."""
-
-    path: str
-    build_id: str
-    bytes: int
-    modified_ns: int
 
 
 class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

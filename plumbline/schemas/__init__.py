@@ -105,7 +105,7 @@ def check(name: str, document: Any, where: str) -> None:
 def fault(name: str, error: msgspec.ValidationError) -> str:
     """Where and what is wrong in a document ``name`` that a type does not take."""
     what, _, path = str(error).partition(" - at `")
-    return f"not a valid {name}: {path.rstrip('`').removeprefix('$.') or 'top level'}: {what}"
+    return f"not a valid {name}: {path.strip('`').replace('` in `', ' in ').removeprefix('$.') or 'top level'}: {what}"
 
 
 def _message(name: str, error: jsonschema.ValidationError) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from plans import typed
+from witnesses import of_documents, read
 
 from plumbline import paths, witness
 
@@ -122,12 +123,12 @@ def run(folder: Path, rank: dict | None, command: list, *arguments: object, **op
 
 def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int) -> list[str]:
     """Why ``witnesses`` do not prove the document ``plan``."""
-    return witness.compare(typed(plan), witnesses, ranks)
+    return of_documents(witness.compare)(typed(plan), witnesses, ranks)
 
 
 def only(folder: Path) -> dict:
     """The one witness in ``folder``, which must be valid."""
-    found, reasons = witness.read(folder)
+    found, reasons = read(folder)
     assert reasons == []
     assert len(found) == 1
     return found[0]
@@ -145,7 +146,7 @@ class Rank:
         """Why a run of ``command`` is not verified."""
         status, stderr = run(self.folder / "w", self.plan, list(command))
         assert (status, stderr) == (0, "")
-        self.seen, faults = witness.read(self.folder / "w")
+        self.seen, faults = read(self.folder / "w")
         return faults + compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
 
     def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:

@@ -7,6 +7,7 @@ import copy
 import pytest
 from plans import typed
 from test_witness_compare import PLAN, seen
+from witnesses import of_documents
 
 from plumbline.witness import compare_nodes as module
 from plumbline.witness.compare_nodes import same_host
@@ -15,7 +16,7 @@ ONE = {**PLAN, "placement": "pair:node", "ranks": PLAN["ranks"][:1]}
 
 
 def compare_nodes(plan: dict, witnesses: list, *others) -> list[str]:
-    return module.compare_nodes(typed(plan), witnesses, *others)
+    return of_documents(module.compare_nodes)(typed(plan), witnesses, *others)
 
 
 def ranks(hosts: list[str], plan: dict = PLAN) -> list[dict]:

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from witness_helper import compare
+from witnesses import of_documents
 
 from plumbline.proc import Stat
 from plumbline.witness import processes
+
+unseen_orphans = of_documents(processes.unseen_orphans)
 
 PLAN = {
     "placement": "compact",
@@ -292,21 +295,19 @@ class TestOrphans:
     def test_of_the_launcher(self):
         """A proxy that the rank descends from, whose time has that of the rank in it."""
         proxy = Stat(40, "proxy", "Z", 1, 100, 5, children_ticks=900)
-        assert processes.unseen_orphans([self.rank(100, [40, 1])], [proxy], "n1") == []
+        assert unseen_orphans([self.rank(100, [40, 1])], [proxy], "n1") == []
 
     def test_that_nobody_saw(self):
-        (reason,) = processes.unseen_orphans(
-            [self.rank(100, [40])], [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1"
-        )
+        (reason,) = unseen_orphans([self.rank(100, [40])], [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1")
         assert reason == "daemons that the ranks left on n1 used 0.50 s of CPU time and left no witness: daemon"
 
     def test_that_left_a_document_with_their_children(self):
         daemon = self.rank(41, [1], 0.3, root=100)
         child = self.rank(42, [41], 0.2, root=100)
         found = [{**self.rank(100, [40]), "others": [daemon, child]}]
-        assert processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1") == []
+        assert unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1") == []
 
     def test_on_another_host(self):
         """Numbers of processes are of one host."""
         found = [self.rank(41, [40], host="n2"), self.rank(100, [40])]
-        assert len(processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 50, 5)], "n1")) == 1
+        assert len(unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 50, 5)], "n1")) == 1

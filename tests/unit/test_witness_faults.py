@@ -9,8 +9,7 @@ import sys
 
 import pytest
 from witness_helper import compare, compile_c, cpus, node_plan, only, rank_plan, run, start
-
-from plumbline import witness
+from witnesses import read
 
 IDLE = """
 #include <unistd.h>
@@ -107,7 +106,7 @@ def test_a_launcher_that_binds_every_rank_to_the_same_cpu(tmp_path, two):
     program = compile_c(tmp_path, IDLE)
     for plan in plans:
         assert run(tmp_path / "w", plan, ["taskset", "-c", first, program]) == (0, "")
-    found, faults = witness.read(tmp_path / "w")
+    found, faults = read(tmp_path / "w")
     assert faults == []
     reasons = compare(node_plan(*plans), found, 2)
     assert len(reasons) == 2
@@ -122,7 +121,7 @@ def test_a_killed_rank(tmp_path, two):
     process.send_signal(signal.SIGKILL)
     assert process.wait(10) == -signal.SIGKILL
     assert run(tmp_path / "w", plans[0], ["true"]) == (0, "")
-    found, faults = witness.read(tmp_path / "w")
+    found, faults = read(tmp_path / "w")
     assert faults == []
     host = os.uname().nodename
     assert compare(node_plan(*plans), found, 2) == [

@@ -434,6 +434,15 @@ def test_the_environment_may_change_after_the_start(tmp_path, programs, plan):
     assert seen["rank"] == 0
 
 
+def test_the_types_have_every_member_of_the_file(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["memory"], "keep"])
+    (file,) = (tmp_path / "w").glob("*.json")
+    seen, written = only(tmp_path / "w"), json.loads(file.read_text())
+    assert {"device_variables": {}, **seen} == {"others": [], **written}
+    kept = ("memory", "usage")  # in records as they are
+    assert json.dumps([seen[name] for name in kept]) == json.dumps([written[name] for name in kept])
+
+
 def test_any_thread_name_is_valid_json(tmp_path, programs, plan):
     run(tmp_path / "w", plan, [programs["ends"], "name"])
     assert only(tmp_path / "w")["threads"][0]["name"] == 'a"b\\\n)é\xff('
