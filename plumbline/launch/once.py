@@ -16,9 +16,9 @@ from plumbline.launch import cause, environment, figures, hosts, joules, loaded,
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
-from plumbline.witness import disturbance, processes, scheduling, transports
+from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
-from plumbline.witness.model import RankWitness
+from plumbline.witness.model import RankWitness, transports_between
 
 #: characters of a failed launch's output that its record keeps
 TAIL = 2000
@@ -117,7 +117,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         energy_j=spent.processors,
         gpu_energy_j=spent.gpus,
         work=did,
-        transports=transports.between(seen),
+        transports=transports_between(seen),
         disturbance=disturbed,
         measurements=measurements,
         remarks=[*job.remarks, *remarks, *spent.remarks],

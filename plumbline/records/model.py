@@ -206,7 +206,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
-    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.transports.between`).
+    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
     ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
     processors during the launch in J, by counter (:mod:`plumbline.nodes.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs

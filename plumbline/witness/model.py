@@ -6,6 +6,7 @@ CPU and node numbers are the operating system's. ``plumbline/schemas/witness.jso
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
@@ -15,6 +16,8 @@ from plumbline.topology.plan import Count, Index, PlannedRank
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 #: a number that the launcher's environment gives; -1 if it gives none
 Told: TypeAlias = Annotated[int, Meta(ge=-1)]
+#: member of a witness's ``transports`` that counts something -> the word for it in records
+COUNTED = {"shm_bytes": "shm", "sysv_bytes": "sysv", "file_bytes": "file", "copies": "cma"}
 
 
 class LoadedFile(Struct, frozen=True, gc=False):
@@ -187,3 +190,21 @@ class RankWitness(Witness, frozen=True, gc=False, kw_only=True):
     """The process of a rank that did the work, with the rank's ``others``."""
 
     others: list[Witness] = []
+
+
+def transports_between(witnesses: Sequence[Witness]) -> list[str]:
+    """The words for what connects the ranks, sorted; empty unless two witnesses at least have ``transports``.
+
+    ``shm``: memory in /dev/shm; ``sysv``: memory of System V; ``file``: a file that is mapped and written; ``cma``:
+    copies from the memory of one process to that of another; ``tcp``: a connection of which two ranks have an end
+    (those to a launcher are not); any other word is a device file. A transport may be open and unused.
+    """
+    seen = [item.transports for item in witnesses if item.transports]
+    if len(seen) < 2:
+        return []
+    words = {word for found in seen for member, word in COUNTED.items() if getattr(found, member)}
+    words |= {device for found in seen for device in found.devices}
+    ends = [pair for found in seen for pair in found.tcp]
+    if {(peer, local) for local, peer in ends} & set(ends):
+        words.add("tcp")
+    return sorted(words)

@@ -6,9 +6,9 @@ from typing import Any
 
 from witnesses import of_documents
 
-from plumbline.witness import transports
+from plumbline.witness.model import transports_between
 
-between = of_documents(transports.between)
+between = of_documents(transports_between)
 
 
 def rank(**seen: Any) -> dict[str, Any]:
