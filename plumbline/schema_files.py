@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from plumbline import schemas
+from plumbline.limits import ceilings
 from plumbline.profiles import model as profiles
 from plumbline.records.model import Record
 from plumbline.topology import plan
@@ -16,6 +17,7 @@ from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {
+    "ceilings": ceilings.Document,
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,

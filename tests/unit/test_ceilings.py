@@ -364,7 +364,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            ("best: 10000.0", "best: 0", "minimum"),
+            ("best: 10000.0", "best: 0", "best: .* > 0.0"),
             ("cores: 1\n", "kernels: 1\n", "kernels"),
             ("schema: 1", "[", "YAML"),
         ],
@@ -385,12 +385,6 @@ class TestFile:
         shutil.copy(f"{DATA}/ceilings.yaml", file_of.ceilings_file("ulysses"))
         (found,) = file_of.read("ulysses")
         assert [one.cores for one in found.memory_bandwidth_MB_per_s] == [1, 2]
-
-    def test_the_schema_has_the_members_of_the_types(self):
-        known = schemas.validator("ceilings").schema
-        part = known["properties"]["partitions"]["items"]
-        assert set(part["properties"]) == set(Measured.__struct_fields__)
-        assert set(known["$defs"]["ceilings"]["items"]["properties"]) == set(Ceiling.__struct_fields__)
 
 
 class TestCommand:
