@@ -96,7 +96,7 @@ def _launch(job: Prepared, index: int, position: int, folder: Path, errors: list
         reasons += work.shortfalls(record.benchmark, seen)
     if ended.status == "ok" and not job.variant.profiled:
         try:
-            measurements = [Measurement(**item.to_dict()) for item in _parse(job, folder)]
+            measurements = _parse(job, folder)
             printed = _printed(job, folder)
             remarks = parsers.remarks(job.variant.parser, "".join(printed))
             did = msgspec.convert(parsers.work(job.variant.parser, printed), Work | None)
@@ -217,7 +217,7 @@ def _compare(job: Prepared, seen: list[RankWitness]) -> list[str]:
     return compare_nodes(job.plan, seen, *spread, here, known)
 
 
-def _parse(job: Prepared, folder: Path) -> list[parsers.Measurement]:
+def _parse(job: Prepared, folder: Path) -> list[Measurement]:
     """Measurements of one launch. STREAM is no MPI program: each rank prints its own table, and their rates add up."""
     kind, context = job.variant.parser, dict(job.variant.context)
     texts = _printed(job, folder)

@@ -20,6 +20,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline import schemas
 from plumbline.errors import PlumbError
+from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
 from plumbline.topology.plan import Plan
 from plumbline.units import Better, human
@@ -33,8 +34,6 @@ FLEETING = ("load",)
 #: and did not raise it
 CEILING_MARGIN_PERCENT = 5
 
-#: a whole number stays one: how many digits a program printed says how finely it measured
-Number: TypeAlias = int | float
 #: UTC, ISO 8601; the month is in the names of compacted files
 Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
 Position: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -87,21 +86,6 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}
     params: dict[str, Any]
     profiled: bool = False
-
-
-class Measurement(Struct, frozen=True, gc=False):
-    """One figure of merit of one launch. ``params`` tell the values of a launch apart.
-
-    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit.
-    """
-
-    metric: str
-    value: Number
-    unit: str
-    better: Better
-    params: dict[str, Any]
-    iterations: int | None = None
-    model: Number | UnsetType = UNSET
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
