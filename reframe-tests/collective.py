@@ -6,7 +6,7 @@ Tags: ``full`` (everything), ``kernels`` (our own programs); the quick campaign 
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import KernelTest, node_counts
+from plumbline.reframe import KernelTest, node_counts
 
 #: operations that MPI has in place, too
 IN_PLACE = [

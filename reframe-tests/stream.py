@@ -6,7 +6,7 @@ Tags: ``quick`` (part of the five-minute campaign), ``full`` (everything), ``str
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from plumbline.rfm import PlumbTest, machines
+from plumbline.reframe import PlumbTest, machines
 from plumbline.topology import counts
 
 

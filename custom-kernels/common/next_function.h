@@ -2,6 +2,9 @@
 #ifndef PLUMB_NEXT_FUNCTION_H
 #define PLUMB_NEXT_FUNCTION_H
 
+/* A function that is to be found in front of another. */
+#define EXPORT __attribute__((visibility("default")))
+
 typedef void (*any_function)(void);
 
 /* The function at `object`. ISO C has no cast from an object pointer to a function pointer; POSIX gives both

@@ -68,6 +68,14 @@ char *lines_next(struct line_reader *reader) {
     }
 }
 
+void threads_visit(entry_visitor visit, void *context) {
+    int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory >= 0) {
+        entries_visit(directory, visit, context);
+        close(directory);
+    }
+}
+
 bool read_text(const char *path, char *text, size_t size) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -26,6 +26,8 @@ bool lines_close(struct line_reader *reader);
 /* Calls `visit` for each entry of the open folder, but those that begin with a dot. */
 typedef void (*entry_visitor)(const char *name, void *context);
 void entries_visit(int folder, entry_visitor visit, void *context);
+/* Calls `visit` with the number of every thread of this process. */
+void threads_visit(entry_visitor visit, void *context);
 
 /* The first `size` - 1 bytes of a file as a string; false with errno if it cannot be opened or read. */
 bool read_text(const char *path, char *text, size_t size);

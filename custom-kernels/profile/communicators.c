@@ -1,7 +1,6 @@
 /* Communicators and windows seen so far. One that was freed leaves its place to the next of the same members.
  */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "profile.h"
 
@@ -16,11 +15,9 @@ static size_t used;
 static uint64_t world_group;
 
 bool communicators_start(void) {
-    void *room = mmap(NULL, 2 * MEMBERS * sizeof(int), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    members = preload_room(2 * MEMBERS * sizeof *members);
+    if (members == NULL)
         return false;
-    members = room;
     communicators[NOWHERE] = (struct communicator){.known = true};
     communicators[OTHERS] = (struct communicator){.rank = -1};
     return ask(asked.Comm_group, abi.world, WORD(&world_group), 0, 0, 0) == 0;

@@ -2,7 +2,6 @@
 #include "hot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,15 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-
-#define EXPORT __attribute__((visibility("default")))
-#define PATH_BYTES 4608
 
 enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEEP_FIRST_NS = 100000000 };
 
@@ -28,14 +23,12 @@ enum { COST_CALLS = 2000, COST_ROUNDS = 5, KEEP_PART = 10, KEEP_COST = 1000, KEE
 const struct call calls[CALLS] = {COUNTED_CALLS(ROW) PLAIN_CALLS(PLAIN_ROW)};
 
 static bool counting, by_clock, threads_meet, splits_waiting;
-static pid_t owner;
 static int rank, ranks, thread_level;
+static const char *ended = "killed"; /* by what, if this document is the last one */
 static uint64_t began_ticks, keep_at = UINT64_MAX;
 static struct timespec began;
 static long long cost_ps, clock_ps; /* of counting one call, and of reading the clock twice, in picoseconds */
 static atomic_int threads;
-static char directory[4096], program[4096];
-static struct utsname host;
 static struct sigaction before_us;
 static atomic_flag written = ATOMIC_FLAG_INIT, taken = ATOMIC_FLAG_INIT;
 static __thread bool inside, seen_thread;
@@ -70,14 +63,6 @@ static bool counter_is_steady(void) {
 #else
     return false;
 #endif
-}
-
-static void complain(const char *what) {
-    char line[PATH_BYTES + 64];
-    int length = snprintf(line, sizeof line, "plumbprofile: %s\n", what);
-    ssize_t ignored =
-        write(STDERR_FILENO, line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
-    (void)ignored;
 }
 
 static void lock(void) {
@@ -250,9 +235,7 @@ static any_function plain_form(enum call_id id, const uint64_t *words) {
 }
 
 static void complain_missing(const char *name) {
-    char line[128];
-    snprintf(line, sizeof line, "%s, which the program calls, was not found in the MPI library", name);
-    complain(line);
+    preload_complain("%s, which the program calls, was not found in the MPI library", name);
 }
 
 static int missing(enum call_id id, enum form form) {
@@ -367,8 +350,10 @@ static void measure_cost(void) {
     totals_clear(cell_of(communicator_find(abi.world, false), CALL_Send, 8), rank);
 }
 
-static int write_document(int fd, const char *ended) {
+/* Safe in a signal handler: nothing is allocated. */
+static int write_document(int fd) {
     static struct json out;
+    bool last = !counting;
     struct timespec now;
     uint64_t end_ticks = ticks_now();
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -377,11 +362,11 @@ static int write_document(int fd, const char *ended) {
     json_start(&out, fd);
     json_open(&out, NULL, '{');
     json_int(&out, "schema", 1);
-    json_text(&out, "host", host.nodename);
-    json_int(&out, "pid", owner);
+    json_text(&out, "host", preload.host.nodename);
+    json_int(&out, "pid", preload.owner);
     json_int(&out, "rank", rank);
     json_int(&out, "size", ranks);
-    json_text(&out, "program", program);
+    json_text(&out, "program", preload.program);
     json_text(&out, "ended", ended);
     json_int(&out, "wall_ns", ns);
     json_int(&out, "cost_ps", cost_ps);
@@ -393,41 +378,22 @@ static int write_document(int fd, const char *ended) {
     json_bool(&out, "waiting_split", splits_waiting);
     totals_write(&out, ns_per_tick);
     json_close(&out, '}');
-    return json_finish(&out);
-}
-
-static void name_file(char path[PATH_BYTES], const char *kind) {
-    snprintf(path, PATH_BYTES, "%s/%s.%ld%s.json", directory, host.nodename, (long)owner, kind);
-}
-
-/* The file appears complete under its name, or not at all. Safe in a signal handler: nothing is allocated. */
-static bool write_as(const char *path, const char *temporary, const char *ended) {
-    bool last = !counting;
-    int saved = errno, fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int fault = fd < 0 ? errno : write_document(fd, ended);
-    if (fd >= 0 && close(fd) != 0 && fault == 0)
-        fault = errno;
-    if (last == counting) /* a signal's handler has written the last one meanwhile, in the same memory */
-        unlink(temporary);
-    else if (fault == 0 && rename(temporary, path) != 0)
-        fault = errno;
-    if (fault != 0)
-        complain("the profile cannot be written:"), complain(path), complain(strerror(fault));
-    errno = saved;
-    return fault == 0;
+    int fault = json_finish(&out);
+    return last == counting ? ECANCELED : fault; /* a signal's handler has written the last one meanwhile */
 }
 
 /* Write the last document; only the first call does it. */
-static void write_file(const char *ended) {
-    static char path[PATH_BYTES], partial[PATH_BYTES], temporary[PATH_BYTES + 8];
-    if (!counting || getpid() != owner || atomic_flag_test_and_set(&written))
+static void write_file(const char *how) {
+    static char path[PRELOAD_PATH_BYTES], partial[PRELOAD_PATH_BYTES], temporary[PRELOAD_PATH_BYTES];
+    if (!counting || !preload_is_mine() || atomic_flag_test_and_set(&written))
         return;
     counting = false;
+    ended = how;
     bool whole = strcmp(ended, "MPI_Finalize") == 0;
-    name_file(partial, ".partial");
-    name_file(path, whole ? "" : ".partial");
-    snprintf(temporary, sizeof temporary, "%s.part", path);
-    if (write_as(path, temporary, ended) && whole)
+    preload_name(partial, ".partial.json");
+    preload_name(path, whole ? ".json" : ".partial.json");
+    preload_name(temporary, whole ? ".json.part" : ".partial.json.part");
+    if (preload_write(path, temporary, write_document) && whole)
         unlink(partial);
 }
 
@@ -435,13 +401,13 @@ static void write_file(const char *ended) {
  * one rank died. Of a run of length t, less than about t / KEEP_PART is lost. At most 1 / KEEP_COST of the
  * time is spent on writing. */
 static __attribute__((noinline)) void keep(uint64_t now) {
-    static char path[PATH_BYTES], temporary[PATH_BYTES + 8];
+    static char path[PRELOAD_PATH_BYTES], temporary[PRELOAD_PATH_BYTES];
     keep_at = UINT64_MAX;
-    if (getpid() != owner)
+    if (!preload_is_mine())
         return;
-    name_file(path, ".partial");
-    snprintf(temporary, sizeof temporary, "%s.kept", path);
-    if (!write_as(path, temporary, "killed"))
+    preload_name(path, ".partial.json");
+    preload_name(temporary, ".partial.json.kept");
+    if (!preload_write(path, temporary, write_document))
         return;
     uint64_t end = ticks_now(), part = (end - began_ticks) / KEEP_PART, paid = (end - now) * KEEP_COST;
     keep_at = end + (part > paid ? part : paid);
@@ -454,33 +420,24 @@ static void write_and_end(int number) {
     raise(number);
 }
 
-static bool remember_folder(void) {
-    const char *folder = getenv("PLUMB_PROFILE_DIR");
-    if (folder == NULL || folder[0] != '/' || strlen(folder) >= sizeof directory)
-        return false;
-    memcpy(directory, folder, strlen(folder) + 1);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[length > 0 ? length : 0] = '\0';
-    return uname(&host) == 0;
-}
-
 static void start(void) {
-    if (counting || !remember_folder())
+    const char *folder = getenv("PLUMB_PROFILE_DIR");
+    if (counting || folder == NULL || folder[0] != '/' || !preload_start(folder))
         return;
     if (!library_find()) {
-        complain("no profile: this MPI library is not known, or lacks a function that it is asked for");
+        preload_complain(
+            "no profile: this MPI library is not known, or lacks a function that it is asked for");
         return;
     }
     by_clock = !counter_is_steady();
     const char *split = getenv("PLUMB_PROFILE_WAIT");
     splits_waiting = split != NULL && split[0] == '1';
-    owner = getpid();
     ask(asked.Comm_rank, abi.world, WORD(&rank), 0, 0, 0);
     ask(asked.Comm_size, abi.world, WORD(&ranks), 0, 0, 0);
     ask(asked.Query_thread, WORD(&thread_level), 0, 0, 0, 0);
     threads_meet = thread_level == abi.multiple;
     if (!totals_start(ranks) || !communicators_start()) {
-        complain("no profile: no memory");
+        preload_complain("no profile: no memory");
         return;
     }
     struct timespec before;

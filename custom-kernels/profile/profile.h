@@ -14,6 +14,7 @@
 #include "json.h"
 #include "mpi_library.h"
 #include "next_function.h"
+#include "preload.h"
 
 /* Which entry point was called: how its arguments are to be read. */
 enum form { C_FORM, LARGE_FORM, FORTRAN_FORM, FORMS };

@@ -12,11 +12,9 @@ int world_size;
 
 /* Pages are touched where something is counted only; huge pages would each be cleared whole. */
 static void *room_of(size_t bytes) {
-    void *room =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
-        return NULL;
-    madvise(room, bytes, MADV_NOHUGEPAGE);
+    void *room = preload_room(bytes);
+    if (room != NULL)
+        madvise(room, bytes, MADV_NOHUGEPAGE);
     return room;
 }
 

@@ -108,7 +108,7 @@ static bool finite_figures(const struct result *result) {
     return true;
 }
 
-bool result_passed(const struct result *result) {
+static bool has_passed(const struct result *result) {
     bool passed = result->check_count > 0 && result->row_count > 0 && finite_figures(result);
     for (int index = 0; index < result->check_count; index++)
         passed = passed && result->checks[index].passed;
@@ -162,10 +162,10 @@ int result_finish(struct result *result) {
     if (program_facts()->work)
         collect_work(result);
     struct binding *bindings = binding_collect();
-    int passed = result_passed(result);
+    int passed = has_passed(result);
     if (program_rank() == 0) {
-        bool written =
-            program_json() ? result_write_json(result, bindings) : result_print_table(result, bindings);
+        bool written = program_json() ? result_write_json(result, bindings, passed)
+                                      : result_print_table(result, bindings);
         passed = passed && written;
         for (int index = 0; index < result->check_count; index++)
             if (!result->checks[index].passed)

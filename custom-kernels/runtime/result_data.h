@@ -46,14 +46,8 @@ struct result {
     int row_count, check_count, note_count;
 };
 
-bool result_passed(const struct result *result);
-
-/* How much of its limit a figure reaches, in percent: value / limit, the other way round where lower is
- * better. */
-double figure_percent(const struct figure *figure);
-
 /* To standard output, as one JSON document or as a table; false if that cannot be written. */
-bool result_write_json(const struct result *result, const struct binding *bindings);
+bool result_write_json(const struct result *result, const struct binding *bindings, bool passed);
 bool result_print_table(const struct result *result, const struct binding *bindings);
 
 #endif

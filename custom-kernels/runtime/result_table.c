@@ -10,7 +10,8 @@ enum { CELL = 64, MOST_COLUMNS = MOST_PARAMETERS + 2 * MOST_FIGURES };
 
 typedef char cell[CELL];
 
-double figure_percent(const struct figure *figure) {
+/* How much of its limit a figure reaches: value / limit, the other way round where lower is better. */
+static double figure_percent(const struct figure *figure) {
     return 100.0 * (figure->better == HIGHER_IS_BETTER ? figure->value / figure->limit
                                                        : figure->limit / figure->value);
 }

@@ -13,8 +13,6 @@
 
 #include "witness.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 static __thread struct call last;
 
 const struct call *calls_last(const char *function) {
@@ -28,7 +26,7 @@ const struct call *calls_last(const char *function) {
     static int NAME##_first PARAMETERS;                                                                      \
     static _Atomic NAME##_function NAME##_real = NAME##_first;                                               \
     static int NAME##_first PARAMETERS {                                                                     \
-        any_function found = hooks_find_mpi(#NAME);                                                          \
+        any_function found = library_function(#NAME);                                                        \
         if (found == NULL)                                                                                   \
             return 1;                                                                                        \
         atomic_store_explicit(&NAME##_real, (NAME##_function)found, memory_order_relaxed);                   \

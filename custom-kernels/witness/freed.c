@@ -77,7 +77,7 @@ static void sample(uintptr_t start, size_t length) {
 
 void freed_block(uintptr_t start, size_t length) {
     static __thread bool inside;
-    if (length < WITNESS_THRESHOLD_BYTES || inside || !witness_is_mine())
+    if (length < WITNESS_THRESHOLD_BYTES || inside || !preload_is_mine())
         return;
     int saved = errno;
     inside = true;

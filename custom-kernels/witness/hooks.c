@@ -18,8 +18,6 @@
 
 #include "witness.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 _Static_assert(sizeof(off_t) == 8, "mmap and mmap64 must be the same call");
 
 typedef void (*free_function)(void *);
@@ -160,23 +158,8 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
     return moved;
 }
 
-any_function hooks_find_mpi(const char *name) {
-    char profiling[40] = "P";
-    any_function real = next_function(name);
-    if (real == NULL)
-        real = next_function(strncat(profiling, name, sizeof profiling - 2));
-    if (real == NULL) {
-        static const char line[] = "plumbwitness: a function of MPI that the program calls was not found: ";
-        ssize_t ignored = write(STDERR_FILENO, line, sizeof line - 1);
-        ignored = write(STDERR_FILENO, name, strlen(name));
-        ignored = write(STDERR_FILENO, "\n", 1);
-        (void)ignored;
-    }
-    return real;
-}
-
 static void began(int status) {
-    if (!witness_is_mine())
+    if (!preload_is_mine())
         return;
     if (status == 0)
         library_note();
@@ -185,22 +168,22 @@ static void began(int status) {
 }
 
 int MPI_Init(int *count, char ***words) {
-    any_function real = hooks_find_mpi("MPI_Init");
+    any_function real = library_function("MPI_Init");
     int status = real == NULL ? 1 : ((init_function)real)(count, words);
     began(status);
     return status;
 }
 
 int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    any_function real = hooks_find_mpi("MPI_Init_thread");
+    any_function real = library_function("MPI_Init_thread");
     int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
     began(status);
     return status;
 }
 
 int MPI_Finalize(void) {
-    any_function real = hooks_find_mpi("MPI_Finalize");
-    if (witness_is_mine()) {
+    any_function real = library_function("MPI_Finalize");
+    if (preload_is_mine()) {
         window_end();
         threads_remember();
         transports_note();
@@ -234,7 +217,7 @@ static bool ends_are_seen;
 
 static void at_thread_end(void *unused) {
     (void)unused;
-    if (witness_is_mine())
+    if (preload_is_mine())
         threads_end();
 }
 

@@ -69,7 +69,7 @@ static bool resolve(void) {
         {"MPI_T_enum_get_info", &mpi.enum_info},  {"MPI_T_enum_get_item", &mpi.enum_item},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        any_function function = hooks_find_mpi(wanted[i].name);
+        any_function function = library_function(wanted[i].name);
         if (function == NULL)
             return false;
         memcpy(wanted[i].slot, &function, sizeof function);
@@ -206,7 +206,7 @@ void settings_read(void) {
     if (names == NULL || names[0] == '\0' || strlen(names) >= sizeof list || !resolve())
         return;
     found = 0;
-    settings = witness_room(MOST * sizeof *settings);
+    settings = preload_room(MOST * sizeof *settings);
     if (settings == NULL || mpi.init(0 /* MPI_THREAD_SINGLE, the lowest */, &provided) != 0)
         return;
     memcpy(list, names, strlen(names) + 1);

@@ -51,7 +51,7 @@ static size_t get_mask(pid_t tid, unsigned char *mask, size_t size) {
 /* The kernel refuses masks shorter than its number of possible CPUs, and reports that number nowhere else. */
 static size_t find_mask_bytes(void) {
     for (size_t size = 128; size <= LARGEST_MASK_BYTES; size *= 2) {
-        unsigned char *mask = witness_room(size);
+        unsigned char *mask = preload_room(size);
         if (mask == NULL)
             break;
         start_mask_used = get_mask(0, mask, size);
@@ -137,14 +137,6 @@ static void add_thread(const char *tid, void *context) {
         table->count++;
 }
 
-void threads_visit(entry_visitor visit, void *context) {
-    int directory = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        entries_visit(directory, visit, context);
-        close(directory);
-    }
-}
-
 /* Without /proc, only the calling thread is recorded. */
 static void add_caller(struct table *table) {
     struct thread *thread = thread_at(table, 0);
@@ -164,7 +156,7 @@ static bool capture(struct table *table) {
     size_t threads = directory >= 0 && fstat(directory, &links) == 0 ? (size_t)links.st_nlink : 1;
     table->count = 0;
     table->capacity = threads + SPARE_THREADS;
-    table->rooms = witness_room(table->capacity * stride());
+    table->rooms = preload_room(table->capacity * stride());
     if (table->rooms != NULL && directory >= 0)
         entries_visit(directory, add_thread, table);
     if (directory >= 0)
@@ -239,7 +231,7 @@ void threads_end(void) {
     long long cpu = usage_thread_ended();
     if (ended.rooms == NULL) {
         ended.capacity = ENDED_THREADS;
-        ended.rooms = witness_room(ended.capacity * stride());
+        ended.rooms = preload_room(ended.capacity * stride());
     }
     if (ended.rooms != NULL && ended.count < ended.capacity) {
         struct thread *thread = thread_at(&ended, ended.count);

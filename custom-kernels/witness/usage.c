@@ -65,14 +65,14 @@ static long long cpu_of_no_thread(void) {
     return whole - sum;
 }
 
-void usage_start(void) {
+void usage_start(bool of_root) {
     getrusage(RUSAGE_SELF, &start_usage);
     start_microseconds = wall_microseconds();
     atomic_store(&ended_microseconds, 0);
     /* below 0 is what the threads did between the readings of both clocks: it must not count at the end */
     long long before = cpu_of_no_thread();
     unlisted_before = before > 0 ? before : 0;
-    const char *binder = witness_is_root() ? getenv("PLUMB_BINDER_CPU_US") : NULL;
+    const char *binder = of_root ? getenv("PLUMB_BINDER_CPU_US") : NULL;
     binder_microseconds = binder != NULL ? strtoll(binder, NULL, 10) : 0;
 }
 

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -21,11 +20,11 @@
 
 #include "witness.h"
 
-#define PATH_BYTES 4608
 #define DEEPEST 512
 #define OTHERS_NANOSECONDS 20000000L /* for the lines of the other threads, before SIGTERM ends them all */
 
-static char path[PATH_BYTES];
+static char path[PRELOAD_PATH_BYTES];
+static pid_t own; /* the process that answers: children inherit the handlers */
 static atomic_flag asked = ATOMIC_FLAG_INIT;
 
 struct walk {
@@ -124,10 +123,11 @@ static void append_line(const char *function) {
     }
 }
 
-static void ask_other(const char *tid, void *own_pid) {
+static void ask_other(const char *tid, void *unused) {
+    (void)unused;
     pid_t other = (pid_t)atoi(tid);
     if (other != (pid_t)syscall(SYS_gettid))
-        syscall(SYS_tgkill, *(pid_t *)own_pid, other, WITNESS_ASK);
+        syscall(SYS_tgkill, own, other, WITNESS_ASK);
 }
 
 static void write_own_line(void) {
@@ -138,10 +138,9 @@ static void write_own_line(void) {
 
 /* Lines of all threads; once. */
 static void write_lines(void) {
-    pid_t own = getpid();
     if (!atomic_flag_test_and_set(&asked)) {
         write_own_line();
-        threads_visit(ask_other, &own);
+        threads_visit(ask_other, NULL);
     }
 }
 
@@ -149,9 +148,9 @@ static void answer(int number, siginfo_t *info, void *context) {
     (void)number;
     (void)context;
     int saved = errno;
-    if (witness_is_root() && info->si_pid == getpid()) /* asked by the thread that was asked first */
+    if (getpid() == own && info->si_pid == own) /* asked by the thread that was asked first */
         write_own_line();
-    else if (witness_is_root())
+    else if (getpid() == own)
         write_lines();
     errno = saved;
 }
@@ -159,7 +158,7 @@ static void answer(int number, siginfo_t *info, void *context) {
 /* SA_RESETHAND has restored the default: the signal raised here ends the process when the handler returns. */
 static void answer_and_end(int number) {
     const struct timespec pause = {0, OTHERS_NANOSECONDS};
-    if (witness_is_root()) {
+    if (getpid() == own) {
         write_lines();
         nanosleep(&pause, NULL);
     }
@@ -173,12 +172,11 @@ static void answer_on_termination(void) {
         sigaction(SIGTERM, &action, NULL);
 }
 
-void waiting_start(const char *directory, const char *host, pid_t pid) {
+void waiting_start(void) {
     struct sigaction action = {.sa_sigaction = answer, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    int length = snprintf(path, sizeof path, "%s/%s.%ld.waiting", directory, host, (long)pid);
-    if (length > 0 && (size_t)length < sizeof path) {
-        sigemptyset(&action.sa_mask);
-        sigaction(WITNESS_ASK, &action, NULL);
-        answer_on_termination();
-    }
+    preload_name(path, ".waiting");
+    own = getpid();
+    sigemptyset(&action.sa_mask);
+    sigaction(WITNESS_ASK, &action, NULL);
+    answer_on_termination();
 }

@@ -14,6 +14,7 @@
 
 #include "json.h"
 #include "next_function.h"
+#include "preload.h"
 #include "procfile.h"
 
 /* Blocks and mappings with less present memory than this are not counted: stacks, small heaps, library data.
@@ -57,11 +58,11 @@ const char *freed_unavailable(void);
 bool hooks_resolve(void);
 /* From now on threads are recorded when they end. */
 void hooks_watch_threads(void);
-/* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
-any_function hooks_find_mpi(const char *name);
 
 /* own_library.c */
 
+/* The MPI library's function; NULL, after a line on stderr, where none is loaded. */
+any_function library_function(const char *name);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool library_initialised(void);
@@ -105,7 +106,8 @@ long long cpu_microseconds(void);
 long long cpu_of_thread(pid_t tid);
 /* The calling thread is about to end: the same of it, which is kept. */
 long long usage_thread_ended(void);
-void usage_start(void);
+/* `of_root`: of the process that the binder became. */
+void usage_start(bool of_root);
 void usage_write(struct json *out);
 void rank_start(void);
 void rank_write(struct json *out);
@@ -130,8 +132,6 @@ void threads_end(void);
  * machine. */
 void threads_count_from_here(void);
 void threads_write(struct json *out);
-/* Calls `visit` with the number of every thread of this process. */
-void threads_visit(entry_visitor visit, void *context);
 
 /* device_choice.c */
 
@@ -169,17 +169,8 @@ void transports_write(struct json *out);
 /* The signal that asks a process where it waits: a real-time one, which programs and MPI libraries leave
  * alone (plumbline/launch/waiting.py sends it). */
 #define WITNESS_ASK (SIGRTMIN + 12)
-/* From now on WITNESS_ASK and SIGTERM are answered in DIRECTORY/HOST.PID.waiting. */
-void waiting_start(const char *directory, const char *host, pid_t pid);
-
-/* witness.c */
-
-/* True if this process is witnessed, and is not between vfork and exec, where it shares its parent's
- * memory. */
-bool witness_is_mine(void);
-/* True if it is the process that the binder became. */
-bool witness_is_root(void);
-/* Zeroed memory that does not come from malloc and is never freed; NULL if there is none. */
-void *witness_room(size_t bytes);
+/* From now on this process, but none that it forks, answers WITNESS_ASK and SIGTERM in
+ * DIRECTORY/HOST.PID.waiting. */
+void waiting_start(void);
 
 #endif

@@ -13,8 +13,6 @@
 
 #include "next_function.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 typedef int (*init_thread_function)(int *, char ***, int, int *);
 typedef int (*finalize_function)(void);
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import schedulers, schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.site import site
 

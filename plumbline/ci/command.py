@@ -1,17 +1,28 @@
-"""``plumb ci``: the pipelines that gate merge requests and measure every night."""
+"""``plumb ci``: the pipelines that gate merge requests and measure every night.
+
+The jobs stand in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables.
+"""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from plumbline import files
-from plumbline.ci import render
-from plumbline.errors import PlumbError
+import yaml
+
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
 FILES = {"gitlab": Path(".gitlab/plumbline.yml"), "github": Path(".github/workflows/plumbline.yml")}
+#: the first line of a rendered file: only files that begin so are replaced
+MARK = "# Rendered by plumb ci"
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
+_CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,18 +53,138 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print or write the pipeline; returns 0. Raises :class:`PlumbError` for a file that plumb ci did not write."""
-    given = {value.name: getattr(args, value.name) for value in dataclasses.fields(render.Values)}
+    given = {value.name: getattr(args, value.name) for value in dataclasses.fields(Values)}
     tags = tuple(tag.strip() for tag in args.tags.split(",") if tag.strip())
-    values = render.Values(**{**given, "tags": tags})
-    text = render.gitlab(values) if args.kind == "gitlab" else render.github(values)
+    values = Values(**{**given, "tags": tags})
+    text = gitlab(values) if args.kind == "gitlab" else github(values)
     if args.output is None:
         print(text, end="")
         return 0
     file = args.output / FILES[args.kind]
-    if file.exists() and not file.read_bytes().startswith(render.MARK.encode()):
+    if file.exists() and not file.read_bytes().startswith(MARK.encode()):
         raise PlumbError("a file that plumb ci did not write", str(file), "move it away, or name another --output")
     files.write("the pipeline", file, text)
     print(f"written: {file}")
     if args.kind == "gitlab":
         print(f"Add to .gitlab-ci.yml: include: [{{local: {FILES['gitlab']}}}]")
     return 0
+
+
+@dataclass(frozen=True)
+class Values:
+    """What differs from site to site; an empty value leaves the default of the command that gets it.
+
+    Raises :class:`PlumbError` for a value that no pipeline can hold.
+
+    ``tags`` are those of the runner, ``site`` is ``SITE[:PARTITION]``, ``tests`` a regular expression of test names,
+    ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
+    outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``, ``pages``
+    has the nightly job publish all campaigns.
+    """
+
+    tags: tuple[str, ...]
+    site: str = ""
+    stack: str = ""
+    tests: str = ""
+    baseline: str = ""
+    results: str = ""
+    profile: str = "quick"
+    minutes: int = 60
+    cron: str = "17 2 * * *"
+    inconclusive: str = "warn"
+    comment: bool = False
+    pages: bool = False
+
+    def __post_init__(self) -> None:
+        for tag in self.tags:
+            if not _TAG.fullmatch(tag):
+                raise PlumbError(
+                    f"'{tag}' cannot be a runner's tag", "plumb ci --tags", "letters, digits, '.', '_', '-'"
+                )
+        if not self.tags:
+            raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
+        for name in ("site", "stack", "tests", "baseline", "results"):
+            _plain(name, getattr(self, name))
+        if not _CRON.fullmatch(self.cron):
+            raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
+        if not 1 <= self.minutes <= 1440:
+            raise PlumbError(f"{self.minutes} minutes", "plumb ci --minutes", "from 1 to 1440")
+
+    def variables(self) -> dict[str, str]:
+        """The variables that job.sh reads."""
+        found = {
+            "PLUMB_CI_SITE": self.site,
+            "PLUMB_CI_STACK": self.stack,
+            "PLUMB_CI_TESTS": self.tests,
+            "PLUMB_CI_BASELINE": self.baseline,
+            "PLUMB_CI_RESULTS": self.results,
+            "PLUMB_CI_PROFILE": self.profile,
+            "PLUMB_CI_MINUTES": str(self.minutes),
+            "PLUMB_CI_INCONCLUSIVE": self.inconclusive,
+            "PLUMB_CI_PAGES": "yes" if self.pages else "",
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+def _plain(name: str, value: str) -> None:
+    """Refuse what a pipeline would expand by itself before any shell sees it, and what no terminal shows."""
+    if not value.isprintable():
+        raise PlumbError(f"a character that cannot be printed in {value!r}", f"plumb ci --{name}", "leave it out")
+    if "${{" in value:
+        raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
+
+
+def gitlab(values: Values) -> str:
+    """A file to include in ``.gitlab-ci.yml``: the gate on merge requests, the campaign on schedules."""
+    jobs = yaml.safe_load(_template("gitlab"))
+    tags, common = list(values.tags), jobs[".plumb"]
+    # "expand: false": GitLab would replace $NAME inside the values
+    variables: dict[str, Any] = {name: {"value": value, "expand": False} for name, value in values.variables().items()}
+    variables["GIT_DEPTH"] = "0"  # the baseline's commit has to be there
+    common |= {"tags": tags, "timeout": f"{values.minutes + 60} minutes", "variables": variables}
+    if values.inconclusive != "warn":
+        common["allow_failure"] = False
+    if not values.comment:
+        del jobs["plumb-gate"]["after_script"]
+    jobs["pages"]["tags"] = tags
+    if not values.pages:
+        del jobs["pages"]
+    return _text(jobs, "gitlab")
+
+
+def github(values: Values) -> str:
+    """A workflow: the gate on pull requests from this repository's branches, the campaign every night."""
+    template = _template("github")
+    document = yaml.safe_load(template)
+    jobs = document["jobs"]
+    document["on"]["schedule"][0]["cron"] = values.cron
+    common = {"runs-on": list(values.tags), "timeout-minutes": values.minutes + 60, "env": values.variables()}
+    for name in ("gate", "nightly"):
+        jobs[name] |= common
+    if not values.comment:
+        del jobs["gate"]["permissions"]["pull-requests"], jobs["gate"]["steps"][2]
+    if not values.pages:
+        del jobs["pages"], jobs["nightly"]["steps"][-1]
+    text = _text(document, "github")
+    for action, release in set(re.findall(r"uses: (\S+) # (\S+)", template)):
+        text = text.replace(f"uses: {action}\n", f"uses: {action} # {release}\n")
+    return text
+
+
+def _template(kind: str) -> str:
+    return Path(__file__).with_name(f"{kind}.yml").read_text(encoding="utf-8")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists are indented below their key, and no value is written as a reference to an earlier one."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(document: dict[str, Any], kind: str) -> str:
+    head = f"{MARK} {kind}: change it there and render again. plumbline/ci/job.sh has the steps of every job.\n"
+    return head + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 #: the first line of a comment, by which it is found again
 MARK = "<!-- plumbline gate -->"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment | pages.
-# Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/render.py writes them), so that no value of a site is
+# Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/command.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
 # Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
 set -euo pipefail

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
-from plumbline import units
-from plumbline.compare.rows import MEMBERS, Comparison, Line
+from plumbline.base import units
+from plumbline.judge.compare import MEMBERS, Comparison, Line
+from plumbline.pages.blocks import Block, Piece, block, column, link, number, section, table
 from plumbline.statistics import unpaired
 
 #: figures that are not compared, of which the legend tells
 NAMED = 3
 
 
-def document(comparison: Comparison) -> dict[str, Any]:
-    """What the page ``compare`` shows."""
-    kept = members(comparison)
+def document(comparison: Comparison) -> Block:
+    """What the page of a comparison shows."""
+    differs = section(
+        "differs",
+        "What differs too",
+        "Circumstances that are not the same on all sides, besides what the sides were chosen by.",
+        table(
+            "What differs too",
+            ["circumstance", *(column(name, "notes") for name in comparison.sides)],
+            [(name, *values) for name, values in comparison.circumstances],
+        ),
+    )
+    figured = section(
+        "figures",
+        "Figures",
+        "The median over the sessions of each side, and its ratio to the first side that has the figure.",
+        *figures(comparison),
+    )
     return {
         "title": f"Comparison: {', '.join(comparison.sides)}",
-        "sides": list(comparison.sides),
-        "circumstances": [[name, *values] for name, values in comparison.circumstances],
-        "members": kept,
-        "lines": [_line(line, kept) for line in comparison.lines],
-        "legend": legend(comparison),
-        "closing": closing(comparison),
+        "head": [block("paragraph", closing(comparison), id="closing")],
+        "sections": [differs, figured] if comparison.circumstances else [figured],
     }
+
+
+def figures(comparison: Comparison, entries: Mapping[str, int] = MappingProxyType({})) -> list[Piece]:
+    """Each figure on each side, below what the marks mean; a value opens its record, if that is among ``entries``."""
+    kept = members(comparison)
+    columns = [column("test", "test"), *kept, "figure", *map(number, comparison.sides)]
+    rows = [
+        [
+            [line.key.variant, block("small", line.key.placement)],
+            *(getattr(line.key, name) for name in kept),
+            *_cells(line, entries),
+        ]
+        for line in comparison.lines
+    ]
+    return [block("bullets", "★: best", *legend(comparison)), table("Figures by side", columns, rows)]
 
 
 def closing(comparison: Comparison) -> str:
@@ -81,37 +108,27 @@ def members(comparison: Comparison) -> list[str]:
     return [name for name in MEMBERS if len({getattr(line.key, name) for line in comparison.lines}) > 1]
 
 
-def cell(line: Line, number: int) -> dict[str, Any] | None:
-    """Side ``number`` of ``line``: value, marks, and the ratio to the first side with its interval, if there is one."""
-    known, difference = line.cells[number], line.differences[number]
-    if known is None:
-        return None
-    made: dict[str, Any] = {"value": known.value, "claimed": line.claimed[number], "best": number in line.best}
-    if difference:
-        made |= {"ratio": difference.ratio, "low": difference.low, "high": difference.high}
-    return made
+def _cells(line: Line, entries: Mapping[str, int]) -> Iterator[Piece]:
+    factor, unit = units.scale(max(known.value for known in line.cells if known), line.unit)
+    yield [line.key.figure, block("small", f"{unit}, {line.better} is better")]
+    for side, known in enumerate(line.cells):
+        if known is None:
+            yield None
+            continue
+        shown = link(units.digits(known.value / factor), entry=entries.get(known.records[-1]))
+        best = [block("glyph", "★ ", title="best"), block("strong", shown)] if side in line.best else shown
+        basis = f"{units.counted(len(known.sessions), 'session')}, {units.counted(known.launches, 'launch')}"
+        disturbed = f", {known.disturbed} disturbed" if known.disturbed else ""
+        under = [ratio(line, side, units.digits), "" if entries else basis + disturbed]
+        yield [best, *(block("small", text) for text in under if text)]
 
 
-def _line(line: Line, kept: Sequence[str]) -> dict[str, Any]:
-    return {
-        "name": line.key.variant,
-        "placed": line.key.placement,
-        "members": [getattr(line.key, name) for name in kept],
-        "figure": line.key.figure,
-        "unit": line.unit,
-        "better": line.better,
-        "cells": [_counted(line, number) for number in range(len(line.cells))],
-    }
-
-
-def _counted(line: Line, number: int) -> dict[str, Any] | None:
-    """The cell, with how many sessions and launches it is from. ``weak``: the ratio is from launch to launch."""
-    made, known, difference = cell(line, number), line.cells[number], line.differences[number]
-    if made is None or known is None:
-        return None
-    return made | {
-        "weak": difference is not None and difference.basis == "launches",
-        "sessions": len(known.sessions),
-        "launches": known.launches,
-        "disturbed": known.disturbed,
-    }
+def ratio(line: Line, side: int, shown: Callable[[float], str]) -> str:
+    """``0.87 [0.85 0.90]``, with ``~`` for the weaker basis and ``?`` where nothing is claimed."""
+    found = line.differences[side]
+    if found is None:
+        return ""
+    weak = "~" if found.basis == "launches" else ""
+    unknown = "" if line.claimed[side] else "?"
+    interval = "" if found.low is None or found.high is None else f" [{shown(found.low)} {shown(found.high)}]"
+    return f"{weak}{shown(found.ratio)}{interval}{unknown}"

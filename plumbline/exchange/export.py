@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from plumbline import files
-from plumbline.errors import PlumbError
-from plumbline.exchange import jube, openmetrics, parquet, reframe_database, rows
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
+from plumbline.exchange import jube, openmetrics, reframe, rows
 from plumbline.records import query
-from plumbline.units import counted
 
 #: forms of every figure; the others hold what is valid, because their readers do not ask
 EVERY = ("csv", "parquet")
 #: forms of text, which may go to standard output, and those of files or (jube) folders
 TEXTS = {"csv": rows.as_csv, "openmetrics": openmetrics.text}
-FILES = {"parquet": parquet.write, "reframe": reframe_database.write, "jube": jube.write}
+FILES = {"parquet": rows.write_parquet, "reframe": reframe.write, "jube": jube.write}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

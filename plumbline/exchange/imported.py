@@ -1,4 +1,4 @@
-"""Records of figures that other programs measured, from what is known, by name, about each run.
+"""``plumb import``: figures of other programs, beside the records, from what is known, by name, about each run.
 
 Such figures are ``imported``: nothing about them was witnessed, so they are never verified. What is not known stands as
 ``unknown`` in the record.
@@ -6,16 +6,21 @@ Such figures are ``imported``: nothing about them was witnessed, so they are nev
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import hashlib
 import json
-import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
-from plumbline import terminal, units
-from plumbline.errors import PlumbError
+from plumbline.base import csv_input, files, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better, counted
+from plumbline.exchange import reframe
+from plumbline.exchange.reframe import NEEDED, VALUE
+from plumbline.records import store
 from plumbline.records.model import (
     Benchmark,
     Disturbance,
@@ -31,24 +36,16 @@ from plumbline.records.model import (
     WantedFigure,
 )
 from plumbline.topology.plan import Plan
-from plumbline.units import Better
 
 UNKNOWN, IMPORTED = "unknown", "imported"
-#: columns that a log must have, the first name of each that is there counts
-NEEDED = {
-    "time": ("job_completion_time_unix", "job_completion_time"),
-    "name": ("name", "display_name"),
-    "system": ("system",),
-    "partition": ("partition",),
-    "environment": ("environ",),
-}
-VALUE = "_value"
 #: what excalibur-tests builds a test with: other builds are other variants
 SPACK = "spack_spec"
 #: figures are 0 or within these: beyond, products and quotients are no numbers any more
 LEAST, MOST = 1e-30, 1e30
 #: characters of a name; of the name of a variant with its parameters, and of what it was built with
 LONGEST, LONGEST_NAME = 200, 2000
+#: what is to be done with a line that cannot be read
+CURE = "correct or remove the line"
 #: what ReFrame writes where there is nothing
 NOTHING = ("", "None", "null")
 _SITE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
@@ -62,20 +59,64 @@ class Log:
     without: int
 
 
-def read(runs: Iterable[tuple[str, dict[str, str]]], site: str | None = None, lower: Collection[str] = ()) -> Log:
-    """The records of ``runs``: where each stands, and its values by the names of ReFrame's logs.
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb import``."""
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="performance logs of ReFrame, with headers, its results databases and run reports",
+    )
+    parser.add_argument("--site", help="the site that they are of (default: the system that the log names)")
+    parser.add_argument(
+        "--lower", action="append", default=[], metavar="FIGURE", help="less is better in it (times are known)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import all logs, or nothing if a line of one is wrong; 0."""
+    found = [read(file, args.site, args.lower) for file in args.logs]
+    kept: dict[Path, list[Record]] = {}
+    for log in found:
+        for record in log.records:
+            name = file_of(record.site, record.partition, record.variant.test)
+            kept.setdefault(store.session_file(record.site, name), []).append(record)
+    new = sum(_merge(file, own) for file, own in kept.items())
+    total = sum(map(len, kept.values()))
+    without = sum(log.without for log in found)
+    print(f"{counted(new, 'record')} imported, {total - new} known before, {counted(without, 'run')} without a value")
+    print("imported figures are listed and compared; they are never verified, and no verdict is made of them")
+    return 0
+
+
+def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
+    """The records of ``file``: a results database, a run report or a log of ReFrame.
 
     They are of ``site`` (default: the system that is named). Less is better in figures that ``lower`` names, in times,
     and in what has an upper threshold only. Raises :class:`PlumbError` with the place of what is wrong.
     """
     records, without = list[Record](), 0
-    for where, cells in runs:
+    for where, cells in reframe.runs(file):
         figures = _figures(cells, lower, where)
         if figures:
             records.append(_record(cells, figures, site, where))
         else:
             without += 1
     return Log(records, without)
+
+
+def _merge(file: Path, records: list[Record]) -> int:
+    """Add ``records`` to those of ``file`` and return how many it did not have."""
+    with files.writing("the records", file), files.lock(file.parent / ".import.lock"):
+        known: dict[str, Record] = {}
+        for item in store.read(file) if file.exists() else ():
+            if isinstance(item, store.Damage):
+                raise PlumbError(f"damaged record: {item.reason}", str(file), "restore the file, or remove it")
+            known[item.id] = item
+        merged = {**{record.id: record for record in records}, **known}
+        store.write(file, sorted(merged.values(), key=lambda record: (record.time, record.id)))
+        return len(merged) - len(known)
 
 
 def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[Figure]:
@@ -89,27 +130,19 @@ def _figures(cells: dict[str, str], lower: Collection[str], where: str) -> list[
         if unit in NOTHING:
             raise PlumbError(f"figure {name} has no unit", where, f"write one as {name}_unit, 1 for a ratio")
         _check(unit, f"the unit of {name}", where)
-        item = Measurement(name, _number(text, column, where), unit, _better(name, unit, cells, lower), {})
+        below, above = (cells.get(f"{name}_{end}_thres", "") for end in ("lower", "upper"))
+        bounded_above = below in NOTHING and above not in NOTHING
+        better: Better = "lower" if name in lower or unit in units.TIMES or bounded_above else "higher"
+        item = Measurement(name, _number(text, column, where), unit, better, {})
         found.append(Figure.of(name, [item]))
     return found
 
 
-def _better(name: str, unit: str, cells: dict[str, str], lower: Collection[str]) -> Better:
-    below, above = (cells.get(f"{name}_{end}_thres", "") for end in ("lower", "upper"))
-    bounded_above = below in NOTHING and above not in NOTHING
-    return "lower" if name in lower or unit in units.TIMES or bounded_above else "higher"
-
-
 def _number(text: str, column: str, where: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, "correct or remove the line") from None
-    if not math.isfinite(value):
-        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, "correct or remove the line")
+    value = csv_input.finite(text, column, where, CURE, CURE)
     if value != 0 and not LEAST <= value <= MOST:
         what = "negative" if value < 0 else f"not from {LEAST:g} to {MOST:g}"
-        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, "correct or remove the line")
+        raise PlumbError(f"{column} '{text[:40]}' is {what}", where, CURE)
     return value
 
 
@@ -143,6 +176,19 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
     placed = Placement(
         name=UNKNOWN, memory=UNKNOWN, threads=threads, ranks_per_node=max(1, ranks // count), nodes=count
     )
+    launch = Launch(
+        index=0,
+        order=0,
+        start=moment,
+        wall_s=0,
+        status="ok",
+        verified=False,
+        reasons=["imported: nothing was witnessed"],
+        disturbed=False,
+        disturbance=Disturbance(),
+        measurements=[Measurement(one.name, one.value, one.unit, one.better, {}) for one in figures],
+        ranks=[],
+    )
     line = json.dumps([place, cells], sort_keys=True)
     return Record(
         schema=1,
@@ -174,25 +220,9 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
         figures=figures,
         benchmark=Benchmark(suite=IMPORTED, version=UNKNOWN, command=[], file="", sha256="", built=UNKNOWN),
         plan=Plan(),
-        launches=[_launch(figures, moment)],
+        launches=[launch],
         command=[],
     )  # fmt: skip
-
-
-def _launch(figures: list[Figure], moment: str) -> Launch:
-    return Launch(
-        index=0,
-        order=0,
-        start=moment,
-        wall_s=0,
-        status="ok",
-        verified=False,
-        reasons=["imported: nothing was witnessed"],
-        disturbed=False,
-        disturbance=Disturbance(),
-        measurements=[Measurement(one.name, one.value, one.unit, one.better, {}) for one in figures],
-        ranks=[],
-    )
 
 
 def file_of(site: str, partition: str, test: str) -> str:
@@ -218,4 +248,4 @@ def _time(cells: dict[str, str], where: str) -> str:
             text = datetime.datetime.fromtimestamp(float(text), datetime.timezone.utc).isoformat()
         return units.utc(text)
     except (ValueError, OverflowError, OSError):
-        raise PlumbError(f"'{text[:40]}' is no time", where, "correct or remove the line") from None
+        raise PlumbError(f"'{text[:40]}' is no time", where, CURE) from None

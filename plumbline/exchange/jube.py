@@ -6,14 +6,14 @@ parameters (what a figure is of), and the analysis with the values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from plumbline import files
+from plumbline.base import files
+from plumbline.base.terminal import NOT_XML
 from plumbline.exchange.rows import Exported
-from plumbline.gate.documents import NOT_XML
 
 PARAMETERS = (
     "time", "site", "partition", "nodes", "campaign", "stack", "mpi", "test", "variant", "placement", "figure", "unit",
@@ -23,6 +23,21 @@ PARAMETERS = (
 VALUES = {"value": "float", "smallest": "float", "largest": "float", "launches": "int", "disturbed": "int"}
 #: the one benchmark in the folder, and its parts
 NUMBER, STEP, ANALYSER = "000000", "measured", "figures"
+#: the benchmark: one step without a command, and a table of everything
+_CONFIGURATION = "".join(
+    [
+        "<?xml version='1.0' encoding='UTF-8'?>\n",
+        '<jube><benchmark name="plumbline" outpath=".."><parameterset name="of">',
+        *(f'<parameter name="{name}" />' for name in PARAMETERS),
+        '</parameterset><patternset name="values">',
+        *(f'<pattern name="{name}" type="{kind}" />' for name, kind in VALUES.items()),
+        f'</patternset><step name="{STEP}"><use>of</use></step>',
+        f'<analyser name="{ANALYSER}"><use>values</use><analyse step="{STEP}" /></analyser>',
+        f'<result><use>{ANALYSER}</use><table name="figures" style="csv" sort="time,test,variant,stack,figure">',
+        *(f"<column>{name}</column>" for name in (*PARAMETERS, *VALUES)),
+        "</table></result></benchmark></jube>",
+    ]
+)
 
 
 def write(found: Sequence[Exported], target: Path) -> None:
@@ -31,33 +46,12 @@ def write(found: Sequence[Exported], target: Path) -> None:
         files.make_anew(target)
         folder = target / NUMBER
         folder.mkdir()
+        (folder / "configuration.xml").write_text(_CONFIGURATION, encoding="utf-8")
         for name, made in (
-            ("configuration", _configuration()),
             ("workpackages", _packages(found)),
             ("analyse", _analysis(found)),
         ):
             ElementTree.ElementTree(made).write(folder / f"{name}.xml", encoding="UTF-8", xml_declaration=True)
-
-
-def _configuration() -> Element:
-    """The benchmark: one step without a command, and a table of everything."""
-    root = Element("jube")
-    benchmark = SubElement(root, "benchmark", name="plumbline", outpath="..")
-    parameters = SubElement(benchmark, "parameterset", name="of")
-    for name in PARAMETERS:
-        SubElement(parameters, "parameter", name=name)
-    patterns = SubElement(benchmark, "patternset", name="values")
-    for name, kind in VALUES.items():
-        SubElement(patterns, "pattern", name=name, type=kind)
-    _texts(SubElement(benchmark, "step", name=STEP), "use", ["of"])
-    analyser = SubElement(benchmark, "analyser", name=ANALYSER)
-    _texts(analyser, "use", ["values"])
-    SubElement(analyser, "analyse", step=STEP)
-    result = SubElement(benchmark, "result")
-    _texts(result, "use", [ANALYSER])
-    table = SubElement(result, "table", name="figures", style="csv", sort="time,test,variant,stack,figure")
-    _texts(table, "column", [*PARAMETERS, *VALUES])
-    return root
 
 
 def _packages(kept: Sequence[Exported]) -> Element:
@@ -81,8 +75,3 @@ def _analysis(kept: Sequence[Exported]) -> Element:
         for name, kind in VALUES.items():
             SubElement(package, "pattern", name=name, type=kind).text = repr(getattr(one, name))
     return root
-
-
-def _texts(parent: Element, tag: str, texts: Iterable[str]) -> None:
-    for text in texts:
-        SubElement(parent, tag).text = text

@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.exchange.rows import Exported
 
 #: our unit: the base unit as OpenMetrics writes it, and the factor to it

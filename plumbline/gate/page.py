@@ -1,17 +1,27 @@
-"""The data of the gate's page: every series with its verdict, the worst first, and the pairs that are drawn."""
+"""The gate's page: every series with its verdict, the worst first, and the pairs that are drawn."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.gate.decide import Verdict
-from plumbline.gate.documents import closing, margins, states
-from plumbline.gate.pairs import Pairs
+from plumbline.base.units import counted
+from plumbline.base.verdicts import EXIT, severity
+from plumbline.judge.decide import Verdict, closing
+from plumbline.judge.pairs import Pairs
+from plumbline.judge.statement import overall
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece, block, section
 from plumbline.statistics.sequential import LOOKS, Rule
-from plumbline.verdicts import EXIT, severity, worst
 
+COLUMNS = (
+    blocks.column("series", "test"),
+    "verdict",
+    *map(blocks.number, ("ratio", "interval", "pairs", "measured again", "ruled out from")),
+    blocks.column("reason", "notes"),
+)
 #: series whose pairs are drawn, the worst first; the table has them all
 DRAWN = 200
 #: pairs of a series that are drawn, the first ones
@@ -23,49 +33,110 @@ FARTHEST = 1e100
 def document(
     pairs: Sequence[Pairs], verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """The data of the page ``gate``; ``verdicts`` has the verdict of each of ``pairs``, in the same order.
+    """The page; ``verdicts`` has the verdict of each of ``pairs``, in the same order.
 
     ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own.
     """
-    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].verdict), reverse=True)
-    drawn = [item.series for _, item in found if item.ratio is not None][:DRAWN]
-    counts = Counter(states(verdicts))
+    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].state), reverse=True)
+    places = [place for place, (_, item) in enumerate(found) if item.ratio is not None][:DRAWN]
+    drawn = [
+        _pairs(f"pairs-{place}", found[place][1], found[place][0], found[place][0].judged_by(rule)) for place in places
+    ]
+    rows = [
+        _series(both, item, f"#pairs-{place}" if place in places else None) for place, (both, item) in enumerate(found)
+    ]
+    counts = Counter(item.state for item in verdicts)
+    state = overall(verdicts)
+    without = (
+        f"{len(found) - len(drawn)} series without a picture: nothing that could be judged, or better than the "
+        f"{len(drawn)} worst."
+    )
+    rest = [fact for fact in facts if fact[0] != "repeat"]
+    commands = [
+        [block("heading", name), block("command", text, label=name)] for name, text in facts if name == "repeat"
+    ]
+    circumstances = section(
+        "circumstances", "Circumstances", "", blocks.facts("Circumstances of this gate", rest), *commands
+    )
     return {
-        "title": f"Gate: {worst(states(verdicts))}",
-        "verdict": worst(states(verdicts)),
-        "counts": {state: counts[state] for state in EXIT if counts[state]},
-        "closing": closing(verdicts),
-        "margins": margins(rule),
-        "facts": [list(fact) for fact in facts],
-        "first_look": LOOKS[0],
-        "series": [_series(both, item, both.judged_by(rule), item.series in drawn) for both, item in found],
+        "title": f"Gate: {state}",
+        "heading": ["Gate: ", block("badge", state, verdict=state)],
+        "head": [
+            block("paragraph", closing(verdicts), id="closing"),
+            block("tiles", *(block("tile", name, count=counts[name], verdict=name) for name in EXIT if counts[name])),
+        ],
+        "sections": [
+            section(
+                "series",
+                "Series",
+                "All series, the worst first. Ratio: candidate / baseline; each end of an interval is right with 99 %. "
+                f"{rule}, where a series has no margins of its own.",
+                blocks.table("Series", COLUMNS, rows),
+            ),
+            section(
+                "pairs",
+                "Pairs",
+                "Every pair that was measured, in the order measured. Open dots: disturbed pairs, which were measured "
+                "again and do not count.",
+                block("pictures", *drawn),
+                len(found) > len(drawn) and block("note", without),
+            ),
+            *([circumstances] if facts else []),
+        ],
     }
 
 
-def _series(pairs: Pairs, item: Verdict, rule: Rule, drawn: bool) -> dict[str, Any]:
-    worse = 1 if pairs.better == "lower" else -1
-    made = {
-        "name": item.series,
-        "better": pairs.better,
-        "verdict": item.verdict,
-        "ratio": item.ratio,
-        "interval": item.interval,
-        "pairs": item.pairs,
-        "again": len(pairs.superseded),
-        "ruled_out": item.ruled_out,
-        "reason": item.reason,
-    }
-    if not drawn:
-        return made
+def _series(pairs: Pairs, item: Verdict, href: str | None) -> list[Piece]:
+    return [
+        blocks.link(item.subject, href),
+        block("badge", item.state, verdict=item.state),
+        None if item.ratio is None else f"{item.ratio:.4g}",
+        None if item.interval is None else " to ".join(f"{end:.4g}" for end in item.interval),
+        item.count,
+        len(pairs.superseded),
+        item.ruled_out,
+        item.reason or "",
+    ]
+
+
+def _pairs(name: str, item: Verdict, pairs: Pairs, rule: Rule) -> Block:
+    """Each pair as a dot: those that count, then those that were measured again."""
+    tolerated, seen = (
+        (1 + margin) ** (1 if pairs.better == "lower" else -1) for margin in (rule.tolerance, rule.must_detect)
+    )
     count = min(pairs.counting, MOST_PAIRS)
-    kept = zip(pairs.baseline[:count], pairs.candidate[:count], strict=True)
-    return made | {
-        "margins": margins(rule),
-        "tolerance": (1 + rule.tolerance) ** worse,
-        "must_detect": (1 + rule.must_detect) ** worse,
-        "ratios": [_ratio(*values) for values in kept],
-        "superseded": [[before, _ratio(baseline, candidate)] for before, baseline, candidate in pairs.superseded],
-    }
+    kept = [_ratio(*values) for values in zip(pairs.baseline[:count], pairs.candidate[:count], strict=True)]
+    again = [(before, _ratio(baseline, candidate)) for before, baseline, candidate in pairs.superseded]
+    drawn = [*enumerate(kept, 1), *((before + 0.6, ratio) for before, ratio in again)]
+    shown = [*(ratio for _, ratio in drawn), tolerated, seen, 1.0]
+    room = math.exp(max(0.06 * math.log(max(shown) / min(shown)), 1e-6))
+    return blocks.chart(
+        item.subject,
+        f"{item.state}. Above 1 is {'slower' if pairs.better == 'lower' else 'faster'}. {rule}; "
+        f"dotted line: judging stopped after {counted(item.count, 'pair')}.",
+        ["pair", blocks.number("candidate / baseline"), "note"],
+        [
+            *((place, f"{ratio:.4g}", "") for place, ratio in enumerate(kept, 1)),
+            *((None, f"{ratio:.4g}", f"disturbed before pair {before + 1}, measured again") for before, ratio in again),
+        ],
+        [(row, *point) for row, point in enumerate(drawn)],
+        id=name,
+        height=260,
+        hollow=list(range(count, len(drawn))),
+        x={"name": "pair", "min": 0, "max": max(count, LOOKS[0]) + 1},
+        y={
+            "name": "candidate / baseline",
+            "type": "log" if max(shown) / min(shown) > 3 else "value",
+            "min": min(shown) / room,
+            "max": max(shown) * room,
+        },
+        marks=[
+            {"yAxis": 1, "tone": "line-strong", "dash": "solid"},
+            {"yAxis": tolerated, "tone": "warn", "dash": "dashed", "label": "tolerated", "place": "insideStartTop"},
+            {"yAxis": seen, "tone": "bad", "dash": "dashed", "label": "must be seen", "place": "insideEndTop"},
+            {"xAxis": item.count + 0.5, "tone": "muted", "dash": "dotted"},
+        ],
+    )
 
 
 def _ratio(baseline: float, candidate: float) -> float:

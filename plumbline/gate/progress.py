@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from plumbline import terminal
-from plumbline.gate.decide import Verdict
-from plumbline.gate.measure import Contest, FigureState
+from plumbline.base import terminal
+from plumbline.base.units import human_seconds, percent
+from plumbline.gate.live import Contest, FigureState
+from plumbline.judge.decide import Verdict
 from plumbline.statistics.sequential import CAP
-from plumbline.units import human_seconds, percent
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -101,5 +101,5 @@ def _row(name: str, figure: str, verdict: Verdict, contest: Contest) -> tuple[st
     interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
     ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
     margins = f"{percent(verdict.rule.tolerance)}, {percent(verdict.rule.must_detect)}" if verdict.rule else "–"
-    counts = str(verdict.pairs), str(contest.replaced)
-    return name, figure, verdict.verdict, ratio, interval, *counts, verdict.ruled_out or "–", margins
+    counts = str(verdict.count), str(contest.replaced)
+    return name, figure, verdict.state, ratio, interval, *counts, verdict.ruled_out or "–", margins

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import schemas, site
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.statistics.sequential import Rule
 
 #: of a site's folder

@@ -8,19 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import jobs, paths, terminal
-from plumbline.gate import decide, from_records, measure, noted, session, setup
-from plumbline.gate.bench import Bench, DriverBench
-from plumbline.gate.pairs import Pairs
+from plumbline.base import terminal
+from plumbline.base.units import counted
+from plumbline.gate import live, pairs_file
+from plumbline.gate import notes_before as noted
+from plumbline.gate.live import Bench
 from plumbline.gate.progress import Progress, verdicts
-from plumbline.gate.session import Session
-from plumbline.gate.setup import Say
-from plumbline.launch.signals import interruptible
+from plumbline.gate.setup import GATE, Session
+from plumbline.judge import decide, from_records
+from plumbline.judge.pairs import Pairs
+from plumbline.measure import driver
+from plumbline.measure.session import Say
 from plumbline.records import store
 from plumbline.records.model import Side
-from plumbline.schedulers import names
 from plumbline.statistics.sequential import Rule
-from plumbline.units import counted
 
 #: at most so many commands that compare profiles are shown
 MOST = 5
@@ -39,47 +40,26 @@ class Outcome:
     facts: list[tuple[str, str]]
 
 
-def in_job(folder: Path, options: list[str], say: Say) -> int:
-    """Measure the gate of ``folder`` in a job of its partition, which goes on with it; returns the gate's exit status.
-
-    ``options`` are those of ``plumb gate --resume``. A gate that has pairs gets the nodes that they were measured on.
-    """
-    begun = session.peek(folder)
-    nodes = max(couple[0]["nodes"] for couple in begun.couples)
-    program = paths.program("plumb")
-    command = [program, *paths.options(), "gate", "--resume", str(folder), *options]
-    measured_on = begun.circumstances["nodes"]
-    hosts = names.expand(measured_on, str(folder)) if measured_on else ()
-    submission = jobs.Submission(setup.partition_of(begun), command, nodes, folder.resolve() / "job", hosts)
-    with interruptible():
-        return jobs.run(submission, say)
-
-
-def begin(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
-    """Write the state of a new gate and measure it."""
-    session.save(folder, begun)
-    return _measure(begun, folder, stop, say, make)
-
-
-def resume(folder: Path, stop: measure.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
+def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
     """Go on with the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
     folder = folder.resolve()
-    with session.locked(folder), interruptible():
-        return _measure(session.load(folder), folder, stop, say, make)
+    with GATE.locked(folder):
+        return _measure(GATE.load(folder), folder, stop, say, make)
 
 
-def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: MakeBench | None) -> Outcome:
-    bench = (make or _driver_bench)(begun, folder)
+def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
+    bench = (make or live.DriverBench)(begun, folder)
     total = sum(len(couple[0]["figures"]) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
-        found = session.read_pairs(folder, position)
-        records = bench.records(position, found)
-        for record, side in zip(records, SIDES, strict=True):
+        found = pairs_file.read(folder, position)
+        couple = bench.records(position, found)
+        for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side = "running", side
-        contests.append(measure.Contest(position, records, total, begun.rule, begun.by_itself))
+        contests.append(live.Contest(position, couple, total, begun.rule, begun.by_itself))
     file = store.session_file(begun.site, begun.name)
-    session.refuse_loss(file, (record for contest in contests for record in contest.records))
+    records = [record for contest in contests for record in contest.records]
+    pairs_file.refuse_loss(file, records)
     before = sum(len(contest.launches) for contest in contests)
     say(
         f"gate {begun.name}: {begun.candidate} against {begun.baseline}, "
@@ -89,7 +69,7 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
     progress = Progress(contests, stop.minutes)
     last = time.monotonic()
 
-    def after_pair(contest: measure.Contest, figures: list[measure.FigureState], done: int, repeated: bool) -> None:
+    def after_pair(contest: live.Contest, figures: list[live.FigureState], done: int, repeated: bool) -> None:
         nonlocal last
         took, last = time.monotonic() - last, time.monotonic()
         say(progress.line(contest, figures, done, repeated, took))
@@ -97,23 +77,19 @@ def _measure(begun: Session, folder: Path, stop: measure.Stop, say: Say, make: M
 
     try:
         with terminal.bar():
-            why = measure.measure(contests, bench, folder, begun.seed, after_pair, stop)
+            why = live.measure(contests, bench, folder, begun.seed, after_pair, stop)
     except BaseException:  # whatever ends it, what was measured is kept
-        if any(contest.launches for contest in contests):
-            measure.finish(contests, file, "interrupted")
+        if any(record.launches for record in records):
+            driver.close(file, records, "interrupted", empty=False)
         say(f"interrupted: plumb gate --resume {shlex.quote(str(folder))} goes on")
         raise
-    measure.finish(contests, file, "complete")
+    driver.close(file, records, "complete", empty=False)
     if why:
         say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
     return _judged(begun, contests, file, say)
 
 
-def _driver_bench(begun: Session, folder: Path) -> Bench:
-    return DriverBench(begun.couples, begun.name, begun.seed, begun.site, folder)
-
-
-def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Say) -> Outcome:
+def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) -> Outcome:
     owned = [
         (contest, item)
         for contest in contests
@@ -121,7 +97,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     ]
     pairs = [item for _, item in owned]
     found = decide.decide(pairs, begun.rule)
-    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.verdict == "FAIL"]
+    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.state == "FAIL"]
     explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
@@ -142,7 +118,7 @@ def _judged(begun: Session, contests: list[measure.Contest], file: Path, say: Sa
     return Outcome(begun.rule, pairs, found, facts)
 
 
-def _explaining(failed: Sequence[measure.Contest]) -> list[str]:
+def _explaining(failed: Sequence[live.Contest]) -> list[str]:
     """The commands that compare profiles of both sides, for the first :data:`MOST` of ``failed`` that call MPI."""
     found = {
         contest.position: shlex.join(["plumb", "profile", "--compare", *(record.id for record in contest.records)])
@@ -152,7 +128,7 @@ def _explaining(failed: Sequence[measure.Contest]) -> list[str]:
     return list(found.values())[:MOST]
 
 
-def _started_again(contests: list[measure.Contest]) -> list[str]:
+def _started_again(contests: list[live.Contest]) -> list[str]:
     """How many launches needed a second start, and the first reason."""
     launches = [launch for contest in contests for record in contest.records for launch in record.launches]
     errors = [launch.start_errors[0] for launch in launches if launch.start_errors]

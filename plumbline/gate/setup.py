@@ -4,70 +4,94 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import jobs, paths, site
-from plumbline.errors import PlumbError
-from plumbline.gate import rules, session, sides, variants
-from plumbline.gate.session import Session
-from plumbline.launch.signals import interruptible
+from plumbline import site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.gate import rules, sides, variants
+from plumbline.measure import jobs, session
+from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.statistics.sequential import Rule
 
-#: shows a line
-Say = Callable[[str], None]
+
+@dataclass(frozen=True)
+class Session:
+    """What does not change while a gate is measured.
+
+    ``rule`` is that of every figure without margins of its own. ``couples``: of each variant the baseline's description
+    and the candidate's, with their margins; ``notes``: what is not compared, and why. ``by_itself`` claims that the
+    candidate disturbs itself.
+    """
+
+    name: str
+    site: str
+    seed: int
+    rule: Rule
+    baseline: str
+    candidate: str
+    couples: list[list[dict[str, Any]]]
+    notes: list[str]
+    command: list[str]
+    circumstances: dict[str, Any]
+    by_itself: bool = False
+
+
+GATE = Kind("gate", "gate", "state.json", Session)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What holds for every pair of a gate: margins, seed (None: drawn), the command that measures the same again.
+
+    ``by_itself`` claims that the candidate disturbs itself.
+    """
+
+    rule: Rule = field(default_factory=Rule)
+    seed: int | None = None
+    command: Sequence[str] = ()
+    by_itself: bool = False
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for.
+    """What was asked for: two sides, in which tests of which site; ``common``: those that both can run will do."""
 
-    ``repeat`` is the command without seed and folder; ``by_itself`` claims that the candidate disturbs itself.
-    """
-
-    baseline: str
-    candidate: str
-    stack: str | None = None
+    both: tuple[sides.Side, sides.Side]
+    terms: Terms = field(default_factory=Terms)
     tests: str | None = None
     site: str | None = None
     rules: Path | None = None
-    rule: Rule = field(default_factory=Rule)
     common: bool = False
-    seed: int | None = None
     folder: Path | None = None
-    repeat: tuple[str, ...] = ()
-    by_itself: bool = False
 
 
 def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Path:
-    """Begin a gate and measure nothing; returns its folder, for ``resume`` or ``in_job`` of :mod:`plumbline.gate.run`.
+    """Begin a gate and measure nothing; returns its folder, for :func:`plumbline.gate.run.resume`, here or in a job.
 
     Raises :class:`PlumbError` when a side cannot be measured here.
     """
-    both = (
-        sides.resolve("baseline", request.baseline, request.stack),
-        sides.resolve("candidate", request.candidate, request.stack),
-    )
     name = store.new_session()
     folder = (request.folder or paths.build() / "gate" / name).resolve()
-    with session.locked(folder), interruptible():
-        session.refuse_used(folder)
-        session.refuse_foreign(folder)
-        manifests = [sides.install_side(side, build) for side in both]
+    with GATE.new(folder):
+        manifests = [sides.install_side(side, build) for side in request.both]
         say("variants: a dry run of ReFrame")
-        listing = variants.list_variants(
-            list(dict.fromkeys(side.stack for side in both)), request.tests, request.site, folder
-        )
-        couples, notes = pair_up(listing, both, manifests, request.common)
+        stacks = list(dict.fromkeys(side.stack for side in request.both))
+        listing = variants.list_variants(stacks, request.tests, request.site, folder)
+        couples, notes = pair_up(listing, request.both, manifests, request.common)
         entries, where = rules.load(request.rules, couples[0][0]["site"])
-        couples = [[rules.settle(variant, entries, where, request.rule) for variant in couple] for couple in couples]
-        begun = compose(name, both, couples, notes, request)
+        couples = [
+            [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
+        ]
+        measured = [side.measured for side in request.both]
+        begun = compose(name, measured, couples, request.terms, session.circumstances(sorted(set(measured))), notes)
         if jobs.needed(partition_of(begun)):
             begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
-        session.save(folder, begun)
+        GATE.save(folder, begun)
     return folder
 
 
@@ -79,25 +103,28 @@ def partition_of(begun: Session) -> dict[str, Any]:
 
 def compose(
     name: str,
-    both: tuple[sides.Side, sides.Side],
+    measured: Sequence[str],
     couples: list[list[dict[str, Any]]],
-    notes: list[str],
-    request: Request,
+    terms: Terms,
+    under: dict[str, Any],
+    notes: Sequence[str] = (),
 ) -> Session:
-    """A new gate of ``couples`` (baseline's and candidate's variant, with margins), under the circumstances of now."""
-    measured = [side.measured for side in both]
+    """A new gate of ``couples`` (baseline's and candidate's variant, with margins), ``under`` these circumstances.
+
+    ``measured`` are the stacks of baseline and candidate.
+    """
     return Session(
         name=name,
         site=couples[0][0]["site"],
-        seed=secrets.randbits(32) if request.seed is None else request.seed,
-        rule=request.rule,
+        seed=secrets.randbits(32) if terms.seed is None else terms.seed,
+        rule=terms.rule,
         baseline=measured[0],
         candidate=measured[1],
         couples=couples,
-        notes=notes,
-        command=list(request.repeat),
-        circumstances=session.circumstances(sorted(set(measured))),
-        by_itself=request.by_itself,
+        notes=list(notes),
+        command=list(terms.command),
+        circumstances=under,
+        by_itself=terms.by_itself,
     )
 
 

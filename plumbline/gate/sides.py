@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, git, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
 

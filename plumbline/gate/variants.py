@@ -13,8 +13,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from plumbline import campaign, files, git, paths, rfm_settings, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.reframe import campaign
+from plumbline.reframe import settings as rfm_settings
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
 _CASE = re.compile(

@@ -1,1 +1,1 @@
-"""The launch driver: runs inside the job, starts every launch of a variant and writes its record."""
+"""One launch of a variant on the nodes of its job: prepared, started, observed, proven, parsed."""

@@ -7,8 +7,9 @@ import math
 import statistics
 from typing import Any
 
-from plumbline import limits, units
-from plumbline.errors import PlumbError
+from plumbline import limits
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
 from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure

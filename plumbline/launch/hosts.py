@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import re
@@ -13,11 +12,14 @@ import shutil
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, provenance, schedulers
-from plumbline.errors import PlumbError
+from plumbline import mpi, schedulers
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.launch.environment import at_home
 from plumbline.witness.compare_nodes import same_host
@@ -78,21 +80,29 @@ def _this_first(hosts: tuple[str, ...]) -> tuple[str, ...]:
     return (own, *(name for name in hosts if name != own)) if own else ()
 
 
-def collect(
-    launcher: mpi.Launcher,
-    layout: mpi.Layout,
-    exported: tuple[str, ...],
-    environment: Mapping[str, str],
-    folder: Path,
-) -> list[dict[str, Any]]:
-    """Provenance of every node of ``layout``, by one process on each, started as the ranks are.
+@dataclass(frozen=True)
+class Ranks:
+    """How ranks are started: by which launcher, where, and with what.
+
+    ``exported`` names the variables of ``environment`` that ranks on other nodes must get too.
+    """
+
+    launcher: mpi.Launcher
+    layout: mpi.Layout
+    exported: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def collect(ranks: Ranks, folder: Path) -> list[dict[str, Any]]:
+    """Provenance of every node of ``ranks``, by one process on each, started as the ranks are.
 
     A node that does not answer has an element with ``missing``, the reason, and its name if that is known.
     ``folder`` lies on a file system of all nodes. Raises what :func:`process.run` does.
     """
+    layout, environment = ranks.layout, ranks.environment
     files.make_anew(folder)
-    single = dataclasses.replace(layout, ranks_per_node=1, round_robin=False)
-    start = launcher.command(single, bound=True, exported=exported, environment=environment)
+    single = replace(layout, ranks_per_node=1, round_robin=False)
+    start = ranks.launcher.command(single, bound=True, exported=ranks.exported, environment=environment)
     command = [*start.arguments, sys.executable, "-m", "plumbline.launch.hosts", str(folder)]
     around = at_home({**environment, **start.environment}, folder)
     ended = process.run(command, around, folder, PATIENCE_S)

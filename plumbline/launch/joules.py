@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plumbline import schedulers, units
-from plumbline.errors import PlumbError
-from plumbline.nodes import energy
+from plumbline import schedulers
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+from plumbline.host import energy
 
 #: seconds to wait for a step's entry after its end, and between two looks
 LATE_S = 10.0

@@ -7,15 +7,18 @@ import json
 import os
 import secrets
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from plumbline import mpi, paths, provenance, schedulers, schemas, site
-from plumbline.errors import PlumbError
-from plumbline.launch import environment, hosts, settings, work
-from plumbline.launch.unchanged import Files
+from plumbline import mpi, schedulers, schemas, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.host import provenance
+from plumbline.launch import environment, hosts, plausible, settings
+from plumbline.launch.unchanged_files import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store, suite
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
@@ -32,24 +35,23 @@ class Prepared:
     """One variant, ready to be launched here.
 
     ``facts`` and ``ceilings`` are those of the partition; ``ceilings`` is None where such a machine was not measured.
-    ``loads`` is what the stack's programs load, by its manifest.
-    ``settings`` are those that the MPI library is asked for; ``remarks`` are of a tuned stack.
-    ``exported`` names the variables that ranks on other nodes must get too; ``files`` are those that each launch runs.
+    ``ranks`` is how its ranks are started; ``files`` are those that each launch runs. ``settings`` are those that the
+    MPI library is asked for.
     """
 
+    record: Record
+    manifest: dict[str, Any]
     facts: dict[str, Any]
     ceilings: Measured | None
     host: machine.Machine
-    launcher: mpi.Launcher
-    layout: mpi.Layout
-    exported: tuple[str, ...]
-    command: list[str]
-    environment: dict[str, str]
+    ranks: hosts.Ranks
     files: Files
-    loads: dict[str, Any]
-    record: Record
     settings: dict[str, str]
-    remarks: list[str]
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """What a reader must know of a tuned stack."""
+        return tuned.remarks(self.manifest)
 
     @property
     def variant(self) -> Variant:
@@ -80,7 +82,7 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     partition = site.partition(site.load(variant.site), variant.partition)
     named = hosts.chosen(partition, variant.nodes)
     family = mpi.TABLE[manifest["mpi"]["family"]]
-    asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in work.MPI_SUITES else {}
+    asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in plausible.MPI_SUITES else {}
     given = {**settings.variables(family, asked), **partition.get("environment", {}), **variant.environment}
     inherited = environment.inherit(os.environ)
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
@@ -107,19 +109,14 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
     host = machine.load()
     return Prepared(
+        record,
+        manifest,
         partition.get("facts", {}),
         site.ceilings_of(variant.site, variant.partition, words(host)),
         host,
-        launcher,
-        layout,
-        exported,
-        record.command,
-        {**kept, **changes},
+        hosts.Ranks(launcher, layout, exported, {**kept, **changes}),
         unchanged,
-        manifest.get("loads", {}),
-        record,
         asked,
-        tuned.remarks(manifest),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from plumbline import proc
+from plumbline.host import proc
 from plumbline.launch import shared_memory, waiting
 from plumbline.launch.signals import Interrupted, handled
 

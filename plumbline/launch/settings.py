@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi import Family
 from plumbline.records.model import SettingsSeen
 from plumbline.witness.model import Setting, Witness

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import mpi, proc
+from plumbline import mpi
+from plumbline.host import proc
 from plumbline.topology.text import numbered
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h

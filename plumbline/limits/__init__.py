@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.limits import peaks
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Meta, Struct
 
-from plumbline import limits, units
+from plumbline import limits
+from plumbline.base import units
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Count, Index, Plan

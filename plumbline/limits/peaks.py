@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
 
 Limit = dict[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import asdict, replace
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.limits.ceilings import Bound, Ceiling, Figure, Measured, Raise, Taken, of
 
 #: a figure raises its ceiling if it is above it by more percent than this

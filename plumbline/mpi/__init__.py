@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plumbline import schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, Layout, Request
 from plumbline.mpi.intelmpi import IntelMpi
 from plumbline.mpi.mpich import Mpich

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline import schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete, refuse_overlaps
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
 

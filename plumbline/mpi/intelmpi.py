@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.mpich import HYDRA_RANKS, Mpich, proxies
 from plumbline.mpi.settings import Knob, Rule, Setting

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankVariables

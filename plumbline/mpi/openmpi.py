@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import Command, Family, Layout, Request
 from plumbline.mpi.settings import Knob, Rule, Setting
 from plumbline.schedulers import SSH_OPTIONS, RankLauncher, RankVariables, Scheduler

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 
 class Setting(Struct, frozen=True):

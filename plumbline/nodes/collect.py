@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline import files, paths, schedulers
-from plumbline.errors import PlumbError
-from plumbline.nodes import collector
+from plumbline import schedulers
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.host import collector
 from plumbline.schedulers import names
 from plumbline.schedulers.program import Done
 

@@ -6,8 +6,12 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from plumbline.base.errors import PlumbError
+from plumbline.host.collector import without_serials
+from plumbline.nodes import read
 from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
 from plumbline.topology.text import cpu_ranges
@@ -155,6 +159,34 @@ def summary(facts: Facts, comparison: Comparison) -> str:
     text += f", NUMA nodes {numa}, memory {norm['memory']}"
     others = [name for group in comparison.groups[1:] for name in group]
     return f"{text}; {names.fold(others)} differ{'s' * (len(others) == 1)}" if others else text
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What was read on the nodes of a partition.
+
+    Topology and limits are those of one node of the largest group of equal nodes; ``nodes`` is how many answered.
+    """
+
+    topology: str
+    limits: dict[str, Any]
+    nodes: int
+    summary: str
+
+
+def captured(folder: Path) -> Captured:
+    """What ``plumb nodes facts`` wrote into ``folder``; raises :class:`PlumbError` if it has no topology."""
+    found = read.folder(folder)
+    comparison = compare(found)
+    for name in comparison.groups[0]:
+        xml = read.topology(found, name)
+        if xml is not None:
+            limits = dict(found.nodes[name]["limits"])
+            return Captured(without_serials(xml), limits, len(found.nodes), summary(found, comparison))
+    reason = found.nodes[comparison.groups[0][0]]["missing"].get("topology", "no HOST.xml is there")
+    raise PlumbError(
+        f"no node of the largest group of equal nodes has a topology: {reason}", str(folder), "make setup, then again"
+    )
 
 
 def _absent(facts: Facts, unnamed: int) -> list[Difference]:

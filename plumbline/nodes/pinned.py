@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumbline import schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 
 #: for every partition that jobs are pinned in: ``PLUMB_PIN_JOBS=cpu=node7,gpu=node9``

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.nodes.collect import JOB
 from plumbline.schedulers import names
 

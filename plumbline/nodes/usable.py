@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plumbline import schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import Node, Scheduler
 
 #: variable of ReFrame's tests: ``-S max_nodes=1``, or for single partitions ``-S max_nodes=cpu=1,gpu=4``

@@ -21,30 +21,17 @@ from typing import Any
 ASSETS = Path(__file__).resolve().parent / "assets"
 LIBRARY = ASSETS / "vendor" / "echarts.min.js"
 #: scripts that every page has, and those of each page, in the order they need each other; they share one scope
-SHARED = ("format", "dom", "theme", "chart")
+SHARED = ("format", "dom", "theme", "chart", "blocks")
 SCRIPTS: dict[str, tuple[str, ...]] = {
     "report": (
         "details",
-        "sides",
-        "findings",
         "overview",
         "stream",
         "curves",
-        "collectives",
-        "hybrids",
-        "matrix",
-        "profiles",
-        "work",
         "launches",
-        "history",
-        "devices",
-        "circumstances",
         "report",
     ),
-    "compare": ("sides", "compare"),
-    "gate": ("gate",),
-    "systems": ("circumstances", "systems"),
-    "series": ("history", "series"),
+    "page": ("page",),
 }
 #: what pages of one folder may load: files from where they are, which browsers call 'self' or, on a disk, file:
 BESIDE = (

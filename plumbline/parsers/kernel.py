@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.parsers.measurement import Measurement, ParseError, measured
 from plumbline.parsers.text import context_int, context_str, lines_of, quote, require_alive
 

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias, get_args
 
 from msgspec import UNSET, Struct, UnsetType
 
-from plumbline.errors import PlumbError
-from plumbline.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
 
 __all__ = ["MB_S", "MSG_S", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "measured"]
 
-#: One of :data:`plumbline.units.UNITS`. MB/s is 10^6 bytes a second, as STREAM, IMB and OSU count, never 2^20.
+#: One of :data:`plumbline.base.units.UNITS`. MB/s is 10^6 bytes a second, as STREAM, IMB and OSU count, never 2^20.
 Unit = str
 
 #: a whole number stays one: how many digits a program printed says how finely it measured

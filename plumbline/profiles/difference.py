@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.profiles import crossed, sums
 from plumbline.profiles.model import Profile, Traffic
 from plumbline.profiles.sums import Total

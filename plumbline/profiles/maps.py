@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.profiles import crossed
 from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
 from plumbline.profiles.read import place_on

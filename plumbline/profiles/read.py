@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from plumbline import files, paths, units
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths, units
+from plumbline.base.errors import PlumbError
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen, Record
 from plumbline.topology.machine import Machine

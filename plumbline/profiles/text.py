@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from plumbline.profiles import crossed, maps, read, sums
 from plumbline.profiles.model import Profile, RankMap, RankProfile
@@ -17,6 +18,8 @@ RANKS_SHOWN = 32
 #: lines of the table of calls and sizes
 SIZES_SHOWN = 24
 _SHADES = " ░▒▓█"
+#: a header and its rows, of which all columns but the first are numbers
+Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def text(profile: Profile) -> str:
@@ -24,7 +27,8 @@ def text(profile: Profile) -> str:
     lines = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
     if not profile.ranks:
         return "\n".join(lines)
-    blocks = [_banner(profile), _calls(profile), _sizes(profile), _traffic(profile), _matrix(profile)]
+    sent = _numbers(traffic(profile)) or "no message from one rank to another: collective calls alone, or none"
+    blocks = [_banner(profile), _numbers(calls(profile)), _sizes(profile), sent, _matrix(profile)]
     blocks += [_suggested(profile), _ranks(profile)]
     return "\n\n".join(block for block in [*blocks, "\n".join([*lines, _cost(profile)]), _last(profile)] if block)
 
@@ -59,7 +63,13 @@ def _banner(profile: Profile) -> str:
     return "\n".join([*(f"{name:<10} {value}" for name, value in rows), "", table(header, figures, right=header[1:])])
 
 
-def _calls(profile: Profile) -> str:
+def _numbers(found: Table) -> str:
+    header, rows = found
+    return table(header, rows, right=header[1:]) if rows else ""
+
+
+def calls(profile: Profile) -> Table:
+    """The calls of all ranks, those with most time first."""
     mpi, wall = _times(profile)
     split = any(rank.waiting_split for rank in profile.ranks)
     header = ["call", "count", "total s", "mean us", "min us", "max us", "COV", "bytes", "%MPI", "%wall"]
@@ -72,7 +82,7 @@ def _calls(profile: Profile) -> str:
         ]
         for total in sums.per_call(profile.ranks)
     ]  # fmt: skip
-    return table(header, rows, right=header[1:])
+    return header, rows
 
 
 def _sizes(profile: Profile) -> str:
@@ -92,17 +102,14 @@ def _sizes(profile: Profile) -> str:
     )
 
 
-def _traffic(profile: Profile) -> str:
+def traffic(profile: Profile) -> Table:
+    """Messages by the smallest object that holds both ranks."""
     found = crossed.traffic(profile)
     total = sum(one.bytes for one in found.values())
-    if not found:
-        return "no message from one rank to another: collective calls alone, or none"
-    rows = [
+    return ("sent inside", "messages", "bytes", "% of bytes"), [
         (name, str(one.messages), str(one.bytes), f"{100 * one.bytes / total if total else 0:.1f}")
         for name, one in found.items()
     ]
-    header = ("sent inside", "messages", "bytes", "% of bytes")
-    return table(header, rows, right=header[1:])
 
 
 def _matrix(profile: Profile) -> str:
@@ -122,17 +129,21 @@ def _suggested(profile: Profile) -> str:
     return map_table(found) if found else ""
 
 
-def map_table(found: Sequence[RankMap]) -> str:
-    """Bytes by what they cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
+def crossings(found: Sequence[RankMap]) -> Table:
+    """Bytes by what they cross under each map."""
     sizes = [{one.inside: one.bytes for one in each.traffic} for each in found]
     kinds = [name for name in crossed.CLASSES if any(name in size for size in sizes)]
     rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(found, sizes, strict=True)]
-    header = ("bytes sent inside", *kinds)
+    return ("bytes sent inside", *kinds), rows
+
+
+def map_table(found: Sequence[RankMap]) -> str:
+    """What messages cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
     last = found[-1]
     shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
         " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
     )
-    lines = [table(header, rows, right=kinds), f"{last.name}, the rank in each place: {shown}"]
+    lines = [_numbers(crossings(found)), f"{last.name}, the rank in each place: {shown}"]
     return "\n".join([*lines, *(_saved(one, last) for one in found[:-1] if maps.distance(last) < maps.distance(one))])
 
 

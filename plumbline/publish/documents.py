@@ -5,21 +5,39 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 from plumbline import site
-from plumbline.compare.page import document
-from plumbline.compare.rows import compare
-from plumbline.compare.sides import Side
-from plumbline.errors import PlumbError
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import minute, second, signed, some
+from plumbline.compare.page import closing, document
+from plumbline.host.draw import draw
+from plumbline.judge.compare import compare
+from plumbline.judge.sides import Side
+from plumbline.pages.blocks import Block, Piece, block, column, facts, link, number, section, table
 from plumbline.records.model import FLEETING, Row
 from plumbline.records.notes import Note
+from plumbline.report import history
+from plumbline.report.circumstances import hosts
 from plumbline.report.data import finite
-from plumbline.report.history import history
-from plumbline.topology.draw import draw
 
+#: rows of a long table that are shown before a button asks for all
+FIRST = 40
+#: the mark of each direction of a change
+MARKS = {"worse": "below", "better": "above"}
+TIME, CHANGES = column("time", "whole", "UTC"), column("changes over time", "whole")
+CAMPAIGN = ("variants", "not valid", "launches", "disturbed")
+SYSTEMS = (
+    "system",
+    CHANGES,
+    TIME | {"title": "newest campaign"},
+    *map(number, ("not valid", "variants", "campaigns", "nodes")),
+    column("processor", "notes"),
+)
 #: points of a series on the page of its test, the newest
 MOST_POINTS = 1000
 #: changes that a system's page lists, and states of hosts that its machine's page shows: the newest
@@ -56,29 +74,22 @@ def campaign_line(name: str, rows: Sequence[Row], href: str | None) -> dict[str,
 def series(
     name: str, rows: Sequence[Row], notes: Sequence[Note], trail: list[list[str]]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The page of a test: its series with change points and notes; and its changes, for the system's page.
-
-    A point has the campaign of its record as a fourth member: its number in ``campaigns``, or -1.
-    """
-    found = history(rows, notes, MOST_POINTS)
-    campaigns = {row.id: row.campaign for row in rows if row.campaign}
-    names = list(dict.fromkeys(campaigns.values()))
-    numbers = {campaign: number for number, campaign in enumerate(names)}
-    changes = []
-    for one in found["series"]:
-        times = {identity: time for time, _, identity in one["points"]}
-        for point in one["points"]:
-            point.append(numbers.get(campaigns.get(point[2], ""), -1))
-        for alarm in one["alarms"]:
-            shown = {key: alarm.get(key) for key in ("ratio", "direction", "notes")}
-            changes.append({"series": one["name"], "time": times[alarm["index"]], **shown})
+    """The page of a test: its series with change points and notes; and its changes, for the system's page."""
+    found = history.history(rows, notes, MOST_POINTS)
+    targets = {row.id: f"../campaigns/{slug(row.campaign)}.html#record-{row.id}" for row in rows if row.campaign}
+    changes = [
+        {"series": one["name"], "time": time, **{key: alarm.get(key) for key in ("ratio", "direction", "notes")}}
+        for one in found["series"]
+        for alarm in one["alarms"]
+        for time, _, identity in one["points"]
+        if identity == alarm["index"]
+    ]
     changes.sort(key=lambda change: (change["time"], change["series"]), reverse=True)
     document = {
         "title": f"{name}: history",
-        "test": name,
+        "heading": name,
         "trail": trail,
-        "history": found,
-        "campaigns": [f"../campaigns/{slug(campaign)}.html" for campaign in names],
+        "sections": [history.section(found, targets, "is of no campaign: plumb show")],
     }
     directions = Counter(change["direction"] for change in changes)
     facts = {
@@ -92,59 +103,200 @@ def series(
 
 def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str, Any]:
     """The page of a system's machine: a drawing of each partition, and the newest states of its hosts."""
-    states: dict[str, tuple[str, dict[str, Any]]] = {}
-    for row in rows:
-        if row.is_imported:
-            continue
-        host = {key: value for key, value in row.host.items() if key not in FLEETING}
-        states[json.dumps(host, sort_keys=True)] = (row.time, finite(host))
-    newest = sorted(states.values(), key=lambda state: state[0], reverse=True)
+    own = [row for row in rows if not row.is_imported]
+    facts = [(row.time, {key: value for key, value in row.host.items() if key not in FLEETING}) for row in own]
+    states = {json.dumps(host, sort_keys=True): (time, finite(host)) for time, host in facts}
+    newest = [host for _, host in sorted(states.values(), key=lambda state: state[0], reverse=True)][:MOST_STATES]
+    count = units.counted(len(states), "state")
+    about = f"The newest {len(newest)} of {count} in which records found the hosts; what differs stands first."
     return {
         "title": f"{name}: machine",
         "heading": f"Machine of {name}",
         "trail": trail,
-        "machines": _drawings(name, {row.partition for row in rows if not row.is_imported}),
-        "hosts": [host for _, host in newest[:MOST_STATES]],
-        "states": len(newest),
+        "sections": [
+            section(
+                "topology",
+                "Topology",
+                "As plumb topology draws it.",
+                *_drawings(name, {row.partition for row in own}),
+                otherwise="No partition of the records is described here.",
+            ),
+            section("hosts", "Hosts", about, hosts(newest)),
+        ],
     }
 
 
-def _drawings(name: str, partitions: set[str]) -> list[dict[str, str]]:
+def _drawings(name: str, partitions: set[str]) -> Iterator[Piece]:
     """A drawing of each partition whose topology is known, or why there is none."""
     try:
-        described = site.load(name)
+        described = {part["name"]: part["topology"] for part in site.load(name)["partitions"]}
     except PlumbError as error:
-        return [{"partition": partition, "why": error.what} for partition in sorted(partitions)]
-    found = []
-    for part in described["partitions"]:
-        if part["name"] not in partitions:
-            continue
-        try:
-            found.append(
-                {
-                    "partition": part["name"],
-                    "text": draw(site.folder(name) / part["topology"], name=f"{name}:{part['name']}"),
-                }
-            )
-        except PlumbError as error:
-            found.append({"partition": part["name"], "why": error.what})
-    return found
+        described = dict.fromkeys(sorted(partitions), error)
+    for partition, topology in described.items():
+        if partition in partitions:
+            yield [block("heading", f"Partition {partition}"), _drawing(name, partition, topology)]
+
+
+def _drawing(name: str, partition: str, topology: str | PlumbError) -> Block:
+    try:
+        if isinstance(topology, PlumbError):
+            raise topology
+        drawn = draw(site.folder(name) / topology, name=f"{name}:{partition}")
+        return block("drawing", drawn, label=f"Topology of {partition}")
+    except PlumbError as error:
+        return block("paragraph", f"No drawing: {error.what}.")
 
 
 def side_by_side(newest: Mapping[str, Sequence[Row]], trail: list[list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The page of all systems in one table, and its summary line; ``newest``: the newest campaign's rows, by system."""
     sides = [Side(name, (("site", name),)) for name in newest]
-    shown = document(compare([row for rows in newest.values() for row in rows], sides))
-    campaigns = ["newest campaign", *(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values())]
-    page = {
-        **shown,
-        "title": "Systems side by side",
-        "trail": trail,
-        "circumstances": [campaigns, *shown["circumstances"]],
-    }
-    return page, {"closing": shown["closing"]}
+    found = compare([row for rows in newest.values() for row in rows], sides)
+    campaigns = ("newest campaign", tuple(f"{rows[0].campaign}, {rows[0].time[:10]}" for rows in newest.values()))
+    shown = document(replace(found, circumstances=(campaigns, *found.circumstances)))
+    return {**shown, "title": "Systems side by side", "trail": trail}, {"closing": closing(found)}
+
+
+def systems(lines: Sequence[dict[str, Any]], together: dict[str, str] | None) -> dict[str, Any]:
+    """The page of all systems; ``together`` is the page that has them side by side, with its summary line."""
+    shown = section(
+        "systems",
+        "Systems",
+        "A line per system: its newest campaign, and the change points of all its figures.",
+        together
+        and block(
+            "paragraph",
+            link("Systems side by side", together["href"]),
+            f", by their newest campaigns. {together['closing']}",
+        ),
+        table("Systems", SYSTEMS, map(_line, lines)),
+    )
+    return {"title": "Plumbline", "sections": [shown]}
+
+
+def _line(one: dict[str, Any]) -> list[Piece]:
+    last = one.get("newest")
+    return [
+        link(one["name"], one["href"]),
+        _changes(one),
+        *((link(minute(last["time"]), last["href"]), _not_valid(last), last["variants"]) if last else (None,) * 3),
+        one["campaigns"],
+        len(one["nodes"]),
+        "; ".join(one["processors"]) or None,
+    ]
+
+
+def system(name: str, known: dict[str, Any], sections: Sequence[Block], campaigns: int) -> dict[str, Any]:
+    """The page of a system: ``sections`` below what is ``known`` of it."""
+    rows = [
+        ("processor", "; ".join(known["processors"]) or "unknown"),
+        ("node" if len(known["nodes"]) == 1 else "nodes", some(known["nodes"])),
+        ("measured", f"{second(known['begin'])} to {second(known['end'])}"),
+        ("machine", link("topology and hosts", "machine.html")),
+    ]
+    tiles = [
+        block("tile", "campaign" if campaigns == 1 else "campaigns", count=campaigns),
+        block("tile", "record" if known["records"] == 1 else "records", count=known["records"]),
+        block("tile", "changes for the worse", count=known["worse"], verdict=known["worse"] and MARKS["worse"]),
+        block("tile", "for the better", count=known["better"], verdict=known["better"] and MARKS["better"]),
+    ]
+    head = [facts("System", rows), block("tiles", *tiles)]
+    return {"title": f"{name}: Plumbline", "heading": name, "head": head, "sections": sections}
+
+
+def changes(found: Sequence[dict[str, Any]]) -> Block:
+    """The change points of a system, the newest first."""
+    return section(
+        "changes",
+        "Changes",
+        "Where a figure changed and stayed so, the newest first. An alarm is a suspicion: measure again before calling "
+        "anything slower.",
+        table(
+            "Changes",
+            (TIME | {"title": "since"}, column("change", "whole"), "series", column("noted for that time", "notes")),
+            [
+                (
+                    minute(one["time"]),
+                    block("badge", f"{signed(one['ratio'] - 1)} {one['direction']}", verdict=MARKS[one["direction"]]),
+                    link(one["series"], one["href"]),
+                    "; ".join(one["notes"] or ()) or None,
+                )
+                for one in found
+            ],
+            first=FIRST,
+            empty="No lasting change was seen.",
+        ),
+    )
+
+
+def tests(found: Sequence[dict[str, Any]]) -> Block:
+    """The tests of a system."""
+    return section(
+        "tests",
+        "Tests",
+        "Each leads to its figures over time. A series needs two sessions.",
+        table(
+            "Tests",
+            ("test", number("series"), number("records"), TIME | {"title": "last measured"}, CHANGES),
+            [
+                (link(one["name"], one["href"]), one["series"], one["records"], minute(one["time"]), _changes(one))
+                for one in found
+            ],
+        ),
+    )
+
+
+def campaigns(found: Sequence[dict[str, Any]]) -> Block:
+    """The campaigns of a system, the newest first."""
+    return section(
+        "campaigns",
+        "Campaigns",
+        "The newest first; each leads to its report.",
+        table(
+            "Campaigns",
+            (TIME | {"title": "began"}, column("campaign", "code"), "stacks", *map(number, CAMPAIGN)),
+            [
+                (
+                    link(minute(one["time"]), one["href"]),
+                    one["name"],
+                    ", ".join(one["stacks"]),
+                    one["variants"],
+                    _not_valid(one),
+                    one["launches"],
+                    one["disturbed"],
+                )
+                for one in found
+            ],
+            first=FIRST,
+            empty="Its records are of no campaign.",
+        ),
+    )
+
+
+def noted(notes: Sequence[Note]) -> Block:
+    """The notes of a system, the newest first."""
+    return section(
+        "notes",
+        "Notes",
+        "What people noted of this system (plumb note), the newest first.",
+        table(
+            "Notes",
+            (TIME, column("what happened", "notes")),
+            [(minute(time), text) for time, text in told(notes)],
+            first=FIRST,
+        ),
+    )
+
+
+def _changes(one: dict[str, Any]) -> Piece:
+    """Counts of changes with the marks of verdicts: nothing is said by colour alone."""
+    counts = ([block("badge", f"{one[name]} {name}", verdict=mark), " "] for name, mark in MARKS.items() if one[name])
+    return list(counts) or "none"
+
+
+def _not_valid(one: dict[str, Any]) -> Piece:
+    return one["invalid"] and block("badge", str(one["invalid"]), verdict="invalid")
 
 
 def told(notes: Sequence[Note]) -> list[list[str]]:
-    """Notes for a page, the newest first."""
+    """Notes as JSON can hold them."""
     return [[note.time, note.text] for note in reversed(notes)]

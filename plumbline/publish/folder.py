@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.pages import page
 from plumbline.pages.page import Shared
 

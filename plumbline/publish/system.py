@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.publish import documents
 from plumbline.publish.documents import slug
 from plumbline.publish.folder import Folder, Made
@@ -51,7 +51,7 @@ class System:
         campaigns = self._campaigns(known)
         tests = self._tests(known, noted)
         rows = [row for row, _ in known]
-        self.folder.show(f"{self.path}/machine.html", "systems", documents.machine(self.name, rows, self._trail("")))
+        self.folder.show(f"{self.path}/machine.html", "page", documents.machine(self.name, rows, self._trail("")))
         newest = campaigns[0] if campaigns else None
         if newest:
             self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
@@ -65,18 +65,11 @@ class System:
             "worse": sum(test["worse"] for test in tests),
             "better": sum(test["better"] for test in tests),
         }
-        page = {
-            "title": f"{self.name}: Plumbline",
-            "heading": self.name,
-            "trail": [[TOP, "../../index.html"]],
-            "machine": "machine.html",
-            "summary": facts,
-            "tests": tests,
-            "changes": changes[: documents.MOST_CHANGES],
-            "campaigns": campaigns,
-            "notes": documents.told(noted),
-        }
-        self.folder.show(f"{self.path}/index.html", "systems", page)
+        listed = documents.campaigns(campaigns)
+        sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests), listed]
+        sections += [documents.noted(noted)] if noted else []
+        page = documents.system(self.name, facts, sections, len(campaigns))
+        self.folder.show(f"{self.path}/index.html", "page", {**page, "trail": [[TOP, "../../index.html"]]})
         line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
         if newest:
             line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
@@ -106,7 +99,7 @@ class System:
 
         def make() -> Made:
             made = compose(self.name, name, [row for row, _ in own], ended)
-            return {**made.document, "history": None, "trail": self._trail("../")}, {}
+            return {**made.document, "trail": self._trail("../")}, {}
 
         return [sorted(total for _, total in own), ended], make
 
@@ -121,7 +114,7 @@ class System:
             inputs = [[total for _, total in own], documents.told(noted)]
             rows = [row for row, _ in own]
             make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
-            facts = self._made(path, "series", inputs, make)
+            facts = self._made(path, "page", inputs, make)
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             found = facts or {"series": 0, "worse": 0, "better": 0, "changes": []}
             changes = [{**change, "href": path} for change in found["changes"]]
@@ -145,7 +138,7 @@ def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str
     path = "compare.html"
     sums = {name: [total for _, total in known] for name, known in newest.items()}
     rows = {name: [row for row, _ in known] for name, known in newest.items()}
-    facts = pages.put(path, "compare", sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))
+    facts = pages.put(path, "page", sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))
     return {"href": path, **facts}
 
 

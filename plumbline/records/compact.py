@@ -17,9 +17,9 @@ from pathlib import Path
 
 import duckdb
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
-from plumbline.files import sync
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.files import sync
 from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable, connect, names
 from plumbline.records.sources import COMPACT, Sources

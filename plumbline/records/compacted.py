@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.files import state
+from plumbline.base.files import state
 from plumbline.records.sources import Sources, check_present
 
 if TYPE_CHECKING:

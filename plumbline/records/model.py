@@ -3,7 +3,7 @@
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
 they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (:mod:`plumbline.schema_files`), for readers that are not Python.
+these types (:mod:`plumbline.commands.schema_files`), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better, human
 from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
 from plumbline.topology.plan import Plan
-from plumbline.units import Better, human
 from plumbline.witness.model import LoadedFile
 from plumbline.witness.scheduling import Scheduling
 
@@ -192,7 +192,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
     before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
     ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
-    processors during the launch in J, by counter (:mod:`plumbline.nodes.energy`); on several nodes by the scheduler's
+    processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
     during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
     """

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from plumbline import files, paths, units
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths, units
+from plumbline.base.errors import PlumbError
 from plumbline.records import sources, store
 from plumbline.records.model import Time
 

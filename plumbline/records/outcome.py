@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 
 #: states of ReFrame that leave no record, or none that is complete
 WITHOUT_FIGURES = ("SKIP", "FAIL", "ABORT")

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from plumbline import paths
-from plumbline.errors import PlumbError, suggest
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable
 from plumbline.records.model import AnyRecord, Record, Row

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from plumbline import paths
-from plumbline.errors import PlumbError, suggest
-from plumbline.files import Copy
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.files import Copy
 
 #: the folder of a site's compacted records
 COMPACT = "compact"

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import files, paths, schedulers
+from plumbline import schedulers
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import model, seal, sources
 from plumbline.records.model import Record
 
@@ -63,6 +65,17 @@ def read(file: Path) -> Iterator[Record | Damage]:
         yield unreadable(file, error)
     except sources.Vanished:
         yield Damage(file, 0, os.strerror(errno.ENOENT))
+
+
+def whole(file: Path, cure: str) -> list[Record]:
+    """Every record of ``file``; raises :class:`PlumbError`, with ``cure``, for a line that is none."""
+    found: list[Record] = []
+    for item in read(file):
+        if isinstance(item, Damage):
+            where = f"{item.file}:{item.line}" if item.line else str(item.file)
+            raise PlumbError(f"damaged record: {item.reason}", where, cure)
+        found.append(item)
+    return found
 
 
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import plumbline
-from plumbline import git
-from plumbline.errors import PlumbError
+from plumbline.base import git
+from plumbline.base.errors import PlumbError
 
 
 def describe() -> dict[str, Any]:

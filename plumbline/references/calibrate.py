@@ -20,8 +20,9 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
-from plumbline import files, limits, schemas, site, terminal
-from plumbline.errors import PlumbError
+from plumbline import limits, schemas, site
+from plumbline.base import files, terminal
+from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
 from plumbline.site.tests import family

@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import structs
 
-from plumbline import paths, schemas, site
-from plumbline.errors import PlumbError
+from plumbline import schemas, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
 
 #: relative difference that counts as rounding of the values in files and figures

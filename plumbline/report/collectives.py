@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
+from plumbline.base import units
+from plumbline.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
 from plumbline.records.model import Record
 from plumbline.report.curves import SIZE, measurements
 from plumbline.views import summary
 
+#: operation, stack, partition, placement and bytes of a row
+Key: TypeAlias = tuple[str, str, str, str, int]
+COLUMNS = (
+    number("size"),
+    "stack",
+    "placement",
+    *(number(title, "us") for title in ("common start", "interval", "in place", "OSU", "IMB")),
+    number("invalid", "%"),
+    number("clock error", "us"),
+)
 #: the kernel, and how the version of the OSU benchmarks' port to Python begins
 KERNEL = "collective"
 PORT = "mpi4py"
@@ -36,26 +49,49 @@ METRICS = {
 }
 
 
-def collectives(usable: Sequence[tuple[Record, int]]) -> dict[str, Any] | None:
-    """The comparison for the valid records ``usable``, each with the number of its entry; None without the kernel's.
+def collectives(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The comparison for the valid records ``usable``, each with the number of its entry: a table for each operation.
 
-    ``ways`` says what is measured, ``rows`` has an element for each operation, place and size of the kernel: ``found``
-    maps ``collective``, ``in_place``, ``osu`` and ``imb`` to ``{"entry", "time"}``, medians over the launches in us;
-    the kernel's also have ``low``, ``high``, ``invalid`` (%) and ``clock_error``. The newest record of each counts.
+    A row is for a place and size of the kernel: medians over the launches, in us. The newest record of each counts.
     """
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    ways: dict[tuple[Any, ...], set[str]] = {}
-    for record, number in sorted(usable, key=lambda item: (item[0].time, item[0].id)):
+    rows: dict[Key, dict[str, tuple[int, dict[str, float]]]] = {}
+    ways: dict[Key, set[str]] = {}
+    for record, entry in sorted(usable, key=lambda item: (item[0].time, item[0].id)):
         suite, operation = _operation(record)
         for (size, in_place), cell in _cells(record, METRICS.get(suite, {})).items():
             key = (operation, *_place(record), size)
-            rows.setdefault(key, {})["in_place" if in_place else suite] = {"entry": number, **cell}
+            rows.setdefault(key, {})["in_place" if in_place else suite] = entry, cell
             ways.setdefault(key, set()).add(_way(record, suite))
-    names = ("operation", "stack", "partition", "placed", "bytes")
     compared = sorted(key for key, row in rows.items() if KERNEL in row)
     met = {way for key in compared for way in ways[key]}
-    found = [{**dict(zip(names, key, strict=True)), "found": rows[key]} for key in compared]
-    return {"ways": [text for way, text in WAYS.items() if way in met], "rows": found} if found else None
+    tables = {
+        operation: table(f"{operation}: median over the launches", COLUMNS, [_row(key, rows[key]) for key in keys])
+        for operation, keys in itertools.groupby(compared, key=lambda key: key[0])
+    }
+    return section(
+        "collectives",
+        "Collectives",
+        "The same operation by each way of timing it. They measure different things: none is a bound of another.",
+        met and block("bullets", *(text for way, text in WAYS.items() if way in met)),
+        tables and choice("Operation", [(operation, [shown]) for operation, shown in tables.items()]),
+        otherwise=absent("reframe -c reframe-tests -r -n collective_start"),
+    )
+
+
+def _row(key: Key, found: dict[str, tuple[int, dict[str, float]]]) -> list[Piece]:
+    _, stack, _, placed, size = key
+    times = {way: link(units.digits(cell["time"]), entry=entry) for way, (entry, cell) in found.items()}
+    ours = {name: units.digits(value) for name, value in found[KERNEL][1].items()}
+    return [
+        units.human_bytes(size) if size else None,
+        stack,
+        placed,
+        times[KERNEL],
+        f"{ours['low']} … {ours['high']}",
+        *(times.get(way) for way in ("in_place", "osu", "imb")),
+        ours["invalid"],
+        ours["clock_error"],
+    ]
 
 
 def _operation(record: Record) -> tuple[str, str]:

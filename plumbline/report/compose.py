@@ -9,7 +9,9 @@ from typing import Any
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.store import Damage
-from plumbline.report import choose, data, profiled
+from plumbline.report import data
+from plumbline.report import profiles as profiled
+from plumbline.report import selection as choose
 
 #: records of a campaign that a page holds in full, the newest; older ones are counted and stay in the history
 MAX_RECORDS = 1000
@@ -30,11 +32,14 @@ def compose(
     campaign: str | None,
     chosen: Sequence[Row],
     outcome: dict[str, Any] | None,
-    past: Sequence[Row] = (),
+    past: Sequence[Row] | None = None,
     damages: Sequence[Damage] = (),
     notes: Sequence[Note] = (),
 ) -> Composed:
-    """The page of the ``campaign`` whose rows are ``chosen``, with ``past`` as its history and the profiles of both."""
+    """The page of the ``campaign`` whose rows are ``chosen``, with ``past`` as its history and the profiles of both.
+
+    Without ``past`` it has no history.
+    """
     left_out, kept = chosen[:-MAX_RECORDS], chosen[-MAX_RECORDS:]
     records, more = choose.in_full(site, kept)
     found = list(dict.fromkeys([*damages, *more]))
@@ -47,7 +52,7 @@ def compose(
         left_out_invalid=sum(not row.is_valid for row in left_out),
         notes=notes,
     )
-    document = data.document(scope, records, past, profiled.stored([*past, *chosen]))
+    document = data.document(scope, records, past, profiled.stored([*(past or ()), *chosen]))
     return Composed(document, records, len(left_out), found)
 
 

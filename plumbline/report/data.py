@@ -8,21 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.compare import hybrid
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.report import history, matrices
+from plumbline.report.circumstances import circumstances
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
 from plumbline.report.devices import devices
+from plumbline.report.efficiency import work
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
-from plumbline.report.findings import Campaign, findings
-from plumbline.report.history import history
-from plumbline.report.hybrids import hybrids
-from plumbline.report.matrices import matrices
-from plumbline.report.profiled import profiled
-from plumbline.report.side_by_side import compared, side_by_side
-from plumbline.report.work import work
+from plumbline.report.findings import Campaign, compared, findings, stacks
+from plumbline.report.profiles import profiled
 from plumbline.topology import placements
 from plumbline.views import summary
 
@@ -46,7 +45,7 @@ class Scope:
 
 
 def document(
-    scope: Scope, records: Sequence[Record], past: Sequence[Row] = (), profiles: Sequence[Profile] = ()
+    scope: Scope, records: Sequence[Record], past: Sequence[Row] | None = None, profiles: Sequence[Profile] = ()
 ) -> dict[str, Any]:
     """Everything a page shows: ``records`` in full, ``past`` (rows, oldest first) as history, and ``profiles``.
 
@@ -57,8 +56,10 @@ def document(
     entries = [entry(record, shared) for record in records]
     numbered = [(record, number) for number, record in enumerate(records)]
     usable = [(record, number) for record, number in numbered if record.is_valid]
-    comparison = compared(usable)
-    found = {
+    campaign = Campaign(numbered, compared(usable))
+    found = None if past is None else history.history(past, scope.notes)
+    numbers = {record.id: number for record, number in numbered}
+    shown = {
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
         "site": scope.site,
         "campaign": scope.campaign,
@@ -69,23 +70,32 @@ def document(
         "counts": _counts(entries),
         "severity": SEVERITY,
         "distances": [placement.name for placement in placements.listed() if placement.pair],
-        "findings": findings(Campaign(numbered, comparison)),
-        "stacks": side_by_side(usable, comparison),
         "entries": entries,
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],
-        "matrices": [matrix for record, number in usable for matrix in matrices(record, number)],
-        "collectives": collectives(usable),
-        "hybrids": hybrids(usable),
-        "profiles": profiled(profiles),
-        "work": work(usable),
-        "devices": devices(records),
-        "history": history(past, scope.notes),
+        "history": len(found["series"]) if found else 0,
+        "sections": [
+            findings(campaign),
+            stacks(campaign),
+            "overview",
+            "left-out",
+            "stream",
+            "curves",
+            collectives(usable),
+            hybrid.section(usable),
+            matrices.section(usable),
+            profiled(profiles),
+            work(usable),
+            "launches",
+            *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
+            devices(records),
+            circumstances(shared.items),
+        ],
         "outcome": _outcome(scope.outcome),
         "damages": list(scope.damages),
         "left_out": {"records": scope.left_out, "invalid": scope.left_out_invalid},
     }
-    document: dict[str, Any] = finite(found)
+    document: dict[str, Any] = finite(shown)
     return document
 
 

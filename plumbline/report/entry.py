@@ -66,7 +66,11 @@ def entry(record: Record, shared: Shared) -> dict[str, Any]:
         "environment": [f"{name}={shlex.quote(value)}" for name, value in sorted(record.environment.items())],
         "repeat": shlex.join(["plumb", "reproduce", record.id]),
         "host": shared.number("host", host),
-        **{kind: shared.number(kind, msgspec.to_builtins(getattr(record, kind))) for kind in SHARED if kind != "host"},
+        "suite": shared.number("suite", summary.suite(record.suite)),
+        **{
+            kind: shared.number(kind, msgspec.to_builtins(getattr(record, kind)))
+            for kind in ("stack", "benchmark", "plan")
+        },
     }
 
 

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from plumbline import units
-from plumbline.compare.rows import Cell, Comparison, Line
+from plumbline.base import units
+from plumbline.compare.page import figures
+from plumbline.judge import hybrid
+from plumbline.judge.compare import Cell, Comparison, Line, compare
+from plumbline.judge.samples import group
+from plumbline.judge.sides import Side
+from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
 from plumbline.references.match import side
 from plumbline.report import agreement
-from plumbline.views import hybrid, summary
+from plumbline.views import summary
 from plumbline.witness import disturbance
 
 #: findings of one rule that a page shows: the largest
@@ -53,9 +57,35 @@ class Campaign:
         return [(record, number) for record, number in self.entries if record.is_valid and record.figures]
 
 
-def findings(campaign: Campaign) -> list[dict[str, Any]]:
+def findings(campaign: Campaign) -> Block:
     """The findings of all rules, at most :data:`MOST` of each."""
-    return [asdict(finding) for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    found = [finding for rule in RULES for finding in itertools.islice(rule(campaign), MOST)]
+    return section(
+        "findings",
+        "Findings",
+        "What stands out in this campaign, by fixed rules.",
+        found and block("bullets", *(link(f"{finding.text}.", entry=finding.entry) for finding in found)),
+        otherwise="Nothing stands out.",
+    )
+
+
+def stacks(campaign: Campaign) -> Block:
+    """The campaign's stacks in one table."""
+    found = campaign.comparison if campaign.comparison and campaign.comparison.lines else None
+    return section(
+        "stacks",
+        "Stacks side by side",
+        "The first figure of each test on each stack, and its ratio to the first stack that has it.",
+        found and figures(found, {record.id: number for record, number in campaign.usable}),
+        otherwise=absent("make campaign"),
+    )
+
+
+def compared(usable: Sequence[tuple[Record, int]]) -> Comparison | None:
+    """The stacks of the valid records ``usable``, each with the number of its entry; None for a single stack."""
+    names = sorted({record.stack.name for record, _ in usable})
+    sides = [Side(name, (("stack", name),)) for name in names]
+    return compare([record for record, _ in usable], sides) if len(sides) > 1 else None
 
 
 def not_valid(campaign: Campaign) -> Iterator[Finding]:
@@ -103,13 +133,10 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 
 def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
-    groups: dict[str, list[tuple[Record, int]]] = defaultdict(list)
-    for record, number in campaign.usable:
-        groups[_but_for_placement(record)].append((record, number))
     found = []
-    for group in groups.values():
-        free = [item for item in group if item[0].plan.bound is False]
-        bound = [item[0].figures[0] for item in group if item[0].plan.bound is not False]
+    for alike in group(campaign.usable, lambda item: _but_for_placement(item[0])).values():
+        free = [item for item in alike if item[0].plan.bound is False]
+        bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]
@@ -169,11 +196,11 @@ def hybrid_or_pure(campaign: Campaign) -> Iterator[Finding]:
     """Which of the best hybrid and the best pure MPI code wins, where one does."""
     numbers = {record.id: number for record, number in campaign.entries}
     for one in hybrid.verdicts([record for record, _ in campaign.usable]):
-        if one.text in (hybrid.HYBRID, hybrid.MPI):
+        if one.state in (hybrid.HYBRID, hybrid.MPI):
             codes = (
                 f"the best hybrid code ({hybrid.how(one.hybrid)}) is {one.ratio:.2f} {one.bounds} times as fast as the"
             )
-            text = f"{hybrid.problem(one.pure)} on {one.pure.stack.name}: {codes} best pure MPI code"
+            text = f"{one.subject} on {one.pure.stack.name}: {codes} best pure MPI code"
             yield Finding(f"{text} ({hybrid.how(one.pure)})", numbers[one.hybrid.id])
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-from plumbline.history import series as source
+from plumbline.base import units
+from plumbline.judge import samples
+from plumbline.judge.history import Series, followed
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece
 from plumbline.records.model import Row
 from plumbline.records.notes import Note
 from plumbline.statistics.changes import Settings, follow
@@ -15,6 +21,15 @@ from plumbline.statistics.changes import Settings, follow
 MAX_SERIES = 400
 #: newest points of a series on a page; older ones are counted and shown
 MAX_POINTS = 200
+#: series that are listed before a button asks for all
+SHOWN = 40
+COLUMNS = (
+    {"title": "series"},
+    *map(blocks.number, ("points", "last")),
+    {"title": "unit"},
+    {"title": "last change"},
+    blocks.number("smallest slowdown it could see"),
+)
 #: fewest points of a series that is shown
 MIN_POINTS = 2
 
@@ -27,7 +42,7 @@ def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POI
     (``test``, ``variant``, ``figure``, ``stack``). ``single`` counts the series of one point only, ``left_out`` the
     longer ones beyond :data:`MAX_SERIES`. ``most`` points of each series are shown. ``notes`` are ``[time, text]``.
     """
-    everything = source.of_records(rows)
+    everything = samples.series(rows)
     long = [series for series in everything if len(series.values) >= MIN_POINTS]
     long.sort(key=lambda series: (-len(series.values), series.name))
     found = [_series(series, notes, most) for series in long[:MAX_SERIES]]
@@ -40,23 +55,133 @@ def history(rows: Iterable[Row], notes: Sequence[Note] = (), most: int = MAX_POI
     }
 
 
-def _series(series: source.Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
+def _series(series: Series, notes: Sequence[Note], most: int) -> dict[str, Any]:
     older = max(0, len(series.values) - most)
     parts = {name: getattr(series, name)[older:] for name in ("index", "values", "times")}
     kept = replace(series, **parts)
     settings = Settings()
-    line = source.course_document(kept, follow(kept.values, settings), settings, notes)
+    said = followed(kept, follow(kept.values, settings), settings, notes)
     return {
         "name": series.name,
         "unit": series.unit,
         "better": series.better,
         "points": [list(point) for point in zip(kept.times, kept.values, kept.index, strict=True)],
         "older": older,
-        "alarms": line["alarms"],
-        "smallest_visible": line["smallest_visible"],
+        "alarms": said.alarms,
+        "smallest_visible": said.to_dict()["smallest_visible"],
         "key": {name: series.key[name] for name in ("test", "variant", "figure", "stack")},
     }
 
 
 def _worst(item: dict[str, Any]) -> int:
     return sum(alarm["direction"] == "worse" for alarm in item["alarms"])
+
+
+def section(found: dict[str, Any], targets: Mapping[str, Piece], lost: str) -> Block:
+    """The section of a ``found`` history; a point opens the target of its record, else ``lost`` is said of it."""
+    series, single = found["series"], found["single"]
+    words = [
+        single and f"{single} series of one point {'is' if single == 1 else 'are'} not shown.",
+        found["left_out"] and f"{found['left_out']} more series are left out: plumb history shows them.",
+    ]
+    said = " ".join(filter(None, words))
+    changed = f"{len(series)} series, {sum(bool(one['alarms']) for one in series)} with a change point"
+    alarms = f"{changed}. An alarm is a suspicion: measure again before calling anything slower. {said}"
+    noted = blocks.table(
+        "Notes",
+        [blocks.column("time", "whole"), blocks.column("what happened", "notes")],
+        [(units.second(time), text) for time, text in reversed(found["notes"])],
+    )
+    return blocks.section(
+        "history",
+        "History",
+        alarms if series else "",
+        bool(series)
+        and {
+            "is": "picker",
+            "caption": "Series",
+            "columns": COLUMNS,
+            "options": [(_row(one), _chart(one, found["notes"], targets, lost)) for one in series],
+            "first": SHOWN,
+            "placeholder": "test, stack, figure …",
+        },
+        bool(series and found["notes"]) and [blocks.block("heading", "Notes"), noted],
+        otherwise=f"No figure was measured in two sessions yet. {said}",
+    )
+
+
+def _row(one: dict[str, Any]) -> list[Piece]:
+    more = f" ({len(one['alarms'])} in all)" if len(one["alarms"]) > 1 else ""
+    last = (f"{_change(alarm)} at {str(alarm['index'])[:12]}{more}{_noted(alarm)}" for alarm in one["alarms"][-1:])
+    visible = one["smallest_visible"]
+    return [
+        one["name"],
+        len(one["points"]) + one["older"],
+        *units.human(one["points"][-1][1], one["unit"]),
+        next(last, None),
+        "too few points" if visible is None else units.percent(visible),
+    ]
+
+
+def _change(alarm: dict[str, Any]) -> str:
+    return f"{units.signed(alarm['ratio'] - 1)} {alarm['direction']}"
+
+
+def _noted(alarm: dict[str, Any]) -> str:
+    """What people noted for the time of a change."""
+    return f", noted: {'; '.join(alarm['notes'])}" if alarm.get("notes") else ""
+
+
+def _chart(one: dict[str, Any], notes: Sequence[Sequence[str]], targets: Mapping[str, Piece], lost: str) -> Block:
+    """A dot for each session, a line at the median between two changes."""
+    times, values, records = zip(*one["points"], strict=True)
+    factor, unit = units.scale(max(values), one["unit"])
+    changes = {alarm["index"]: alarm for alarm in one["alarms"]}
+    ends = [0, *map(records.index, changes), len(values)]
+    marks = [(place, text) for time, text in notes if (place := sum(at < time for at in times)) and place < len(times)]
+    return blocks.chart(
+        one["name"],
+        f"{one['better']} is better. A dot per session, a line at the median between changes."
+        + (f" {one['older']} older points are left out." if one["older"] else ""),
+        ["time", blocks.number(one["key"]["figure"], unit), blocks.column("record", "code"), "change"],
+        [
+            (
+                units.second(time),
+                units.digits(value / factor),
+                record,
+                _change(changes[record]) + _noted(changes[record]) if record in changes else None,
+            )
+            for time, value, record in one["points"]
+        ],
+        [(place, place, value / factor) for place, value in enumerate(values)],
+        targets=[targets.get(record) for record in records],
+        lost=lost,
+        height=300,
+        x={"name": "session", "labels": list(map(units.minute, times))},
+        y={"name": f"{one['key']['figure']}, {unit}"},
+        levels=[
+            [[at, statistics.median(values[begin:end]) / factor] for at in (begin, end - 1)]
+            for begin, end in pairwise(ends)
+        ],
+        marks=[
+            *(
+                {
+                    "xAxis": records.index(record),
+                    "tone": "bad" if alarm["direction"] == "worse" else "good",
+                    "dash": "dashed",
+                    "label": _change(alarm),
+                }
+                for record, alarm in changes.items()
+            ),
+            *(
+                {
+                    "xAxis": place,
+                    "tone": "muted",
+                    "dash": "dotted",
+                    "label": text if len(text) <= 32 else f"{text[:31]}…",
+                    "place": "insideEndTop",
+                }
+                for place, text in marks
+            ),
+        ],
+    )

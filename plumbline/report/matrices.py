@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from typing import Any
 
+from plumbline.base import units
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece
 from plumbline.records.model import Record
 from plumbline.report.curves import measurements
+from plumbline.views import summary
 
 #: what a pair is measured by; the kernel's other figures are sums over many pairs
 METRICS = ("latency", "bandwidth")
@@ -49,3 +55,76 @@ def _matrix(number: int, matrix: dict[str, Any]) -> dict[str, Any]:
             [first, second, classes.index(kind), *values] for (first, second), (kind, values) in matrix["cells"].items()
         ],
     }
+
+
+def section(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The matrices of the valid records ``usable``, each with the number of its entry; one is shown at a time."""
+    options = [_option(record, matrix) for record, number in usable for matrix in matrices(record, number)]
+    return blocks.section(
+        "pairs",
+        "Core pairs",
+        "Every pair of ranks: the median over the launches. Ranks stand in their order, which is the order of the "
+        "machine: neighbours side by side.",
+        options and blocks.choice("Matrix", options, "pictures pairs"),
+        otherwise=blocks.absent("reframe -c reframe-tests -r -n pairs"),
+    )
+
+
+def _option(record: Record, matrix: dict[str, Any]) -> tuple[str, list[Piece]]:
+    """What a matrix is called, its picture, and its values by class; medians in the unit that suits the largest."""
+    placed = summary.placement(record.placement)
+    parts = (matrix["metric"], matrix["mode"], record.stack.name, "+".join(record.nodes), placed)
+    name = ", ".join(filter(None, parts))
+    found = [statistics.median(value for value in cell[3:] if value is not None) for cell in matrix["cells"]]
+    factor, unit = units.scale(max(found), matrix["unit"])
+    middle = [value / factor for value in found]
+    return name, [_picture(name, matrix, middle, unit), _classes(matrix, middle, unit)]
+
+
+def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) -> Block:
+    """A cell for each pair and direction; what was measured in one direction stands for both."""
+    cells, ends = matrix["cells"], matrix["ends"]
+    kind = "CPU" if all(cpu is not None for _, cpu, _ in ends) else "rank"
+    several = len({host for *_, host in ends}) > 1
+    names = {rank: f"{host} " * several + str(cpu if kind == "CPU" else rank) for rank, cpu, host in ends}
+    places = {rank: place for place, rank in enumerate(names)}
+    directed = {(first, second) for first, second, *_ in cells}
+    drawn = [(row, places[second], places[first]) for row, (first, second, *_) in enumerate(cells)]
+    drawn += [
+        (row, y, x) for (row, x, y), (one, other, *_) in zip(drawn, cells, strict=True) if (other, one) not in directed
+    ]
+    return blocks.chart(
+        f"{name} between two {kind}s",
+        f"{unit}; {matrix['better']} is better.",
+        [f"{kind}s", "class", blocks.number("median", unit), "launches", "ranks"],
+        [
+            (
+                f"{names[first]}, {names[second]}",
+                matrix["classes"][number] or "unknown",
+                units.digits(value),
+                ", ".join(" ".join(units.human(one, matrix["unit"])) for one in launches if one is not None),
+                f"{first}, {second}",
+            )
+            for (first, second, number, *launches), value in zip(cells, middle, strict=True)
+        ],
+        [(*point, middle[point[0]]) for point in drawn],
+        targets=[matrix["entry"]] * len(cells),
+        square=len(names),
+        heat={"unit": unit, "labels": len(names) <= 12},
+        x={"name": kind, "labels": list(names.values())},
+        y={"name": kind, "labels": list(names.values())},
+    )
+
+
+def _classes(matrix: dict[str, Any], middle: list[float], unit: str) -> Block:
+    groups: dict[str, list[float]] = {}
+    for (_, _, number, *_), value in zip(matrix["cells"], middle, strict=True):
+        groups.setdefault(matrix["classes"][number] or "unknown", []).append(value)
+    return blocks.table(
+        f"{matrix['metric']} by class of the pair",
+        ["class", blocks.number("pairs"), *(blocks.number(title, unit) for title in ("least", "median", "most"))],
+        [
+            (kind, len(values), *(units.digits(end(values)) for end in (min, statistics.median, max)))
+            for kind, values in groups.items()
+        ],
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, RankLauncher, RankVariables, Scheduler, Step
 from plumbline.schedulers.flux import Flux

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.program import Done, late, run
 

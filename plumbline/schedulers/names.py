@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 # ClusterShell takes as long to import as all the rest, and plumb launch starts before measurements: it is imported
 # where it is used.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node, Scheduler, joined, whole_json
 from plumbline.schedulers.program import answer

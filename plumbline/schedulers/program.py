@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 #: last lines without information, of Grid Engine
 EMPTY = ("Exiting.",)

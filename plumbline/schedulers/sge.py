@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_FACTS, WHERE_STATES, Job, Node, Scheduler
 from plumbline.schedulers.program import answer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
 from plumbline.schedulers.base import WHERE_STATES, Job, Node
 from plumbline.schedulers.local import Local

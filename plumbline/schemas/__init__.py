@@ -14,7 +14,7 @@ import jsonschema
 import msgspec
 import yaml
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 NAMES = (
     "ceilings",

@@ -1,6 +1,6 @@
 """Sites: the folders below ``site-configs/`` and what onboarding writes into them."""
 
-from plumbline.site.ceilings import ceilings_of
+from plumbline.site.ceilings_file import ceilings_of
 from plumbline.site.site import (
     claiming,
     folder,

@@ -7,8 +7,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from plumbline import paths, schemas, terminal
-from plumbline.errors import PlumbError, suggest
+from plumbline import schemas
+from plumbline.base import paths, terminal
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.site.tests import family
 
 FILE = "site.yaml"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 #: the family of the suite's check of itself, which measures nothing
 SUITE = "suite"

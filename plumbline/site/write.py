@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from plumbline import files, schemas
-from plumbline.errors import PlumbError
-from plumbline.site import facts, tests
+from plumbline import schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.host import collector
+from plumbline.nodes.compare import Captured
+from plumbline.site import tests
 from plumbline.site.site import FILE, check, check_values, folder
 
 HEADER = """\
@@ -53,7 +58,7 @@ class Request:
     #: regular expressions of the login hosts; none: this host
     hostnames: list[str] = field(default_factory=list)
     #: what was read on the partition's nodes; None: they are like this host
-    captured: facts.Captured | None = None
+    captured: Captured | None = None
     recapture: bool = False
 
 
@@ -89,7 +94,13 @@ def init(request: Request, dry_run: bool = False) -> list[Change]:
 def _topology(request: Request, dry_run: bool) -> str:
     if request.captured:
         return request.captured.topology
-    return "captured when it is written\n" if dry_run else facts.topology()
+    if dry_run:
+        return "captured when it is written\n"
+    xml, reason = collector.topology(str(paths.binder()) if paths.binder().exists() else None)
+    if xml is None:
+        cure = "build the tools first: make setup"
+        raise PlumbError(f"cannot capture the topology: {reason}", "plumb site init", cure)
+    return xml
 
 
 def site_text(file: Path, request: Request) -> str:
@@ -125,16 +136,21 @@ def wanted(request: Request) -> dict[str, Any]:
     part |= {key: value for key, value in request.keys.items() if value}
     part["topology"] = f"topology/{request.partition}.xml"
     part["stacks"] = list(dict.fromkeys([*request.stacks, *request.add_stacks]))
-    known = captured.limits if captured else facts.known()
+    known = captured.limits if captured else collector.Node(collector.Reader()).limits()
     if known:
         part["facts"] = known
     return {
         "schema": 1,
         "name": request.name,
-        "description": request.description or f"captured by plumb site init on {facts.socket.gethostname()}",
-        "hostnames": list(request.hostnames) or [facts.hostname_pattern()],
+        "description": request.description or f"captured by plumb site init on {socket.gethostname()}",
+        "hostnames": list(request.hostnames) or [hostname_pattern()],
         "partitions": [part],
     }
+
+
+def hostname_pattern() -> str:
+    """A regular expression that matches exactly this host's name."""
+    return f"^{re.escape(socket.gethostname())}$"
 
 
 def merge(present: Any, new: dict[str, Any]) -> list[str]:

@@ -5,8 +5,9 @@ which provider made it. A provider is a module with these functions:
 
 ``names() -> tuple[str, ...]``
     the stacks it can install on this machine
-``install(name, *, force=False, dry_run=False) -> None``
-    makes the stack unless it is complete; with ``dry_run`` only prints why it would be made
+``work(name, force) -> Work | None``
+    how the stack is made; None if it is complete, unless ``force`` asks for it. Raises :class:`PlumbError` for a name
+    that the provider does not know
 ``stack(name) -> str``
     what the stack is called once it is installed; a provider without this function uses ``name``
 """
@@ -14,9 +15,12 @@ which provider made it. A provider is a module with these functions:
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
 
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 
 #: Provider name -> the module that implements it.
 PROVIDERS = {
@@ -27,6 +31,21 @@ PROVIDERS = {
 
 #: The provider of a stack that is named without one.
 DEFAULT_PROVIDER = "wheel"
+
+
+class Work(NamedTuple):
+    """How a stack is made that is not complete, for ``reason``.
+
+    ``check`` refuses what cannot be made, and returns what ``make`` needs. It may fetch what it needs only if its
+    argument is true: a dry run fetches nothing. ``plan`` is what a dry run says, ``begin`` what is said before the
+    stack is made.
+    """
+
+    reason: str
+    make: Callable[[Any], object]
+    check: Callable[[bool], Any] = lambda fetch: None
+    plan: str = "would be installed ({})"
+    begin: str = "installing ({})"
 
 
 def provider(name: str) -> Any:
@@ -56,3 +75,41 @@ def origin(spec: str) -> tuple[str, str]:
             if label(kind, name) == spec:
                 return kind, name
     return split(spec)
+
+
+def install(kind: str, name: str, *, force: bool = False, dry_run: bool = False) -> None:
+    """Make stack ``name`` of provider ``kind`` unless it is complete; with ``dry_run`` only say why it would be made.
+
+    A dry run refuses what an installation would refuse.
+    """
+    module, called = provider(kind), label(kind, name)
+    work: Work | None = module.work(name, force)
+    if work and not dry_run:
+        with files.writing(f"stack '{called}'", paths.stacks()), locked(called) as waited:
+            work = module.work(name, force) if waited else work
+            if work:
+                if work.begin:
+                    print(f"{called}: {work.begin.format(work.reason)}", flush=True)
+                work.make(work.check(True))
+                return
+    elif work:
+        work.check(False)
+    print(f"{called}: {work.plan.format(work.reason) if work else 'up to date'}", flush=True)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[bool]:
+    """Hold the lock of ``name`` (a stack, or ``abi``, ``blas``, ``spack``, ``archive``): one process makes it.
+
+    Yields true if it had to wait for another process, which may have made what this one wanted to make.
+    """
+    path = paths.stacks() / f".{name}.lock"
+    with ExitStack() as held:
+        try:
+            held.enter_context(files.lock(path, wait=False))
+            waited = False
+        except BlockingIOError:
+            print(f"{name}: waiting for another installation of it", flush=True)
+            held.enter_context(files.lock(path))
+            waited = True
+        yield waited

@@ -22,9 +22,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
-from plumbline.stacks.lock import locked
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import locked
 
 OWNER = "archive"
 SUMS = "SHA256SUMS"

@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
-from plumbline.stacks import fetch
-from plumbline.stacks.lock import locked
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import fetch, locked
 from plumbline.stacks.stream import Compiler
 
 #: the file that is written last, with what was tried
 MARK = "blas.json"
 #: the program that multiplies
-SOURCE = "custom-kernels/kernels/blas_rate.c"
+SOURCE = "custom-kernels/kernels/node/blas_rate.c"
 PROGRAM = "rate"
 #: how often each BLAS is started
 ROUNDS = 3

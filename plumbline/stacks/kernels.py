@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, git, mpi, paths
-from plumbline.errors import PlumbError
-from plumbline.stacks import blas, fetch, libraries, manifest, tuned
-from plumbline.stacks.lock import locked
+from plumbline import mpi
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import blas, fetch, libraries, locked, manifest, tuned
 from plumbline.stacks.stream import Compiler
 
 FOLDER = "custom-kernels"

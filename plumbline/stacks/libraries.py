@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, manifest
 
 _LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, paths, schemas
-from plumbline.errors import PlumbError, suggest
-from plumbline.files import sha256
+from plumbline import mpi, schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.base.files import sha256
 
 FILE = "manifest.json"
 #: benchmark id -> IMB's program
@@ -174,8 +175,7 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
         document = load(name)
     except PlumbError as error:
         return error.what
-    lock = path(name).with_name("lock")
-    if not lock.exists() or lock.read_text(encoding="utf-8").strip() != mark:
+    if not files.holds(path(name).with_name("lock"), mark):
         return changed
     found = problems(document, leave_out)
     return found[0] if found else None

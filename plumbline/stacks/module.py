@@ -13,10 +13,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from plumbline import mpi, paths, schemas
-from plumbline.errors import PlumbError, suggest
-from plumbline.stacks import libraries, manifest
-from plumbline.stacks.lock import locked
+from plumbline import mpi, schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.stacks import Work, libraries, manifest
 
 FILE = "stacks.yaml"
 #: Prints the environment without and with the modules named by its arguments; names are data here, never code.
@@ -30,8 +30,8 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_descriptions()))
 
 
-def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Write the manifest of stack ``name`` from its description, unless it is up to date and ``force`` is not given.
+def work(name: str, force: bool) -> Work | None:
+    """How the manifest of stack ``name`` is made from its description; None if it is up to date.
 
     Raises :class:`PlumbError` for an unknown stack, and for a module or a program that cannot be found.
     """
@@ -41,30 +41,23 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         cure = suggest(name, sorted(known), otherwise)
         raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
     document = _manifest(name, *known[name])
-    present = _present(name, force)
+    try:
+        present = manifest.load(name) if manifest.path(name).exists() else None
+    except PlumbError:
+        if not force:
+            raise
+        present = None  # it is written again
     if present and present["provider"] != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
     if present == document and not force:
-        print(f"{name}: up to date", flush=True)
-        return
-    if dry_run:
-        print(f"{name}: would be written from {known[name][0]}")
-        return
-    with locked(name):
-        manifest.path(name).parent.mkdir(parents=True, exist_ok=True)
+        return None
+
+    def make(_: None) -> None:
         manifest.check(document)
         manifest.save(document)
-    print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
+        print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
 
-
-def _present(name: str, force: bool) -> dict[str, Any] | None:
-    """The manifest that is there; with ``force`` one that cannot be read counts as none."""
-    try:
-        return manifest.load(name) if manifest.path(name).exists() else None
-    except PlumbError:
-        if force:
-            return None
-        raise
+    return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
 
 
 def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:

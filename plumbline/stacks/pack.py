@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, git, paths, stacks
-from plumbline.errors import PlumbError, suggest
+from plumbline import stacks
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import archive, blas, fetch, manifest, wheel
-from plumbline.stacks.spack import archive as spack_archive
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import bootstrap, environments
 
 #: glibc that the older names of wheel platforms stand for.
 _MANYLINUX = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
@@ -36,17 +36,25 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
     unknown stack and for what cannot be fetched or written; ``target`` is then unchanged.
     """
     for kind, name in wanted:
-        _check(kind, name)
+        known = stacks.provider(kind).names()
+        if kind == "module":
+            cure = "the modules of a site are there already"
+            raise PlumbError(f"'module:{name}' cannot be packed", "plumb stack pack", cure)
+        if name not in known:
+            raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
     names = {kind: [name for other, name in wanted if other == kind] for kind in ("wheel", "spack")}
     with files.writing("the archive", target):
         paths.stacks().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = _locks(names["wheel"]) + ([settings.requirements()] if names["spack"] else [])
+            locks = [paths.root() / "requirements.txt"]
+            for name in names["wheel"]:
+                locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
+            locks = list(dict.fromkeys([*locks, *([environments.requirements()] if names["spack"] else [])]))
             needed = _wheels(locks, Path(scratch), folder / archive.WHEELS)
             if names["spack"]:
-                spack_archive.fill(names["spack"], folder / archive.SPACK)
+                bootstrap.fill(names["spack"], folder / archive.SPACK)
                 content = (file for file in (folder / archive.SPACK).rglob("*") if file.is_file())
                 specs = [f"spack:{name}" for name in names["spack"]]
                 needed |= {str(file.relative_to(folder)): specs for file in content}
@@ -56,31 +64,13 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
             return archive.write(folder, target)
 
 
-def _check(kind: str, name: str) -> None:
-    known = stacks.provider(kind).names()
-    if kind == "module":
-        raise PlumbError(
-            f"'module:{name}' cannot be packed", "plumb stack pack", "the modules of a site are there already"
-        )
-    if name not in known:
-        raise PlumbError(f"no {kind} stack is called '{name}'", "plumb stack pack", suggest(name, known))
-
-
-def _locks(names: list[str]) -> list[Path]:
-    """The locks that the virtual environment and the wheel stacks ``names`` are made from, each once."""
-    found = [paths.root() / "requirements.txt"]
-    for name in names:
-        found += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
-    return list(dict.fromkeys(found))
-
-
 def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[str]]:
     """Fetch the packages of ``locks`` into ``target``: member of the archive -> the locks that name it."""
     needed: dict[str, list[str]] = {}
     for number, lock in enumerate(locks):
         print(f"{archive.OWNER}: packages of {_name(lock)}", flush=True)
         stem, binary = str(lock.with_suffix("")), lock.stem != "sources"
-        options = settings.wheel_options() if lock == settings.requirements() else []
+        options = bootstrap.wheel_options() if lock == environments.requirements() else []
         found = fetch.download(stem, scratch / str(number), archive.OWNER, binary=binary, options=options)
         for file in found.values():
             file.replace(target / file.name)

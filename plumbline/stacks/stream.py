@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.host.collector import CPUS, Reader
 
 #: STREAM's run rule: each array at least this many times the sum of the last-level caches.
 CACHE_FACTOR = 4
@@ -25,34 +27,21 @@ ROUNDING = 1_000_000
 #: best one after the first; on large arrays a single execution is long enough, and 20 would take minutes.
 NTIMES = {2**32: 3, 2**30: 5, 0: 20}
 VERSION = "5.10"
-CACHES = Path("/sys/devices/system/cpu")
 #: Static arrays above this total do not fit the small code model.
 SMALL_MODEL_BYTES = 2**31 - 2**27
 
 
-def last_level_cache_bytes(cpus: Path = CACHES) -> int | None:
+def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
     """Sum of the last-level data caches of the whole machine in bytes; None when the kernel does not say."""
+    read = Reader(root)
     instances: dict[tuple[int, str], int] = {}
-    for index in cpus.glob("cpu[0-9]*/cache/index*"):
-        try:
-            kind = (index / "type").read_text().strip()
-            level = int((index / "level").read_text())
-            shared = (index / "shared_cpu_list").read_text().strip()
-            size = _bytes((index / "size").read_text().strip())
-        except (OSError, ValueError):
-            continue
-        if kind != "Instruction":
-            instances[(level, shared)] = size
-    if not instances:
-        return None
-    highest = max(level for level, _ in instances)
-    return sum(size for (level, _), size in instances.items() if level == highest)
-
-
-def _bytes(text: str) -> int:
-    """``32768K`` -> 33554432."""
-    factor = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:], 1)
-    return int(text.rstrip("KMG")) * factor
+    for index in read.names(CPUS, "cpu[0-9]*/cache/index*"):
+        level, shared = read.number(f"{index}/level"), read.text(f"{index}/shared_cpu_list")
+        size = re.fullmatch(r"(\d+)([KMG]?)", read.text(f"{index}/size") or "")
+        if level and shared and size and read.text(f"{index}/type") in ("Data", "Unified"):
+            instances[level, shared] = int(size[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[size[2]]
+    highest = max((level for level, _ in instances), default=None)
+    return sum(size for (level, _), size in instances.items() if level == highest) or None
 
 
 def array_elements(llc_bytes: int | None) -> int:

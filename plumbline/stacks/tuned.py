@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plumbline import files, paths
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.host.collector import Reader
 from plumbline.mpi.settings import Configuration
 from plumbline.stacks import manifest as manifests
 
@@ -51,7 +52,9 @@ def suffix(nodes: int) -> str:
 
 def fingerprint(document: Mapping[str, Any], ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
     """The fingerprint of the stack with the manifest ``document`` on this host."""
-    return Fingerprint(_library(document), _cpu(), platform.release(), ranks, placement, nodes)
+    read = Reader()
+    cpu = read.cpuinfo("model name") or read.cpuinfo("CPU part") or platform.machine()
+    return Fingerprint(_library(document), cpu, platform.release(), ranks, placement, nodes)
 
 
 def make(
@@ -103,11 +106,3 @@ def _library(document: Mapping[str, Any]) -> str:
     """SHA-256 of the MPI library as it is now; empty where the manifest names none or the file is missing."""
     library = document.get("loads", {}).get("library")
     return files.sha256_once(Path(library)) if library and Path(library).is_file() else ""
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "CPU part"):
-            return value.strip()
-    return platform.machine()

@@ -12,16 +12,60 @@ left is removed and made again.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import platform
+import re
+import shutil
 import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from plumbline import files, git, mpi, paths
-from plumbline.errors import PlumbError, suggest
-from plumbline.stacks import fetch, kernels, manifest, stream
+from plumbline import mpi
+from plumbline.base import files, git, paths, terminal
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
-from plumbline.stacks.lock import locked
-from plumbline.stacks.wheel_installation import Installation, Recipe
+
+OSU = (
+    "osu_latency", "osu_bw", "osu_bibw", "osu_multi_lat", "osu_bcast", "osu_allgather",
+    "osu_alltoall", "osu_alltoallv", "osu_gather", "osu_scatter", "osu_barrier",
+)  # fmt: skip
+#: IMB's own version as its programs carry it.
+IMB_VERSION = re.compile(rb"(?<![/\w.])(20\d\d\.\d{1,2})(?![\w.])")
+STREAM_SOURCE = "examples/tutorial/stream/src/stream.c"
+OPENMP_LIBRARY = "libiomp5.so"
+#: Which MPI library a program really gets, asked in the stack's own environment.
+PROBE = """
+import json, mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "/libmpi.so" in line}
+version = MPI.Get_library_version().strip("\\0 \\n").splitlines()[0]
+print(json.dumps({"version": " ".join(version.split()), "libraries": sorted(maps)}))
+"""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What differs between the stacks."""
+
+    package: str
+    family: mpi.Family
+    command: str
+    #: ``own``: the MPI wheel brings the IMB programs; ``copied``: they are taken from the Intel MPI wheel.
+    imb: str | None = None
+    machines: tuple[str, ...] = ("x86_64", "aarch64")
+    environment: dict[str, str] = field(default_factory=dict)
+    #: folders below the prefix where the MPI library and what it loads lie
+    libraries: tuple[str, ...] = ("lib",)
+
 
 #: Increased when the recipe changes in a way the locks do not show: installed stacks are then made again.
 RECIPE = 3
@@ -55,8 +99,8 @@ def names() -> tuple[str, ...]:
     return tuple(name for name, recipe in RECIPES.items() if platform.machine() in recipe.machines)
 
 
-def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Make stack ``name`` unless it is there already, showing each step; with ``dry_run`` only say why."""
+def work(name: str, force: bool) -> Work | None:
+    """How stack ``name`` is made: as a whole, or only its kernels; None if it is complete."""
     where = "plumb stack install"
     if name not in RECIPES:
         raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
@@ -64,25 +108,17 @@ def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
     git.part(kernels.FOLDER)  # refuses a package without the sources of the kernels before anything is made
     reason = "asked for" if force else stale(name)
-    old = kernels.stale(name) if reason is None else None
-    if reason is None and old is None:
-        print(f"{name}: up to date", flush=True)
-        return
-    if dry_run:
-        print(f"{name}: would be installed ({reason})" if reason else f"{name}: kernels would be built ({old})")
-        return
-    for lock in lock_files(name) if reason else ():
+    if reason is None:
+        old = kernels.stale(name)
+        return Work(old, lambda _: kernels.refresh(name), plan="kernels would be built ({})", begin="") if old else None
+    for lock in lock_files(name):
         pip_options(lock)  # refuses an unpacked archive without this stack before the old stack is removed
-    with files.writing(f"stack '{name}'", paths.stacks()):
-        paths.stacks().mkdir(parents=True, exist_ok=True)
-        with locked(name) as waited:
-            reason = stale(name) if waited and not force else reason
-            if reason is not None:
-                print(f"{name}: installing ({reason})", flush=True)
-                with installation(name).run():
-                    kernels.refresh(name)
-            elif not kernels.refresh(name):
-                print(f"{name}: up to date", flush=True)  # by the process that was waited for
+
+    def make(_: None) -> None:
+        with installation(name).run():
+            kernels.refresh(name)
+
+    return Work(reason, make)
 
 
 def stale(name: str) -> str | None:
@@ -117,3 +153,265 @@ def installation(name: str) -> Installation:
 def _imb(name: str) -> str | None:
     """Where IMB comes from; the Intel wheel exists for x86_64 only."""
     return RECIPES[name].imb if platform.machine() == "x86_64" else None
+
+
+def more_decimals(script: str, name: str) -> str:
+    """The port ``script`` with four decimals in its table: with two, 0.23 us hides changes of 4 %.
+
+    Raises :class:`PlumbError` unless the script has one place that prints figures, with two decimals.
+    """
+    two = ":20.2f}"
+    if script.count(two) != 1:
+        raise PlumbError(f"'{two}' stands there {script.count(two)} times", name, "the lock names another archive")
+    return script.replace(two, ":20.4f}")
+
+
+class Installation:
+    """One installation of stack ``name``; :meth:`run` does the steps in order.
+
+    ``imb`` is where IMB comes from on this machine (:attr:`Recipe.imb`, or None); ``mark`` is written into the file
+    ``lock`` of the complete stack.
+    """
+
+    def __init__(self, name: str, recipe: Recipe, imb: str | None, mark: str) -> None:
+        self.name = name
+        self.recipe = recipe
+        self.imb = imb
+        self.mark = mark
+        self.place = paths.stacks() / name
+        self.prefix = self.place.with_name(f".{name}.new")
+        self.benchmarks: dict[str, Any] = {}
+        self.sources: list[dict[str, str]] = []
+        self.done = 0
+        self.steps = 7 if self.imb else 6
+        self.started = time.monotonic()
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of the virtual environment."""
+        return self.prefix / "bin" / "python"
+
+    @property
+    def library(self) -> Path:
+        """The MPI library."""
+        return self.prefix / "lib" / self.recipe.family.library
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Do all steps, then put the stack in its place; if the block raises, the previous stack is restored."""
+        compiler = stream.Compiler.find()
+        with tempfile.TemporaryDirectory(prefix=f"plumb-{self.name}-") as folder:
+            scratch = Path(folder)
+            self.step("virtual environment")
+            self.make_prefix()
+            self.step("MPI library and mpi4py")
+            self.install_wheels(scratch)
+            if self.imb:
+                self.step("IMB programs")
+                self.add_imb(scratch)
+            self.step("source archives")
+            archives = self.download("sources", scratch, binary=False)
+            self.step("OSU benchmarks")
+            self.add_osu(archives["mpi4py"])
+            self.step("STREAM")
+            self.add_stream(archives["reframe-hpc"], scratch, compiler)
+            self.step("check")
+            self.finish(compiler)
+        with files.replaced(self.place, self.prefix):
+            self.prefix = self.place
+            self.try_again()
+            yield
+
+    def step(self, what: str) -> None:
+        """Say what is being done."""
+        self.done += 1
+        print(f"{self.name}: [{self.done}/{self.steps}] {what} ({time.monotonic() - self.started:.0f} s)", flush=True)
+        terminal.progress(self.done - 1, self.steps, f"{self.name}: {what}")
+
+    def make_prefix(self) -> None:
+        """An empty virtual environment, without what an earlier attempt left."""
+        if self.prefix.exists():
+            shutil.rmtree(self.prefix)
+        fetch.venv(self.prefix, self.name)
+        for file in self.prefix.glob("bin/[aA]ctivate*"):
+            file.unlink()  # they name the folder that it is made in, and nobody activates a stack
+
+    def install_wheels(self, scratch: Path) -> None:
+        """The MPI library and mpi4py."""
+        report = scratch / "report.json"
+        options = ["--python", str(self.python), "install", "--only-binary", ":all:", "--report", str(report)]
+        fetch.pip(options, self.name, self.name)
+        for item in json.loads(report.read_text())["install"]:
+            origin = item["download_info"]["archive_info"]
+            digest = origin.get("hashes", {}).get("sha256") or origin["hash"].partition("=")[2]
+            self.sources.append(
+                {"name": item["metadata"]["name"], "version": item["metadata"]["version"], "hash": f"sha256:{digest}"}
+            )
+
+    def add_imb(self, scratch: Path) -> None:
+        """IMB's programs, and the OpenMP runtime that IMB-MT is linked with."""
+        if self.imb == "copied":
+            (wheel,) = self.download("imb", scratch, binary=True).values()
+            for program in manifest.IMB_PROGRAMS.values():
+                fetch.unpack(wheel, f"/data/bin/{program}", self.prefix / "bin" / program)
+            fetch.unpack(wheel, "/licensing/license.txt", self.prefix / "share/doc/imb/license.txt")
+            fetch.unpack(
+                wheel, "/licensing/third-party-programs.txt", self.prefix / "share/doc/imb/third-party-programs.txt"
+            )
+        (wheel,) = self.download("openmp", scratch, binary=True).values()
+        fetch.unpack(wheel, f"/data/lib/{OPENMP_LIBRARY}", self.prefix / "lib" / OPENMP_LIBRARY)
+        fetch.unpack(wheel, ".dist-info/LICENSE.txt", self.prefix / "share/doc/openmp/LICENSE.txt")
+        origin = self.package("impi-rt")
+        note = "program of the Intel MPI wheel" + (", copied: same ABI" if self.imb == "copied" else "")
+        programs = manifest.IMB_PROGRAMS | (manifest.IMB_GPU_PROGRAMS if self.imb == "own" else {})
+        for ident, program in programs.items():
+            file = self.prefix / "bin" / program
+            file.chmod(0o755)
+            banner = IMB_VERSION.search(file.read_bytes())
+            version = banner[1].decode() if banner else origin["version"]
+            self.add(ident, "imb", version, [str(file)], file, note, origin)
+
+    def add_osu(self, archive: Path) -> None:
+        """The OSU benchmarks as ported to Python, but with four decimals instead of two."""
+        origin = self.package("mpi4py", archive)
+        folder = self.prefix / "share" / "osu"
+        for ident in OSU:
+            script = folder / f"{ident}.py"
+            self.extract(archive, f"demo/{ident}.py", script)
+            files.replace(script, more_decimals(script.read_text(), script.name))
+            command = [str(self.python), "-I", str(script)]
+            how = "Python port, demo of mpi4py with four decimals"
+            self.add(ident, "osu", f"mpi4py-{origin['version']}", command, script, how, origin)
+        self.extract(archive, "LICENSE.rst", folder / "LICENSE.rst")
+
+    def add_stream(self, archive: Path, scratch: Path, compiler: stream.Compiler) -> None:
+        """McCalpin's STREAM, compiled for this machine."""
+        source = self.prefix / "share" / "stream" / "stream.c"
+        self.extract(archive, STREAM_SOURCE, source)
+        program = self.prefix / "bin" / "stream"
+        facts = stream.build(source, program, compiler, stream.last_level_cache_bytes())
+        origin = self.package("reframe-hpc", archive)
+        how = f"gcc {compiler.version} {' '.join(facts['flags'])}, source"
+        facts["source_sha256"] = manifest.sha256(source)
+        self.add("stream", "stream", stream.VERSION, [str(program)], program, how, origin, facts)
+
+    def add(
+        self,
+        ident: str,
+        suite: str,
+        version: str,
+        command: list[str],
+        file: Path,
+        how: str,
+        origin: dict[str, str],
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        """Note a benchmark for the manifest."""
+        built = f"{how}, from {origin['name']} {origin['version']} ({origin['hash']})"
+        self.benchmarks[ident] = manifest.benchmark(suite, version, file, built, command, facts)
+
+    def finish(self, compiler: stream.Compiler) -> None:
+        """Check that every program gets this stack's MPI library, then write the manifest."""
+        variables = {key: value.format(prefix=self.prefix) for key, value in self.recipe.environment.items()}
+        folders = [str(self.prefix / folder) for folder in self.recipe.libraries]
+        # what the interpreter or the compiler needs here; launches inherit none
+        variables["LD_LIBRARY_PATH"] = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
+        variables["MPI4PY_LIBMPI"] = str(self.library)
+        family = self.recipe.family
+        version = self.package(self.recipe.package)["version"]
+        document = {
+            "schema": 1,
+            "name": self.name,
+            "provider": "wheel",
+            "mpi": {"family": family.name, "version": version, "abi": family.abi},
+            "compiler": compiler.document(),
+            "launcher": {
+                "family": family.launcher_kind(version),
+                "command": str(self.prefix / "bin" / self.recipe.command),
+            },
+            "prefix": str(self.prefix),
+            "environment": variables,
+            "modules": [],
+            "benchmarks": dict(sorted(self.benchmarks.items())),
+            "sources": self.sources,
+        }
+        environment = {**os.environ, **manifest.environment(document, os.environ)}
+        library = self.library.resolve()
+        loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
+        banner = self.probe(environment)
+        for ident, entry in self.benchmarks.items():
+            if entry["suite"] == "osu":
+                interpreter = str(self.python.resolve())
+                entry["facts"] = {**loaded, "library_version": banner, "interpreter": interpreter}
+            elif entry["suite"] == "imb":
+                self.linked(ident, Path(entry["file"]), environment)
+                entry["facts"] = dict(loaded)
+        modules = [file for file in self.prefix.glob("lib/python*/site-packages/**/*") if file.suffix in (".py", ".so")]
+        document["loads"] = libraries.loads(document, self.library, modules)
+        files.replace(self.prefix / "lock", self.mark + "\n")
+        manifest.check(document)
+        manifest.save(self.moved(document), self.prefix)
+        print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
+
+    def moved(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The manifest as it is once the stack stands in its place."""
+        text = json.dumps(document)
+        for prefix in (self.prefix.resolve(), self.prefix):
+            place = prefix.with_name(self.place.name)
+            text = text.replace(json.dumps(str(prefix))[1:-1], json.dumps(str(place))[1:-1])
+        return dict(json.loads(text))
+
+    def try_again(self) -> None:
+        """Check the stack in its final place; if it is not what was made, remove its manifest and raise."""
+        document = manifest.load(self.name)
+        try:
+            manifest.check(document)
+            self.probe({**os.environ, **manifest.environment(document, os.environ)})
+        except BaseException:
+            manifest.path(self.name).unlink()
+            raise
+
+    def probe(self, environment: dict[str, str]) -> str:
+        """Version line of the MPI library that mpi4py loads; it must be this stack's and no other."""
+        command = [str(self.python), "-I", "-c", PROBE]
+        text = fetch.call(command, "mpi4py does not load the MPI library", self.name, environment)
+        answer = json.loads(text.splitlines()[-1])
+        if [Path(file).resolve() for file in answer["libraries"]] != [self.library.resolve()]:
+            raise PlumbError(
+                f"mpi4py loads another MPI library: {', '.join(answer['libraries']) or 'none'}",
+                f"stack {self.name}",
+                "unset LD_PRELOAD and MPI4PY_* and install again",
+            )
+        return str(answer["version"])
+
+    def linked(self, ident: str, program: Path, environment: dict[str, str]) -> None:
+        """Raise :class:`PlumbError` unless a program's libraries are all found, and its MPI library is this stack's."""
+        library = libraries.of(program, ident, self.name, environment)[self.recipe.family.library]
+        if library != self.library.resolve():
+            raise PlumbError(f"{ident} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")
+
+    def package(self, name: str, archive: Path | None = None) -> dict[str, str]:
+        """The source entry of a package: the wheel that was installed, or the given archive."""
+        digest = f"sha256:{manifest.sha256(archive)}" if archive else None
+        return next(item for item in self.sources if item["name"] == name and digest in (None, item["hash"]))
+
+    def download(self, lock: str, scratch: Path, *, binary: bool) -> dict[str, Path]:
+        """Fetch the archives of a lock and note them as sources: package -> file."""
+        archives = fetch.download(lock, scratch / lock, self.name, binary=binary)
+        for package, file in archives.items():
+            version = file.name.removesuffix(".tar.gz").split("-")[1]
+            self.sources.append({"name": package, "version": version, "hash": f"sha256:{manifest.sha256(file)}"})
+        return archives
+
+    def extract(self, archive: Path, member: str, target: Path) -> None:
+        """Copy one file out of a source archive, whose members all lie below one folder."""
+        with tarfile.open(archive) as tar:
+            top = tar.getnames()[0].split("/")[0]
+            try:
+                content = tar.extractfile(f"{top}/{member}")
+            except KeyError:
+                content = None
+            if content is None:
+                raise PlumbError(f"no {member} in the source archive", archive.name, "the lock names another archive")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.read())

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.statistics import scale
 from plumbline.statistics.arrays import Floats
 

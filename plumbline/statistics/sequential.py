@@ -19,7 +19,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
 from plumbline.statistics import scale, signed_rank
 from plumbline.statistics.arrays import Flags, Floats, Ints
 
@@ -88,6 +89,9 @@ class Rule:
         if self.must_detect - self.tolerance < 1e-6:
             cure = "must-detect has to be the larger one"
             raise PlumbError(f"tolerance {self.tolerance:g}, must-detect {self.must_detect:g}", "plumb gate", cure)
+
+    def __str__(self) -> str:
+        return f"{percent(self.tolerance)} tolerated, {percent(self.must_detect)} must be seen"
 
     @property
     def tolerated(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 
 def ask(arguments: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.topology import binder
 
 Cpus = tuple[int, ...]

@@ -18,14 +18,14 @@ Index: TypeAlias = Annotated[int, Meta(ge=0)]
 Cpus: TypeAlias = Annotated[list[Index], Meta(min_length=1)]
 
 
-class Pages(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class Pages(Struct, frozen=True, gc=False, kw_only=True):
     """The memory policy of a rank, and the NUMA nodes that its pages are to lie on."""
 
     policy: Literal["bind", "interleave", "none"]
     nodes: list[Index]
 
 
-class PlannedRank(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class PlannedRank(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """Where a rank and its threads run. ``places`` has the CPUs of each thread, and is empty for an unbound rank.
 
     Where the placement chooses a GPU or network card, ``devices`` has its PCI address, ``environment`` the variables
@@ -40,7 +40,7 @@ class PlannedRank(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
     environment: dict[str, str] | None = None
 
 
-class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class Plan(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A plan as records have it: early ones lack ``bound``, ``map`` and ``nodes``, imported ones every member."""
 
     placement: str = ""

@@ -8,25 +8,25 @@ finished stages are read, the others measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from plumbline import files, mpi
-from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline import mpi
+from plumbline.measure import driver
+from plumbline.measure.session import Kind, Say
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.records.model import Record, Variant
 from plumbline.tune import curves, race
 from plumbline.tune.curves import Contest, Place
 
-STATE = "tune.json"
+#: what helps when a record of a tuning is damaged
+AGAIN = "start a new tuning"
 #: of each session of pairs, at most; one whose rows are decided ends before
 MINUTES = 60.0
-Say = Callable[[str], None]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -52,56 +52,33 @@ class Asked(msgspec.Struct, frozen=True):
     nodes: int = 1
 
 
-class _State(msgspec.Struct):
+class State(msgspec.Struct):
+    """What a tuning keeps: ``stages`` has the session file of each that finished."""
+
     asked: Asked
     stages: dict[str, str] = {}
 
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """Those that it was begun under."""
+        return self.asked.circumstances
+
+
+TUNING = Kind("tuning", "tune", "tune.json", State)
+
 
 class Bench:
-    """The launches of one tuning."""
+    """The launches of the tuning of ``folder``, which was begun or loaded by :data:`TUNING`.
 
-    def __init__(self, folder: Path, state: _State, say: Say) -> None:
+    ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
+    """
+
+    def __init__(self, folder: Path, state: State, say: Say, minutes: float | None = None) -> None:
+        if minutes is not None:
+            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
         self.folder, self.say, self._state = folder, say, state
         self.asked = state.asked
         self._configured: dict[Configuration, dict[str, str]] = {}
-
-    @classmethod
-    def begin(cls, folder: Path, asked: Asked, say: Say) -> Bench:
-        """Begin a tuning in a new or empty folder; raises :class:`PlumbError` for any other."""
-        if folder.exists() and any(folder.iterdir()):
-            raise PlumbError("this folder is not empty", str(folder), f"plumb tune --resume {folder}, or name another")
-        bench = cls(folder, _State(asked), say)
-        bench._save()
-        return bench
-
-    @classmethod
-    def resume(
-        cls, folder: Path, circumstances: Callable[[str], dict[str, Any]], say: Say, minutes: float | None = None
-    ) -> Bench:
-        """Go on with a tuning; raises :class:`PlumbError` if ``folder`` has none, or its circumstances changed.
-
-        ``minutes``: another limit of the sessions of pairs than the one that it was begun with.
-        """
-        state = _read(folder)
-        now = circumstances(state.asked.stack)
-        for name, then in state.asked.circumstances.items():
-            if then is not None and now[name] != then:
-                raise PlumbError(f"{name} changed since this tuning began", str(folder), "start a new one")
-        if minutes is not None:
-            state.asked = msgspec.structs.replace(state.asked, minutes=minutes)
-        bench = cls(folder, state, say)
-        if None in state.asked.circumstances.values():
-            state.asked = bench.asked = msgspec.structs.replace(state.asked, circumstances=now)
-            bench._save()
-        return bench
-
-    @staticmethod
-    def peek(folder: Path) -> Asked:
-        """What the tuning of ``folder`` was begun with; raises :class:`PlumbError` if there is none."""
-        return _read(folder).asked
-
-    def _save(self) -> None:
-        files.write("the state of the tuning", self.folder / STATE, msgspec.json.encode(self._state).decode() + "\n")
 
     def settings(self, configuration: Configuration) -> dict[str, str]:
         """What the library is asked for to have ``configuration``; its files are kept in the folder.
@@ -133,7 +110,7 @@ class Bench:
     def keep(self, stage: str, file: Path) -> None:
         """Store that ``stage`` finished, with its records in ``file``."""
         self._state.stages[stage] = str(file)
-        self._save()
+        TUNING.save(self.folder, self._state)
 
     def cost(self, sessions: Iterable[str]) -> tuple[int, float]:
         """Launches of all stages that finished and of the gate's ``sessions``, and how many seconds they took."""
@@ -141,7 +118,13 @@ class Bench:
             *map(Path, self._state.stages.values()),
             *(store.session_file(self.asked.site, one) for one in sessions),
         }
-        launches = [launch for file in files if file.exists() for record in read(file) for launch in record.launches]
+        launches = [
+            launch
+            for file in files
+            if file.exists()
+            for record in store.whole(file, AGAIN)
+            for launch in record.launches
+        ]
         return len(launches), sum(launch.wall_s for launch in launches)
 
     def stage(self, name: str, candidates: Sequence[Configuration], rounds: int) -> list[list[Record]]:
@@ -170,30 +153,11 @@ class Bench:
             file, found = driver.run(documents, work, self.asked.seed, show, into=self.folder / "records")
             self.keep(name, file)
         else:
-            found = read(file)
+            found = store.whole(file, AGAIN)
         step = len(self.asked.placements)
         return [found[place : place + step] for place in range(0, len(found), step)]
-
-
-def _read(folder: Path) -> _State:
-    file = folder / STATE
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=_State)
-    except (OSError, msgspec.MsgspecError) as error:
-        what, cure = f"no tuning to resume: {error}", "give the folder that plumb tune named"
-        raise PlumbError(what, str(file), cure) from error
 
 
 def _shortened(say: Say) -> Say:
     """A line of progress of a launch without what is the same in all of them."""
     return lambda line: say(line.replace("  tune ", "  ").partition(" (disturbed")[0])
-
-
-def read(file: Path) -> list[Record]:
-    """The records of a session file; raises :class:`PlumbError` for a damaged one."""
-    found = []
-    for item in store.read(file):
-        if isinstance(item, store.Damage):
-            raise PlumbError(f"damaged record: {item.reason}", f"{item.file}:{item.line}", "start a new tuning")
-        found.append(item)
-    return found

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.gate import decide, from_records, measure, rules, run, session
-from plumbline.gate.session import Session
+from plumbline.base.units import counted
+from plumbline.gate import live, rules, run, setup
+from plumbline.judge import decide, from_records
+from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned
@@ -25,7 +27,6 @@ from plumbline.tune.curves import Row
 from plumbline.tune.programs import Launched, Point
 from plumbline.tune.race import DEFAULT
 from plumbline.tune.rules import holds
-from plumbline.units import counted
 
 #: a gain has to be above 1 %, a loss of more than 1 % withdraws the setting
 RULE = Rule(gain=True)
@@ -47,7 +48,7 @@ class Confirmed:
 
     def keys(self, *states: str) -> list[Key]:
         """The placements and points whose verdict is one of ``states``."""
-        return [key for key, verdict in self.verdicts.items() if verdict.verdict in states]
+        return [key for key, verdict in self.verdicts.items() if verdict.state in states]
 
     def rows(self, *states: str) -> list[Row]:
         """The rows with such a verdict by any protocol."""
@@ -57,7 +58,7 @@ class Confirmed:
     def harmful(self) -> list[Key]:
         """What is certainly slower, or cannot be judged by the kernel although there were pairs enough."""
         foreign = (programs.OSU, programs.IMB)
-        spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].pairs >= LOOKS[0]]
+        spoiled = [key for key in self.keys("INVALID") if self.verdicts[key].count >= LOOKS[0]]
         return [*(key for key in spoiled if key[1].way not in foreign), *self.keys("FAIL")]
 
     @cached_property
@@ -133,9 +134,9 @@ def _measure(
     bench: Bench, name: str, configuration: Configuration, launched: Sequence[Launched]
 ) -> tuple[Sequence[decide.Verdict], str]:
     folder = bench.folder / name
-    if not (folder / session.STATE).exists():
-        session.save(folder, _session(bench, configuration, launched))
-    begun = session.peek(folder)
+    if not (folder / setup.GATE.file).exists():
+        setup.GATE.begin(folder, _session(bench, configuration, launched))
+    begun = setup.GATE.peek(folder)
     log = (folder / "gate.out").open("a", encoding="utf-8")
     with log:
 
@@ -149,11 +150,11 @@ def _measure(
             f"{name}: pairs of default and tuned, {bench.asked.minutes:g} min at most; a GAIN needs "
             f"{least_pairs(series, decide.CAMPAIGN_ERROR)} pairs of each of {counted(len(begun.couples), 'program')}"
         )
-        outcome = run.resume(folder, measure.Stop(bench.asked.minutes, first_fail=True), say)
+        outcome = run.resume(folder, live.Stop(bench.asked.minutes, first_fail=True), say)
     return outcome.verdicts, begun.name
 
 
-def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> Session:
+def _session(bench: Bench, configuration: Configuration, launched: Iterable[Launched]) -> setup.Session:
     asked = bench.asked
     settings = [bench.settings(one) for one in (DEFAULT, configuration)]
     couples = []
@@ -162,15 +163,6 @@ def _session(bench: Bench, configuration: Configuration, launched: Iterable[Laun
             label = f"confirm {one.name}"
             variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
             couples.append([rules.settle(model.document(variant), [], "", RULE) for variant in variants])
-    return Session(
-        name=store.new_session(),
-        site=asked.site,
-        seed=asked.seed,
-        rule=RULE,
-        baseline=asked.stack,
-        candidate=asked.stack + tuned.suffix(asked.nodes),
-        couples=couples,
-        notes=[],
-        command=["plumb", "tune", asked.stack],
-        circumstances=session.circumstances([asked.stack]),
-    )
+    measured = (asked.stack, asked.stack + tuned.suffix(asked.nodes))
+    terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
+    return setup.compose(store.new_session(), measured, couples, terms, circumstances([asked.stack]))

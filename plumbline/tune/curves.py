@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from plumbline.base.units import human_bytes
 from plumbline.records.model import Launch, Record, Variant, WantedFigure
-from plumbline.units import human_bytes
 
 KERNEL = "collective"
 METRIC = "time"

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, mpi, paths
-from plumbline.errors import PlumbError
+from plumbline import mpi
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
 from plumbline.stacks import manifest as manifests

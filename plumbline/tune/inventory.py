@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch.environment import at_home, inherit
 from plumbline.mpi.settings import Knob
 from plumbline.stacks import manifest as manifests

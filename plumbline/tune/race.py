@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Setting
 from plumbline.tune.curves import Contest, Curve, Row
 from plumbline.tune.inventory import Known

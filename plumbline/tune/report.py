@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from plumbline.gate.decide import Verdict
+from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
+from plumbline.base.verdicts import State
+from plumbline.judge.decide import Verdict
 from plumbline.tune.bench import Bench
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, OPERATIONS, Curve, Row, sizes_of
 from plumbline.tune.race import Score, label
 from plumbline.tune.screen import STEEPER, Finding
-from plumbline.tune.tune import Tuning
-from plumbline.units import counted, human_bytes, human_seconds, percent, significant
-from plumbline.verdicts import State
+from plumbline.tune.stages import Tuning
 from plumbline.views.table import table
 
 #: findings on a terminal; the JSON document has all
@@ -123,7 +123,7 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
         if point.row.operation in marked:
             lines.setdefault((point.row.operation, point.way), []).append((point.row.size, verdict))
         else:
-            others[verdict.verdict] += 1
+            others[verdict.state] += 1
     cells = [(operation, way, *_counted(found)) for (operation, way), found in lines.items()]
     header = ("operation", "protocol", "sizes", "ratio", *STATES)
     text = (
@@ -139,7 +139,7 @@ def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> 
 def _counted(found: Sequence[tuple[int, Verdict]]) -> tuple[str, ...]:
     sizes = [size for size, _ in found]
     ratios = [verdict.ratio for _, verdict in found if verdict.ratio is not None]
-    states = Counter(verdict.verdict for _, verdict in found)
+    states = Counter(verdict.state for _, verdict in found)
     return (
         _range(min(sizes), max(sizes)),
         f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "",

@@ -16,8 +16,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Literal
 
+from plumbline.base.units import human_bytes
 from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row, sizes_of
-from plumbline.units import human_bytes
 
 Kind = Literal["monotony", "split", "mock-up", "knee"]
 #: by which factor a guideline must be broken in every launch

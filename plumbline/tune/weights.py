@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.profiles import sums
 from plumbline.profiles.model import Profile
 from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row

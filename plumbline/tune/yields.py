@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline import mpi, parsers, paths
-from plumbline.errors import PlumbError
+from plumbline import mpi, parsers
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.launch import process
 from plumbline.launch.environment import at_home, inherit
 from plumbline.stacks import manifest as manifests

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.records.model import FLEETING, LoadedFile, Record
 from plumbline.views.table import table
 

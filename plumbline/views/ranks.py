@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.records.model import RankSeen, Record
 from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list

@@ -7,11 +7,12 @@ import json
 import shlex
 from typing import Any
 
-from plumbline import units
+from plumbline.base import units
+from plumbline.host import devices
 from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
-from plumbline.topology import devices
-from plumbline.views import spent, summary
+from plumbline.views import efficiency as spent
+from plumbline.views import summary
 from plumbline.views.ranks import rank_map
 from plumbline.views.table import sparkline, table
 
@@ -41,7 +42,6 @@ def text(record: Record) -> str:
 
 def _head(record: Record) -> str:
     stack, bench, suite = record.stack, record.benchmark, record.suite
-    dirty = " with uncommitted changes" if suite.dirty else ""
     rows = [
         ("record", f"{record.id}  ({record.state}, session {record.session})"),
         ("variant", record.variant.name),
@@ -49,7 +49,7 @@ def _head(record: Record) -> str:
         ("site", f"{record.site}:{record.partition}  on {', '.join(record.nodes)}"),
         ("stack", f"{stack.name}: {stack.mpi.family} {stack.mpi.version}, provider {stack.provider}"),
         ("benchmark", f"{bench.suite} {bench.version}, sha256 {bench.sha256[:12]}, {bench.built}"),
-        ("suite", f"plumbline {suite.version}, commit {(suite.commit or 'unknown')[:12]}{dirty}"),
+        ("suite", summary.suite(suite)),
         *([("", suite.unknown)] if suite.unknown else []),
         ("placement", summary.placement(record.placement)),
         *([("transports", ", ".join(record.transports))] if record.transports else []),

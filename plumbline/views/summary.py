@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from plumbline import terminal, units
+from plumbline.base import terminal, units
 from plumbline.records import query, sources
-from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Variant
+from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite, Variant
 from plumbline.views.table import table
 
 HEADER = (
@@ -178,6 +178,12 @@ def placement(placed: Placement) -> str:
     """Placement, ranks x threads, memory: ``numa 2x8 local``."""
     nodes = f"{placed.nodes} nodes " if placed.nodes > 1 else ""
     return f"{placed.name} {nodes}{placed.ranks_per_node}x{placed.threads} {placed.memory}"
+
+
+def suite(known: Suite) -> str:
+    """The state of the suite that made a record: version, commit, and whether there were changes."""
+    dirty = " with uncommitted changes" if known.dirty else ""
+    return f"plumbline {known.version}, commit {(known.commit or 'unknown')[:12]}{dirty}"
 
 
 def percent(figure: Figure) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from plumbline import terminal
+from plumbline.base import terminal
 
 _BARS = "▁▂▃▄▅▆▇█"
 #: columns of blanks between two columns of a table

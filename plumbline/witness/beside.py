@@ -11,10 +11,10 @@ import os
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from plumbline import proc
+from plumbline.host import proc
+from plumbline.host.collector import Reader
 
 #: Share of a CPU, since it began, below which a task is the node's own *housekeeping*: kernel threads and daemons
 #: that run for some milliseconds now and then, in every launch alike.
@@ -63,18 +63,18 @@ class Meanwhile:
         return min(self.housekeeping_s, HOUSEKEEPING_S) if self.others_s <= limit_s else 0.0
 
 
-def look(base: Path) -> Look:
-    """All tasks that this user may see, but for this process. ``base`` is where proc lies."""
+def look(read: Reader) -> Look:
+    """All tasks that this user may see, but for this process."""
     ticks, uptime, busy, cpus = os.sysconf("SC_CLK_TCK"), 0.0, None, 1
     with contextlib.suppress(OSError, ValueError, IndexError):
-        uptime = float((base / "proc/uptime").read_text(encoding="ascii").split()[0])
-        lines = [line.split() for line in (base / "proc/stat").read_text(encoding="ascii").splitlines()]
+        uptime = float(read.content("proc/uptime").split()[0])
+        lines = [line.split() for line in read.content("proc/stat").splitlines()]
         cpus = sum(line[0].startswith("cpu") for line in lines) - 1
         busy = sum(map(int, lines[0][1:4])) / ticks
     seen = {}
-    for one in proc.every(base / "proc"):
+    for one in proc.every(read.root / "proc"):
         if one.pid != os.getpid():
-            ran, age = proc.ran_s(base / "proc", one), uptime - one.began / ticks
+            ran, age = proc.ran_s(read.root / "proc", one), uptime - one.began / ticks
             name = f"[{one.name}]" if one.of_kernel else one.name
             seen[one.pid, one.began] = Task(name, ran, ran / age if age > 0 else 1.0)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

@@ -7,6 +7,7 @@ throttling and clock are those of the driver's host alone, read right before and
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.host.collector import CPUS, Reader
 from plumbline.topology.machine import Machine
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import beside, processes
@@ -81,17 +83,21 @@ class Snapshot:
     look: beside.Look = field(default_factory=beside.Look)
 
 
-def snapshot(cpus: Iterable[int], root: str | Path = "/") -> Snapshot:
+def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
     """This host now; clock and throttling are those of ``cpus``. ``root`` is where /proc and /sys lie."""
-    base, planned = Path(root), tuple(cpus)
+    read, folders = Reader(root), [f"{CPUS}/cpu{cpu}" for cpu in cpus]
+    load = read.load()
+    pressure = re.search(r"^some .*total=(\d+)$", read.text("proc/pressure/cpu") or "", re.MULTILINE)
+    clocks_khz = read.numbers(f"{folder}/cpufreq/scaling_cur_freq" for folder in folders)
+    throttles = read.numbers(f"{folder}/thermal_throttle/core_throttle_count" for folder in folders)
     return Snapshot(
-        pressure_us=_pressure(base),
-        load=_load(base),
-        clock_mhz=_clock(base, planned),
-        throttles=_throttles(base, planned),
+        pressure_us=int(pressure[1]) if pressure else None,
+        load=load[0] if load else None,
+        clock_mhz=sum(clocks_khz) / len(clocks_khz) / 1000 if clocks_khz else None,
+        throttles=sum(throttles) if throttles else None,
         time_s=time.monotonic(),
         host=socket.gethostname(),
-        look=beside.look(base),
+        look=beside.look(read),
     )
 
 
@@ -271,53 +277,6 @@ def _percent(fraction: float) -> str:
 
 def _rounded(value: float) -> float:
     return round(value, 6)
-
-
-def _text(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return None
-
-
-def _number(file: Path) -> int | None:
-    text = _text(file)
-    try:
-        return None if text is None else int(text.strip())
-    except ValueError:
-        return None
-
-
-def _pressure(base: Path) -> int | None:
-    """``some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`` (microseconds)."""
-    for line in (_text(base / "proc/pressure/cpu") or "").splitlines():
-        words = line.split()
-        if words and words[0] == "some" and words[-1].startswith("total="):
-            digits = words[-1].removeprefix("total=")
-            return int(digits) if digits.isdigit() else None
-    return None
-
-
-def _load(base: Path) -> float | None:
-    words = (_text(base / "proc/loadavg") or "").split()
-    try:
-        return float(words[0]) if words else None
-    except ValueError:
-        return None
-
-
-def _clock(base: Path, cpus: Iterable[int]) -> float | None:
-    """Mean clock in MHz of the CPUs whose governor reports it."""
-    files = (base / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq" for cpu in cpus)
-    known = [value for value in map(_number, files) if value is not None]
-    return sum(known) / len(known) / 1000 if known else None
-
-
-def _throttles(base: Path, cpus: Iterable[int]) -> int | None:
-    """Times that the CPUs slowed down for their temperature, since boot."""
-    files = (base / f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count" for cpu in cpus)
-    known = [value for value in map(_number, files) if value is not None]
-    return sum(known) if known else None
 
 
 def kind(cause: str) -> str:

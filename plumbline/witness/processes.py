@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from plumbline import proc
+from plumbline.host import proc
 from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list
 from plumbline.witness.model import RankWitness, Witness

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.witness import processes
 from plumbline.witness.model import RankWitness, Witness
 

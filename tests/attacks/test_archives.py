@@ -12,8 +12,8 @@ from typing import Any
 import fuzz
 import pytest
 
-from plumbline.cli import main
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands.cli import main
 from plumbline.stacks import archive
 
 GOOD = {"schema": 2, "commit": None, **archive.machine(), "stacks": [], "locks": {}, "files": []}

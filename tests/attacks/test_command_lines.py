@@ -11,7 +11,7 @@ import fuzz
 import pytest
 import samples
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.records import store
 
 TOOLS = Path(__file__).parents[2] / "build" / "tools"

@@ -12,7 +12,7 @@ import pytest
 import samples
 import yaml
 
-from plumbline import cli
+from plumbline.commands import cli
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).parents[1] / "data"

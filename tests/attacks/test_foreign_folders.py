@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files, jobs
-from plumbline.errors import PlumbError
-from plumbline.gate import session, setup, variants
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.gate import setup, variants
+from plumbline.gate.sides import Side
 from plumbline.launch import hosts
+from plumbline.measure import jobs, session
 
 
 @pytest.fixture
@@ -29,9 +31,8 @@ def untouched(folder: Path) -> None:
     assert (folder / "thesis.txt").read_text() == (folder / "figures" / "1.txt").read_text() == "mine"
 
 
-def test_a_gate_is_not_begun_in_a_folder_of_somebody(thesis: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup.sides, "resolve", lambda *_: None)
-    request = setup.Request("openmpi", "mpich", folder=thesis)
+def test_a_gate_is_not_begun_in_a_folder_of_somebody(thesis: Path) -> None:
+    request = setup.Request((Side("baseline", "openmpi"), Side("candidate", "mpich")), folder=thesis)
     with pytest.raises(PlumbError, match="this folder is not empty: it holds"):
         setup.prepare(request, lambda _: None)
     untouched(thesis)
@@ -65,7 +66,7 @@ def test_a_job_does_not_write_among_somebodys_files(thesis: Path) -> None:
 
 def test_the_facts_of_hosts_do_not_go_among_somebodys_files(thesis: Path) -> None:
     with pytest.raises(PlumbError, match="was not made by Plumbline"):
-        hosts.collect(None, None, (), {}, thesis)  # type: ignore[arg-type]
+        hosts.collect(hosts.Ranks(None, None, (), {}), thesis)  # type: ignore[arg-type]
     untouched(thesis)
 
 

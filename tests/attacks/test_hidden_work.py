@@ -16,8 +16,8 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtu
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 from witnesses import of_documents, typed
 
-from plumbline.launch import driver
 from plumbline.launch.prepare import OWN
+from plumbline.measure import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
 from plumbline.topology import machine

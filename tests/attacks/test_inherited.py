@@ -9,9 +9,10 @@ import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline import mpi, provenance, schedulers
-from plumbline.launch import driver
+from plumbline import mpi, schedulers
+from plumbline.host import provenance
 from plumbline.launch.environment import inherit
+from plumbline.measure import driver
 from plumbline.records.model import Record, convert
 from plumbline.stacks import manifest
 from plumbline.views import diff, show

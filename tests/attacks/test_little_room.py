@@ -12,8 +12,10 @@ import pytest
 from odd_stack import Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline import mpi, provenance
-from plumbline.launch import driver, shared_memory
+from plumbline import mpi
+from plumbline.host import provenance
+from plumbline.launch import shared_memory
+from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import manifest

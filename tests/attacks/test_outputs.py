@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import samples
 
-from plumbline import cli, completion, files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli, completion
 from plumbline.profiles import read
 from plumbline.profiles.model import Profile
 from plumbline.records import model, notes, sources

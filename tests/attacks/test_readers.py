@@ -15,17 +15,16 @@ import samples
 import yaml
 
 from plumbline import schemas, site
-from plumbline.errors import PlumbError
-from plumbline.exchange import bring
-from plumbline.gate import from_csv as gate_csv
-from plumbline.gate import from_records, rules, session
-from plumbline.history import series
-from plumbline.launch import command as launch_command
+from plumbline.base.errors import PlumbError
+from plumbline.commands import launch as launch_command
+from plumbline.exchange import imported
+from plumbline.gate import rules
+from plumbline.gate.setup import GATE as GATE_FOLDER
+from plumbline.judge import from_csv, from_records
 from plumbline.nodes import read as nodes_read
-from plumbline.outliers import from_csv as outliers_csv
 from plumbline.records import outcome, store
 from plumbline.references import match
-from plumbline.site import ceilings
+from plumbline.site import ceilings_file as ceilings
 from plumbline.stacks import manifest
 from plumbline.topology import machine
 from plumbline.views import summary
@@ -115,14 +114,14 @@ TEXTS: dict[str, tuple[str, Callable[[Path], object], list[bytes]]] = {
     "gate.yaml": ("gate.yaml", lambda file: rules.load(file, "site"), [GATE]),
     "manifest": ("made/manifest.json", lambda _: manifest.load("made"), [as_json(MANIFEST)]),
     "topology": ("node.xml", machine.load, TOPOLOGIES),
-    "pairs": ("pairs.csv", lambda file: gate_csv.read(file, "lower"), [PAIRS]),
+    "pairs": ("pairs.csv", lambda file: from_csv.pairs(file, "lower"), [PAIRS]),
     "pairs of records": ("s.jsonl", lambda file: from_records.read(file, None), [b"".join(STORED)]),
-    "nodes": ("nodes.csv", lambda file: outliers_csv.nodes(file, "higher"), [NODES]),
-    "links": ("links.csv", lambda file: outliers_csv.matrices(file, "lower"), [LINKS]),
-    "numbers": ("numbers.csv", lambda file: series.read(file, "lower"), [NUMBERS]),
-    "performance log": ("T.log", bring.read, [LOG]),
-    "run report": ("report.json", bring.read, [as_json(REPORT)]),
-    "state of a gate": ("gate.json", lambda file: session.peek(file.parent), [b'{"name":"a","rule":{}}']),
+    "nodes": ("nodes.csv", lambda file: from_csv.nodes(file, "higher"), [NODES]),
+    "links": ("links.csv", lambda file: from_csv.matrices(file, "lower"), [LINKS]),
+    "numbers": ("numbers.csv", lambda file: from_csv.series(file, "lower"), [NUMBERS]),
+    "performance log": ("T.log", imported.read, [LOG]),
+    "run report": ("report.json", imported.read, [as_json(REPORT)]),
+    "state of a gate": ("state.json", lambda file: GATE_FOLDER.peek(file.parent), [b'{"name":"a","rule":{}}']),
     "outcome": (
         "site/c.outcome.json",
         lambda _: outcome.read("site", "c"),
@@ -257,7 +256,7 @@ def test_a_number_that_no_float_holds_is_one_error(place: Path) -> None:
         file, read, _ = TEXTS[name]
         (place / file).write_bytes(text)
         if name == "pairs":  # the series is INVALID, the others are judged
-            assert gate_csv.read(place / file, "lower")[0].faults
+            assert from_csv.pairs(place / file, "lower")[0].faults
         else:
             with pytest.raises(PlumbError):
                 read(place / file)

@@ -10,7 +10,8 @@ import duckdb
 import pytest
 from samples import launch, record
 
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 from plumbline.records import compact, query, seal, store
 from plumbline.views import show
 
@@ -153,7 +154,7 @@ def test_a_bad_time_is_damage_and_stops_no_compaction(results, file, time):
 def test_a_fifo_among_the_results_keeps_nobody_waiting(results, file, name, command):
     (results / name).parent.mkdir(exist_ok=True)
     os.mkfifo(results / name)
-    words = [sys.executable, "-m", "plumbline.cli", command]
+    words = [sys.executable, "-m", "plumbline.commands.cli", command]
     answer = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=paths.root(), check=False)
     assert "Traceback" not in answer.stderr
     assert "not a regular file" in answer.stdout + answer.stderr or command == "show"

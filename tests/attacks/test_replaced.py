@@ -7,17 +7,18 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
-from plumbline.errors import PlumbError
-from plumbline.gate import from_records
-from plumbline.gate.bench import DriverBench
-from plumbline.gate.decide import decide
-from plumbline.launch import driver
-from plumbline.launch.unchanged import Files
+from plumbline.base.errors import PlumbError
+from plumbline.gate.live import DriverBench
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
+from plumbline.launch.unchanged_files import Files
+from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import libraries, manifest
@@ -95,19 +96,21 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
     for name in ("old", "new"):
         bench.stack(STREAM_OUTPUT, name=name)
     couple = [bench.variant(stack=name, name="twin") for name in ("old", "new")]
-    sides = DriverBench([couple], store.new_session(), 1, "local", bench.folder / "work")
+    begun = SimpleNamespace(couples=[couple], name=store.new_session(), seed=1)
+    sides = DriverBench(begun, bench.folder / "work")
     records = sides.records(0, None)
     for pair in range(4):
         if pair == 2:
             append(bench.folder / "new.py")
         for side in (0, 1):
-            records[side].launches.append(sides.launch(0, side, pair, 2 * pair + side))
-    sides.settle(0)
+            records[side].launches.append(sides.launch(side, pair, 2 * pair + side))
+    for side in (0, 1):
+        sides.settle(side)
     for one in records:
         one.state = "complete"
     store.write(file := store.session_file("local", records[0].session), records)
     (verdict,) = decide(from_records.read(file), Rule())
-    assert verdict.verdict == "INVALID"
+    assert verdict.state == "INVALID"
     assert "new.py was changed since the session began" in verdict.reason
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import samples
 
-from plumbline.launch import cause, once
+from plumbline.launch import cause, hosts, pipeline
 from plumbline.launch.process import Ended
 from plumbline.mpi import TABLE, Layout
 from plumbline.records import model
@@ -26,19 +26,21 @@ class NoChanges:
 
 def job(script: str, folder: Path) -> Any:
     """A job of one rank whose launcher is a shell script; ``$COUNT`` is a file that it may count in."""
-    record = model.convert(samples.record(launches=[], state="running"))
+    record = model.convert(samples.record(launches=[], state="running", command=["sh", "-c", script]))
     return SimpleNamespace(
         record=record,
         variant=msgspec.structs.replace(record.variant, time_limit_s=2.0),
         plan=msgspec.structs.replace(record.plan, bound=True),
-        loads={},
+        manifest={},
         host=SimpleNamespace(last_level_cache_bytes=1),
-        layout=Layout(1, 1),
-        launcher=SimpleNamespace(family=TABLE["mpich"]),
-        command=["sh", "-c", script],
+        ranks=hosts.Ranks(
+            SimpleNamespace(family=TABLE["mpich"]),
+            Layout(1, 1),
+            (),
+            {"PATH": os.environ["PATH"], "COUNT": str(folder / "count")},
+        ),
         settings={},
         remarks=[],
-        environment={"PATH": os.environ["PATH"], "COUNT": str(folder / "count")},
         files=NoChanges(),
     )
 
@@ -46,12 +48,12 @@ def job(script: str, folder: Path) -> Any:
 @pytest.fixture
 def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a script as a launch; ``starts`` says how often it was started."""
-    monkeypatch.setattr(once, "PAUSE_S", 0.0)
+    monkeypatch.setattr(pipeline, "PAUSE_S", 0.0)
 
     def run(script: str, earlier: Launch | None = None) -> tuple[Launch, int]:
         made = job('echo x >>"$COUNT"; ' + script, tmp_path)
         made.record.launches += [earlier] if earlier else []
-        found = once.launch(made, 0, 0, tmp_path / "launch-0")
+        found = pipeline.launch(made, 0, 0, tmp_path / "launch-0")
         return found, (tmp_path / "count").read_text().count("x")
 
     return run

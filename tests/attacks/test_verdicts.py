@@ -7,9 +7,9 @@ import re
 import pytest
 import samples
 
-from plumbline.errors import PlumbError
-from plumbline.gate import from_csv, from_records
-from plumbline.gate.decide import decide
+from plumbline.base.errors import PlumbError
+from plumbline.judge import from_csv, from_records
+from plumbline.judge.decide import decide
 from plumbline.records import store
 from plumbline.statistics.sequential import Rule
 
@@ -84,7 +84,7 @@ ATTACKS = (flip, cut, drop, insert, number, lines)
 
 def verdicts(read):
     try:
-        return {item.verdict for item in decide(read(), Rule())}
+        return {item.state for item in decide(read(), Rule())}
     except PlumbError:
         return {"refused"}
 
@@ -109,7 +109,7 @@ def test_a_damaged_session_never_passes_and_is_never_judged(session):
 
 
 def test_a_damaged_table_never_passes(table):
-    assert attack(table, lambda: from_csv.read(table, "lower")) <= {"refused", "FAIL", "INCONCLUSIVE", "INVALID"}
+    assert attack(table, lambda: from_csv.pairs(table, "lower")) <= {"refused", "FAIL", "INCONCLUSIVE", "INVALID"}
 
 
 @pytest.mark.parametrize("member", ["side", "launches", "figures", "variant", "seal"])

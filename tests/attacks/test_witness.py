@@ -14,7 +14,7 @@ from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtu
 from witness_helper import MPI, Rank, compile_c, run
 from witnesses import read
 
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import stored
 
-from plumbline import paths, schemas
+from plumbline import schemas
+from plumbline.base import paths
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 

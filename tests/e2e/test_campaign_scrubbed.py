@@ -14,7 +14,7 @@ import pytest
 import stored
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 
 pytestmark = pytest.mark.e2e
 #: nothing of the caller's environment and folder is left, and a banner comes first

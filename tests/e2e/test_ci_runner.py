@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
-from plumbline.ci import command, render
+from plumbline.base import paths
+from plumbline.ci import command
 
 NPM = paths.root() / "tests/data/npm"
 #: hands on what the gate is to write, and judges the pairs beside it
@@ -84,10 +84,10 @@ def checkout(tmp_path):
     shutil.copy(paths.root() / "activate", top)
     (top / "Makefile").write_text("setup:\n\t@echo set up\n")
     (top / ".gitlab-ci.yml").write_text(f"include: [{{local: {command.FILES['gitlab']}}}]\n")
-    values = render.Values(tags=("hpc",), site="here:cpu", stack="openmpi", tests="stream|$HOME", comment=True)
+    values = command.Values(tags=("hpc",), site="here:cpu", stack="openmpi", tests="stream|$HOME", comment=True)
     file = top / command.FILES["gitlab"]
     file.parent.mkdir()
-    file.write_text(render.gitlab(values))
+    file.write_text(command.gitlab(values))
     git(top, "init", "--quiet", "--initial-branch=main")
     git(top, "add", ".")
     git(top, "commit", "--quiet", "-m", "one")
@@ -213,7 +213,7 @@ def github_faults(modules, text):
     [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"tests": "a: b # c", "site": "x:y"}],
 )
 def test_github_would_read_the_workflow(modules, extra):
-    text = render.github(render.Values(tags=("hpc",), stack="openmpi", **extra))
+    text = command.github(command.Values(tags=("hpc",), stack="openmpi", **extra))
     assert github_faults(modules, text) == []
     for right, wrong, said in (
         ("runs-on:", "run-on:", 'unexpected key "run-on"'),

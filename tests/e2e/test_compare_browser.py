@@ -5,8 +5,9 @@ import pytest
 import reports
 from playwright.sync_api import expect
 
-from plumbline.compare import command, rows
-from plumbline.compare.sides import Side
+from plumbline.commands import compare as command
+from plumbline.judge import compare
+from plumbline.judge.sides import Side
 from plumbline.records.model import convert
 
 pytestmark = chromium.needed
@@ -26,7 +27,7 @@ def page(tmp_path_factory):
     for record in records:
         if record.stack.name == "mpich":
             record.host["kernel"] = reports.HOSTILE
-    comparison = rows.compare(records, [Side(name, (("stack", name),)) for name in reports.STACKS])
+    comparison = compare.compare(records, [Side(name, (("stack", name),)) for name in reports.STACKS])
     file = tmp_path_factory.mktemp("compare") / "compare.html"
     file.write_text(command.html(comparison))
     return file, comparison

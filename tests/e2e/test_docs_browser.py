@@ -12,7 +12,7 @@ import pytest
 from chromium import needed
 from playwright.sync_api import expect
 
-from plumbline import paths
+from plumbline.base import paths
 
 pytestmark = needed
 

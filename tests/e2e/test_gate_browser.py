@@ -6,8 +6,9 @@ import pytest
 from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 
-from plumbline.gate import decide, page
-from plumbline.gate.pairs import Pairs
+from plumbline.gate import page
+from plumbline.judge import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.statistics.sequential import Rule
 
@@ -32,7 +33,7 @@ def gate(tmp_path_factory):
     ]
     file = tmp_path_factory.mktemp("gate") / "gate.html"
     facts = [("baseline", "old"), ("repeat", "plumb gate --baseline old")]
-    file.write_text(render("gate", page.document(found, decide.decide(found, Rule()), Rule(), facts)))
+    file.write_text(render("page", page.document(found, decide.decide(found, Rule()), Rule(), facts)))
     return file, {item.name: item for item in found}
 
 

@@ -13,9 +13,9 @@ import pytest
 import stored
 import yaml
 
-from plumbline import paths
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
+from plumbline.base import paths
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.sequential import Rule
 
@@ -85,8 +85,8 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     later = plumb_gate(twins, file)
     assert later.returncode == answer.returncode
     found = decide(from_records.read(file), Rule())
-    assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.verdict for item in found]
-    assert "FAIL" not in {item.verdict for item in found}
+    assert [json.loads(line)["verdict"] for line in later.stdout.splitlines()] == [item.state for item in found]
+    assert "FAIL" not in {item.state for item in found}
 
     document = manifests.load("mpich-copy")
     manifests.save({**document, "compiler": {**document["compiler"], "version": "another"}})

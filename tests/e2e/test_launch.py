@@ -13,9 +13,10 @@ import pytest
 import stored
 from odd_stack import STREAM_OUTPUT
 
-from plumbline import mpi, paths, schemas
-from plumbline.errors import PlumbError
-from plumbline.launch import driver
+from plumbline import mpi, schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.measure import driver
 from plumbline.records import model
 
 pytestmark = pytest.mark.e2e
@@ -167,7 +168,15 @@ def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
     bench.stack(code)
     (bench.folder / "variant.json").write_text(json.dumps(bench.variant(launches=3)))
     work = bench.folder / "work"
-    command = [sys.executable, "-m", "plumbline.cli", "launch", str(bench.folder / "variant.json"), "--work", str(work)]
+    command = [
+        sys.executable,
+        "-m",
+        "plumbline.commands.cli",
+        "launch",
+        str(bench.folder / "variant.json"),
+        "--work",
+        str(work),
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ.copy()) as child:
         deadline = time.monotonic() + 30
         while not (work / "pid").exists() or not (work / "pid").read_text():

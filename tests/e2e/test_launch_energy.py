@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from odd_stack import ELEMENTS, STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 
-from plumbline.launch import driver
-from plumbline.nodes import energy
+from plumbline.host import energy
+from plumbline.measure import driver
 from plumbline.records.model import Work
 from plumbline.views import show
 

@@ -15,7 +15,7 @@ import pytest
 import stored
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import manifest
 
 pytestmark = pytest.mark.e2e

@@ -31,8 +31,9 @@ import pytest
 import stored
 import yaml
 
-from plumbline import paths, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 pytestmark = pytest.mark.e2e
 

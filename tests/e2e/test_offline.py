@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 pytestmark = pytest.mark.e2e
 ROOT = paths.root()

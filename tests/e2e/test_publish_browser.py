@@ -8,7 +8,8 @@ import reports
 from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 from plumbline.records import notes
 
 pytestmark = chromium.needed

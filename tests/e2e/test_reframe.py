@@ -13,7 +13,8 @@ import processes
 import pytest
 import stored
 
-from plumbline import integrity, paths
+from plumbline.base import paths
+from plumbline.reframe import integrity
 from plumbline.topology import machine, placements
 
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,7 @@ import yaml
 from odd_stack import STREAM_OUTPUT
 from test_reframe import activated, ran, reframe
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.references import match
 
 pytestmark = pytest.mark.e2e

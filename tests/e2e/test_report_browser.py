@@ -7,18 +7,19 @@ import statistics
 
 import chromium
 import msgspec
+import pieces
 import pytest
 import reports
 from chromium import SERIES, draw_all
 from playwright.sync_api import expect
 from samples import launch, record
 
-from plumbline import paths, units
+from plumbline.base import paths, units
+from plumbline.host import devices
 from plumbline.pages import page
 from plumbline.records.model import convert
 from plumbline.report import data
 from plumbline.report.collectives import collectives
-from plumbline.topology import devices
 
 pytestmark = chromium.needed
 SECTIONS = (
@@ -306,11 +307,9 @@ def test_the_heat_map_has_every_pair(visit, report, campaign):
 def test_collectives_show_each_way_of_timing(visit, tmp_path):
     items = reports.collectives()
     tab = visit(render(tmp_path, items))
-    rows = collectives([(convert(item), number) for number, item in enumerate(items)])["rows"]
+    (shown_rows,) = pieces.blocks(collectives([(convert(item), number) for number, item in enumerate(items)]), "table")
     cells = tab.locator("#collectives tbody tr").first.locator("th, td").all_inner_texts()
-    found = rows[0]["found"]
-    times = [shown(found[name]["time"], "us")[0] for name in ("collective", "in_place", "osu", "imb")]
-    assert [cells[3], *cells[5:8]] == times
+    assert cells == [pieces.text(cell) for cell in shown_rows["rows"][0]]
     assert cells[0] == "8 B"
     expect(tab.locator("#collectives")).to_contain_text("exit of the last rank")
     tab.locator("#collectives .opener").first.click()
@@ -369,12 +368,18 @@ def test_history_shows_points_and_the_change(visit, report):
     points, marks = tab.locator("#history .drawing").evaluate(
         f"""element => {{
             const [dots] = {SERIES};
-            return [dots.data.map((point) => [point.id, point.raw]), dots.markLine.data.map((line) => line.xAxis)];
+            return [dots.data.map((point) => point.value), dots.markLine.data.map((line) => line.xAxis)];
         }}"""
     )
-    assert points[: len(past)] == [[item["id"], item["figures"][0]["value"]] for item in past]
+    values = [item["figures"][0]["value"] / 1000 for item in past]
+    assert points[: len(past)] == [pytest.approx(point) for point in enumerate(values)]
+    tab.locator("#history figure summary").click()
+    shown = tab.locator("#history figure tbody tr").evaluate_all("all => all.map((row) => row.children[2].textContent)")
+    assert shown[: len(past)] == [item["id"] for item in past]
     assert marks == [25]
-    expect(tab.locator("#history tbody tr").first).to_contain_text(f"worse at {past[25]['id']}")
+    expect(tab.locator("#history > div > .scroll tbody tr, #history > .scroll tbody tr").first).to_contain_text(
+        f"worse at {past[25]['id']}"
+    )
 
 
 def test_no_picture_is_blank(visit, report):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.mpi.settings import Configuration, Rule, Setting
 from plumbline.records import model
 from plumbline.stacks import manifest, tuned

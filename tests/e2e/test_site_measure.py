@@ -10,11 +10,12 @@ import sys
 
 import pytest
 
-from plumbline import ceilings as measuring
-from plumbline import paths, site
+from plumbline import site
+from plumbline.base import paths
 from plumbline.limits.ceilings import words
+from plumbline.measure import ceilings as measuring
 from plumbline.records import store
-from plumbline.site import ceilings as file_of
+from plumbline.site import ceilings_file as file_of
 from plumbline.topology import binder, machine
 
 pytestmark = pytest.mark.e2e
@@ -64,7 +65,7 @@ def test_every_ceiling_is_from_a_verified_launch_of_this_machine(small):
     assert found.machine == words(host)
     assert measuring.is_current("local", part)
     done = subprocess.run(
-        [sys.executable, "-m", "plumbline.cli", "site", "measure", "--name", "local", "--if-needed"],
+        [sys.executable, "-m", "plumbline.commands.cli", "site", "measure", "--name", "local", "--if-needed"],
         env=os.environ, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "the ceilings of partition default are up to date" in done.stdout

@@ -19,9 +19,9 @@ import spack_site
 import stored
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import manifest, stream
-from plumbline.stacks.spack import bootstrap, catalogue, environment, settings
+from plumbline.stacks.spack import bootstrap, environments
 from plumbline.stacks.spack.runner import Spack
 
 pytestmark = pytest.mark.e2e
@@ -80,7 +80,7 @@ def write_site(site):
 
     Without a BLAS, which takes long to build.
     """
-    base = settings.folder() / "sites" / settings.DEFAULT_SITE / "packages.yaml"
+    base = environments.folder() / "sites" / environments.DEFAULT_SITE / "packages.yaml"
     packages = yaml.safe_load(base.read_text())["packages"]
     packages["plumbline-kernels"] = {"variants": ["~dgemm"]}
     elements = stream.array_elements(stream.last_level_cache_bytes())
@@ -108,7 +108,7 @@ def plumb(variables, *arguments, before=()):
     return said
 
 
-@pytest.mark.parametrize("name", catalogue.environments())
+@pytest.mark.parametrize("name", environments.known())
 def test_concretizing_gives_the_committed_lock(stacks, name):
     variables = {key: value for key, value in stacks.items() if key != "PLUMB_SPACK_SITE"}
     assert plumb(variables, "lock", "--check", f"spack:{name}").endswith(f"spack:{name}: unchanged\n")
@@ -181,7 +181,8 @@ def elsewhere(installed, folder, *kept):
 
 def bootstrapped(variables):
     """Bring the private Spack with its solver, as long as there is a network and room."""
-    subprocess.run([sys.executable, "-m", "plumbline.stacks.spack"], env=variables, check=True)
+    code = "from plumbline.stacks.spack import bootstrap; raise SystemExit(bootstrap.main())"
+    subprocess.run([sys.executable, "-c", code], env=variables, check=True)
 
 
 def with_index(installed, home):
@@ -268,7 +269,7 @@ def test_a_missing_source_is_named_with_where_it_was_looked_for(installed, tmp_p
         pytest.skip("not run: no PLUMB_SPACK_MIRROR to take a file out of")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
-        _, node = environment.node(environment.read("openmpi"), "intel-mpi-benchmarks")
+        _, node = environments.node(environments.read("openmpi"), "intel-mpi-benchmarks")
     mirror = tmp_path / "mirror"
     shutil.copytree(given, mirror)
     variables, stacks = elsewhere(installed, tmp_path, *GIVEN)
@@ -316,7 +317,7 @@ def test_the_recipe_of_the_kernels_tests_itself(installed, name):
     with pytest.MonkeyPatch.context() as patch:
         for key, value in installed.items():
             patch.setenv(key, value)
-        spack = Spack(bootstrap.prepare(), environment.workplace(name), f"spack-{name}")
+        spack = Spack(bootstrap.prepare(), environments.workplace(name), f"spack-{name}")
         assert "1 passed of 1 spec" in spack.run("test", "run", "plumbline-kernels")
 
 
@@ -324,7 +325,7 @@ def test_locks_of_the_test_site_know_their_externals(installed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_SPACK_SITE", installed["PLUMB_SPACK_SITE"])
         for name in MPIS:
-            foreign = spack_site.foreign_paths(environment.read(name))
+            foreign = spack_site.foreign_paths(environments.read(name))
             assert str(paths.stacks() / name) in foreign
 
 
@@ -353,8 +354,8 @@ def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         for key, value in installed.items():
             patch.setenv(key, value)
-        kernels, _ = environment.node(environment.read("openmpi"), "plumbline-kernels")
-        spack = Spack(bootstrap.prepare(), environment.workplace("openmpi"), "spack-openmpi")
+        kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
+        spack = Spack(bootstrap.prepare(), environments.workplace("openmpi"), "spack-openmpi")
         spack.run("uninstall", "--yes-to-all", "--force", f"/{kernels}")
     home = Path(installed["PLUMB_SPACK_HOME"])
     (database,) = (home / "store").rglob(".spack-db")

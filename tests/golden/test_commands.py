@@ -27,7 +27,8 @@ import frozen
 import pytest
 
 import plumbline
-from plumbline import cli, paths
+from plumbline.base import paths
+from plumbline.commands import cli
 
 TABLE = Path(__file__).with_name("commands.txt")
 GOLDEN = Path(__file__).parent / "commands"
@@ -163,7 +164,7 @@ def test_no_golden_file_is_left_over() -> None:
 
 def test_launch_loads_no_more_than_before(tmp_path: Path) -> None:
     """It runs beside measurements: modules are counted, packages of others written down, and none judges or shows."""
-    code = "import sys; from plumbline import cli; cli.main(['launch', 'absent.json']); print(*sorted(sys.modules))"
+    code = "import sys; from plumbline.commands.cli import main; main(['launch', 'absent.json']); print(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(paths.root())},
         capture_output=True, text=True, timeout=60, check=True,

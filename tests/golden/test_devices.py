@@ -20,9 +20,10 @@ from plans import resolve
 from test_plans import describe, title
 from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
-from plumbline import cli, paths
-from plumbline.errors import PlumbError
-from plumbline.topology import devices
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.host import devices
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
 NODES = {**FILES, **{f"comet-{part}": topology("comet", part) for part in ("gpu-k80", "gpu-p100")}}

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from test_seed_sites import LAUNCHERS, as_json, golden, launcher, sources
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.mpi import Layout
 from plumbline.topology import binder
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from plans import resolve
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 TOPOLOGIES = Path("tests/data/topologies")
 GOLDEN = Path(__file__).parent / "plans"

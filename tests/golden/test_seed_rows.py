@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from test_seed_sites import dry_run, topology, variants
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.topology.plan import resolve
 
 PAGE = (paths.root() / "docs" / "seeds.md").read_text(encoding="utf-8").replace(r"\|", "\0")

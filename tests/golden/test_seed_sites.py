@@ -21,8 +21,10 @@ import pytest
 from plans import resolve
 from test_plans import describe
 
-from plumbline import mpi, paths, site
-from plumbline.references import lint, match
+from plumbline import mpi, site
+from plumbline.base import paths
+from plumbline.commands import lint
+from plumbline.references import match
 from plumbline.site import tests
 from plumbline.topology import binder, machine
 

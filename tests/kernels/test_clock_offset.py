@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline import paths
+from plumbline.base import paths
 
 FOLDER = paths.root() / "custom-kernels"
 
@@ -35,7 +35,7 @@ class Interval(ctypes.Structure):
 @pytest.fixture(scope="module")
 def clocks(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     file = tmp_path_factory.mktemp("clocks") / "clocks.so"
-    sources = [str(FOLDER / "kernels" / "clock_offset.c"), str(FOLDER / "runtime" / "samples.c")]
+    sources = [str(FOLDER / "kernels/messages/clock_offset.c"), str(FOLDER / "runtime" / "samples.c")]
     command = ["gcc", "-std=c17", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", str(file), *sources, "-lm"]
     subprocess.run(command, check=True)
     library = ctypes.CDLL(str(file))

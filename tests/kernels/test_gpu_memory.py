@@ -12,8 +12,8 @@ import pytest
 from kernel_stack import JsonOf, KernelStack, fake_cuda
 from witnesses import typed
 
-from plumbline import paths
-from plumbline.launch import work
+from plumbline.base import paths
+from plumbline.launch import plausible
 from plumbline.parsers.measurement import Measurement
 
 TINY = ("--bytes", "3M", "--repetitions", "3", "--json")
@@ -103,7 +103,7 @@ def test_another_gpu_than_planned_is_a_reason() -> None:
 
     def said(used: str, *ranks: dict) -> list[str]:
         row = Measurement("bandwidth", 1.0, "MB/s", "higher", {"device": used})
-        return work._devices([row], list(map(typed, ranks)))
+        return plausible._devices([row], list(map(typed, ranks)))
 
     assert said("a,b", seen(1, "b"), seen(0, "a")) == []
     assert said("b,a", seen(1, "b"), seen(0, "a")) == ["the driver used the GPUs b,a, planned: a,b"]
@@ -111,7 +111,7 @@ def test_another_gpu_than_planned_is_a_reason() -> None:
 
 
 def ptx() -> str:
-    text = (paths.root() / "custom-kernels/kernels/gpu_triad.ptx.h").read_text(encoding="utf-8")
+    text = (paths.root() / "custom-kernels/kernels/node/gpu_triad.ptx.h").read_text(encoding="utf-8")
     return "".join(line.encode().decode("unicode_escape") for line in re.findall(r'"(.*)"', text))
 
 

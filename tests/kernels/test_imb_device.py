@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from kernel_stack import KernelStack, made_up
 
-from plumbline import parsers, paths
-from plumbline.errors import PlumbError
+from plumbline import parsers
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
 
 PROGRAM = paths.stacks() / "intelmpi/bin" / manifest.IMB_GPU_PROGRAMS["imb-mpi1-gpu"]

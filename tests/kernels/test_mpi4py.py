@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kernel_stack import KernelStack
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import manifest
 
 PROGRAM = """

@@ -12,8 +12,8 @@ import pytest
 from kernel_stack import JsonOf, KernelStack
 from plans import resolve
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import kernels
 
 TINY = ("--bandwidth-bytes", "4K", "--latency-trips", "2", "--bandwidth-trips", "1", "--batches", "2")

@@ -14,7 +14,7 @@ import pytest
 import samples
 from kernel_stack import KernelStack
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.profiles import read
 from plumbline.profiles.model import RankProfile
 from plumbline.records import store
@@ -184,7 +184,7 @@ def _source(folder: Path, text: str) -> Path:
 
 def _plumb(results: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "plumbline.cli", "--results", str(results), *words],
+        [sys.executable, "-m", "plumbline.commands.cli", "--results", str(results), *words],
         capture_output=True, text=True, check=False, timeout=300, cwd=paths.root(),
     )  # fmt: skip
 

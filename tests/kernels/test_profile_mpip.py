@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from kernel_stack import KernelStack
 
-from plumbline import mpi, paths
+from plumbline import mpi
+from plumbline.base import paths
 from plumbline.profiles import read
 from plumbline.profiles.model import RankProfile
-from plumbline.stacks.spack import settings
+from plumbline.stacks.spack import environments
 
 #: calls whose size mpiP does not say: what is received, and the collective calls with a list of counts
 WITHOUT_SIZE = {"Recv", "Irecv", "Alltoallv"}
@@ -67,7 +68,7 @@ def library_for(stack: KernelStack) -> Path:
     found = (
         [Path(name) for name in named.split(":")]
         if named
-        else sorted(settings.home().glob("store/**/mpip-*/lib/libmpiP.so"))
+        else sorted(environments.home().glob("store/**/mpip-*/lib/libmpiP.so"))
     )
     family = mpi.TABLE[stack.document["mpi"]["family"]]
     for file in found:

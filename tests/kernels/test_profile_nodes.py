@@ -15,7 +15,7 @@ import yaml
 from kernel_stack import KernelStack
 from two_nodes import NAMES, TwoNodes, two_nodes
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.profiles import crossed, read
 from plumbline.profiles.model import Profile
 from plumbline.records import store
@@ -33,7 +33,7 @@ class Site:
     def plumb(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A plumb command on the first node."""
         own = {f"PLUMB_{name.upper()}": str(self.folder / name) for name in ("sites", "results")}
-        return self.nodes.run([sys.executable, "-m", "plumbline.cli", *words], {**os.environ, **own}, 600)
+        return self.nodes.run([sys.executable, "-m", "plumbline.commands.cli", *words], {**os.environ, **own}, 600)
 
     def profile(self, stack: KernelStack, placement: str) -> tuple[Record, Profile]:
         """``heat1d`` on four ranks: each exchanges 3 messages with either neighbour, then ranks 1 to 3 send 4 to 0."""

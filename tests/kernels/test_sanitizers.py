@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from kernel_stack import fake_cuda
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import blas, kernels, manifest
 
 STACK = "mpich"
@@ -90,7 +90,7 @@ def build(folder: Path, *options: str) -> Path:
     for command in (base, ["cmake", "--build", str(folder), "--parallel", "2"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return folder
+    return folder / "bin"
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline import paths
+from plumbline.base import paths
 
 SOURCE = paths.root() / "custom-kernels" / "runtime" / "share.c"
 Share = Callable[[int, int, int, int], tuple[int, int]]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import kernels, manifest
 
 FOLDER = paths.root() / "custom-kernels"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kernel_stack import JsonOf, KernelStack
 
-from plumbline import paths
+from plumbline.base import paths
 
 SOURCE = paths.root() / "tests/support/soft_counters.c"
 DGEMM = ("dgemm", "--size", "256", "--repetitions", "2", "--json")

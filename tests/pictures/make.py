@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from plumbline import paths
+from plumbline.base import paths
 
 sys.path.insert(0, str(paths.root() / "tests/support"))
 from chromium import CHROMIUM, draw_all

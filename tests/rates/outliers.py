@@ -27,10 +27,8 @@ import numpy as np
 from scipy import stats
 from simulate import wander
 
-from plumbline.outliers.decide import decide
-from plumbline.outliers.matrix import Matrix
-from plumbline.outliers.nodes import Nodes
-from plumbline.outliers.verdict import Margins, Verdict
+from plumbline.judge.members import Matrix, Nodes
+from plumbline.judge.outliers import Margins, Verdict, decide
 
 MODELS = ("quiet", "bimodal", "drift", "burst", "noisy", "spread", "rounded")
 SIZES = (3, 5, 8, 16, 32, 64, 128, 200)
@@ -162,8 +160,8 @@ def healthy(model: str, kind: str, each: int, seed: int) -> Healthy:
             one = nodes(model, size, launches, draw, {}) if kind == "nodes" else matrix(model, size, launches, draw, {})
             (verdict,) = decide([one], Margins())
             found.clusters += 1
-            found.reported += verdict.verdict == "FAIL"
-            found.undecided += verdict.verdict == "INCONCLUSIVE"
+            found.reported += verdict.state == "FAIL"
+            found.undecided += verdict.state == "INCONCLUSIVE"
     return found
 
 
@@ -232,7 +230,7 @@ def find(fault: Fault, clusters: int, seed: int) -> Found:
 def promised(verdict: Verdict, fault: Fault) -> float:
     """The detectable slowdown of the kind of member that is slow; infinite where there is none."""
     kind = "link" if any(len(who) == 2 for who in fault.slow) else "node"
-    value = verdict.detectable.get(kind)
+    value = verdict.seen.get(kind)
     return math.inf if value is None else value
 
 
@@ -244,7 +242,7 @@ def kept(kind: str, clusters: int, seed: int) -> tuple[int, int]:
         model = MODELS[number % len(MODELS)]
         state = draw.bit_generator.state
         (before,) = decide([_one(kind, model, draw, {})], Margins())
-        promise = before.detectable.get("node" if kind == "nodes" else "link")
+        promise = before.seen.get("node" if kind == "nodes" else "link")
         if promise is None or before.findings or model == "rounded":
             continue
         draw.bit_generator.state = state
@@ -268,8 +266,8 @@ def healthy_together(model: str, alike: bool, each: int, seed: int) -> Healthy:
         for _ in range(each):
             verdicts = decide(several(model, size, launches, draw, {}, figures, alike), Margins())
             found.clusters += 1
-            found.reported += any(verdict.verdict == "FAIL" for verdict in verdicts)
-            found.undecided += verdicts[-1].verdict == "INCONCLUSIVE"
+            found.reported += any(verdict.state == "FAIL" for verdict in verdicts)
+            found.undecided += verdicts[-1].state == "INCONCLUSIVE"
     return found
 
 

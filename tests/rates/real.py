@@ -30,14 +30,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from plumbline import files, paths, provenance, witness
-from plumbline.errors import PlumbError
-from plumbline.gate import decide, remeasure
-from plumbline.gate.pairs import Pairs
+from plumbline import witness
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import EXIT
+from plumbline.host import provenance
+from plumbline.judge import decide, remeasure
+from plumbline.judge.pairs import Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine
-from plumbline.verdicts import EXIT
 from plumbline.witness import disturbance
 
 #: each array is so many times the last-level caches, which then no longer help either program
@@ -116,7 +118,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
         if not repeated and len(columns[0]) in LOOKS:
             series = Pairs("triad", columns[0], columns[1], "lower", steps=(1e-6, 1e-6))
             found = decide.decide([series], Rule())[0]
-            if found.verdict != "INCONCLUSIVE" or len(columns[0]) == CAP:
+            if found.state != "INCONCLUSIVE" or len(columns[0]) == CAP:
                 logs = decide.standing([series], Rule()).logs[0][None]
                 told = {"pair_noise": float(noise(logs)[0]) / 1e9, "again": aside, "disturbed": flagged}
                 return {"candidate": candidate, **found.to_dict(), **told}

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from plumbline.gate import remeasure
-from plumbline.gate.decide import CAMPAIGN_ERROR
-from plumbline.gate.disturbed import Disturbed
+from plumbline.base.units import Better
+from plumbline.judge import remeasure
+from plumbline.judge.decide import CAMPAIGN_ERROR
+from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import fixed, parts, resolution, sequential
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Rule
-from plumbline.units import Better
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")

@@ -22,7 +22,7 @@ import generate  # noqa: E402
 
 CODE = """
 import resource, sys, time
-from plumbline import cli
+from plumbline.commands import cli
 status = cli.main(["--results", sys.argv[1], "publish", sys.argv[2]])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(f"status {status}, {time.process_time():.0f} s of processor time, at most {peak:.0f} MiB")

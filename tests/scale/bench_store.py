@@ -66,20 +66,21 @@ def measured(record: Record) -> dict[tuple[str, str, str, str], list[float]]:
 
 def history() -> str:
     """The series that ``plumb history`` follows."""
-    from plumbline.history import series
+    from plumbline.judge import samples
 
     rows, damages = query.records(Selection(valid=True))
-    found = series.of_records(rows)
+    found = samples.series(rows)
     return f"{len(found)} series of {sum(len(item.values) for item in found)} points, {len(damages)} damaged"
 
 
 def outliers() -> str:
     """The classes that ``plumb outliers`` compares nodes in."""
-    from plumbline.outliers import from_records
+    from plumbline.judge import samples
 
     rows, damages = query.records(Selection(valid=True))
-    found = from_records.nodes(rows)
-    return f"{len(found)} classes of {sum(item.count() for item in found)} values, {len(damages)} damaged"
+    found = samples.nodes(rows)
+    count = sum(len(each) for item in found for each in item.values.values())
+    return f"{len(found)} classes of {count} values, {len(damages)} damaged"
 
 
 def calibrate() -> str:

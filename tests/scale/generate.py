@@ -25,7 +25,7 @@ SIZES = (0, 8, 1024, 65536, 1048576)
 STACKS = ("openmpi", "mpich")
 #: test variants that take turns
 VARIANTS = 100
-#: about what plumbline.provenance finds on a server
+#: about what plumbline.host.provenance finds on a server
 HOST = {
     "hostname": "node001",
     "machine": "x86_64",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kernel_stack import KernelStack
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import kernels, manifest
 
 #: those of custom-kernels/bind/machine.cmake, for kernels that name distances
@@ -28,25 +28,29 @@ def build(
     """
     copy = folder / "custom-kernels"
     shutil.copytree(paths.root() / "custom-kernels", copy)
-    source = copy / "kernels" / file
+    group, listed = _group(copy, name)
+    source = group / file
     text = source.read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{file} has {text.count(old)} times: {old}"
     source.write_text(text.replace(old, new), encoding="utf-8")
     output = folder / name
     command = [str(kernels.wrapper(stack.document)), "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", "-o", str(output)]
-    command += [f"-I{copy / 'common'}", f"-I{copy / 'runtime'}", *map(str, _sources(copy, name)), *options, "-lm"]
-    if any("../bind/" in path.read_text(encoding="utf-8") for path in (copy / "kernels").glob(f"{name}*.h")):
-        command += [str(copy / "bind" / item) for item in MACHINE] + ["-lhwloc"]
+    (own,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", listed)
+    command += [str(group / item) for item in own.split()]
+    for part in ("common", "runtime"):
+        shared = re.findall(r"\w+\.c\b", (copy / part / "CMakeLists.txt").read_text(encoding="utf-8"))
+        command += [f"-I{copy / part}", *(str(copy / part / item) for item in shared)]
+    command += [*options, "-lm"]
+    if f"({name} PRIVATE machine)" in listed:
+        command += [f"-I{copy / 'bind'}", *(str(copy / "bind" / item) for item in MACHINE), "-lhwloc"]
     environment = {**os.environ, **manifest.environment(stack.document, os.environ)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return output
 
 
-def _sources(copy: Path, name: str) -> list[Path]:
-    """The kernel's sources, as its group lists them, and those that every kernel shares."""
-    groups = "\n".join(path.read_text(encoding="utf-8") for path in sorted((copy / "kernels").glob("*.cmake")))
-    (listed,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", groups)
-    return [copy / "kernels" / item for item in listed.split()] + [
-        file for part in ("common", "runtime") for file in sorted((copy / part).glob("*.c"))
-    ]
+def _group(copy: Path, name: str) -> tuple[Path, str]:
+    """The folder that lists the kernel, and its list."""
+    lists = {file.parent: file.read_text(encoding="utf-8") for file in (copy / "kernels").glob("*/CMakeLists.txt")}
+    (found,) = ((folder, text) for folder, text in lists.items() if f"plumb_kernel({name} " in text)
+    return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 
 COUNT = int(os.environ.get("PLUMB_ATTACKS", "100"))
 SEED = int(os.environ.get("PLUMB_ATTACKS_SEED", "12"))

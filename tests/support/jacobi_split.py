@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from plumbline import paths
+from plumbline.base import paths
 
 Triple = tuple[int, int, int]
 LOW, HIGH = 0, 1
@@ -26,7 +26,7 @@ class Split:
         compiler = shutil.which("cc") or "gcc"
         subprocess.run(
             [compiler, "-std=c17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", library,
-             f"-I{source / 'runtime'}", source / "kernels" / "jacobi_split.c", source / "runtime" / "share.c"],
+             f"-I{source / 'runtime'}", source / "kernels/grid/jacobi_split.c", source / "runtime" / "share.c"],
             check=True,
         )  # fmt: skip
         self._c = ctypes.CDLL(str(library))

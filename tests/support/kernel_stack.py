@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from samples import variant
 
-from plumbline import paths, schemas
-from plumbline.launch import driver
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.measure import driver
 from plumbline.records import model
 from plumbline.stacks import manifest
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import binder
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.stacks import stream
-from plumbline.stacks.spack import bootstrap, catalogue, settings, target
+from plumbline.stacks.spack import bootstrap, environments, sites
 
 REAL = paths.root()
 SUPPORT = Path(__file__).parent
@@ -46,10 +46,10 @@ def repository(folder, tag):
     return git(folder, "rev-parse", "HEAD")
 
 
-def environments(root):
+def copy_environments(root):
     """The environments and the default site that every checkout has, in ``root``."""
-    site = Path("sites") / settings.DEFAULT_SITE / "packages.yaml"
-    for part in (Path(catalogue.FILE), site):
+    site = Path("sites") / environments.DEFAULT_SITE / "packages.yaml"
+    for part in (Path(environments.FILE), site):
         copied = root / "spack-env" / part
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REAL / "spack-env" / part, copied)
@@ -82,8 +82,8 @@ def pin(root, part, commit):
 def suit_any_machine(set_attribute):
     """Locks fit this machine, whatever its processor, caches and compilers are; ``set_attribute`` is as setattr."""
     set_attribute(stream, "last_level_cache_bytes", lambda: 1 << 20)
-    for check in ("check", "check_system", "check_compilers"):
-        set_attribute(target, check, lambda *_, **__: None)
+    for check in ("check_target", "check_system", "check_compilers"):
+        set_attribute(sites, check, lambda *_, **__: None)
 
 
 def make(folder, monkeypatch):
@@ -105,13 +105,13 @@ def make(folder, monkeypatch):
     program.chmod(0o755)
     (packages / "repos" / "spack_repo" / "builtin").mkdir(parents=True)
     (packages / "repos" / "spack_repo" / "builtin" / "repo.yaml").write_text("repo: {namespace: builtin}\n")
-    pinned = settings.versions()
+    pinned = environments.versions()
     for part, place, name in (("spack", spack, "SPACK_ROOT"), ("packages", packages, "PLUMB_SPACK_PACKAGES")):
         pin(root, part, repository(place, pinned[part]["tag"]))
         monkeypatch.setenv(name, str(place))
     agree(root)
-    shutil.copytree(root / "spack-env" / "sites" / settings.DEFAULT_SITE, state / "locks")
-    venv = settings.home() / "venv"
+    shutil.copytree(root / "spack-env" / "sites" / environments.DEFAULT_SITE, state / "locks")
+    venv = environments.home() / "venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(sys.executable)
     (venv / "lock").write_text(bootstrap.solver_mark(venv))
@@ -120,6 +120,6 @@ def make(folder, monkeypatch):
 
 def agree(root):
     """The locks name the commit that is pinned now."""
-    commit = settings.versions()["spack"]["commit"]
+    commit = environments.versions()["spack"]["commit"]
     for file in (root / "spack-env" / "sites").glob("*/*.lock"):
         file.write_text(file.read_text().replace("2e907202bcc8209a6a62243aab50c179b524cc3b", commit))

@@ -9,13 +9,13 @@ from types import ModuleType
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 
 @pytest.fixture
 def pairs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(paths.root() / "custom-kernels" / "bench"))
+    monkeypatch.syspath_prepend(str(paths.root() / "tests/bench"))
     monkeypatch.delitem(sys.modules, "pairs", raising=False)
     import pairs
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pieces
 import pytest
 import reports
 
+from plumbline.compare.hybrid import NOTHING, text
+from plumbline.judge import hybrid
 from plumbline.records.model import convert
 from plumbline.report.data import Scope, document
 from plumbline.statistics import bests, rank_sum
-from plumbline.views import hybrid
 
 
 def test_place_0_is_from_the_worst_to_the_best_pair():
@@ -75,8 +77,8 @@ def test_the_best_of_each_kind_is_compared(pure, vector, task, said):
     assert (found.pure.id, found.hybrid.id) == (items[0].id, items[3].id)
     assert found.said == said
     assert found.ratio == task[len(task) // 2] / pure[len(pure) // 2]
-    *_, closing = hybrid.text([found]).splitlines()
-    assert closing == f"1 {found.text}"
+    *_, closing = text([found]).splitlines()
+    assert closing == f"1 {found.state}"
 
 
 @pytest.mark.parametrize(("percent", "said"), [(20, "no difference seen"), (30, "pure MPI wins")])
@@ -84,9 +86,9 @@ def test_codes_of_different_sessions_must_differ_by_more(percent, said):
     """What differs between sessions is in no interval of launches."""
     faster = [value * (1 + percent / 100) for value in SLOW]
     pure, vector = measured("pure", "core", 1, faster), measured("vector", "node", 8, SLOW)
-    assert hybrid.verdicts([pure, vector])[0].text == "pure MPI wins"
+    assert hybrid.verdicts([pure, vector])[0].state == "pure MPI wins"
     pure.session = "another"
-    assert hybrid.verdicts([pure, vector])[0].text == said
+    assert hybrid.verdicts([pure, vector])[0].state == said
 
 
 def test_notes_tell_sessions_apart_and_disturbed_launches():
@@ -103,14 +105,14 @@ def test_times_are_better_when_lower():
     items = [measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)]
     for item in items:
         item.figures[0].better = "lower"
-    assert hybrid.verdicts(items)[0].text == "hybrid wins"
+    assert hybrid.verdicts(items)[0].state == "hybrid wins"
 
 
 def test_only_one_problem_on_the_same_nodes_is_compared():
     pure, vector = measured("pure", "core", 1, FAST), measured("vector", "node", 8, SLOW)
     vector.variant.params["node_count"] = 2
     assert hybrid.verdicts([pure, vector]) == []
-    assert hybrid.text([]) == hybrid.NOTHING
+    assert text([]) == NOTHING
 
 
 def test_the_newest_record_of_a_variant_counts_and_an_invalid_one_never():
@@ -119,18 +121,21 @@ def test_the_newest_record_of_a_variant_counts_and_an_invalid_one_never():
     bad = measured("task-split", "node", 8, FAST, verified=False, verdict="invalid", reasons=["moved"])
     (found,) = hybrid.verdicts([new, old, bad, measured("pure", "core", 1, MIDDLE)])
     assert found.hybrid.id == new.id
-    assert found.text == "pure MPI wins"
+    assert found.state == "pure MPI wins"
 
 
 def test_the_report_has_the_verdict():
     items = [measured("pure", "core", 1, MIDDLE), measured("vector", "node", 8, FAST)]
     found = document(Scope(site="local"), items)
-    (row,) = found["hybrids"]["rows"]
-    entries = {kind: found["entries"][row[kind]["entry"]]["id"] for kind in ("pure", "hybrid")}
-    assert entries == {"pure": items[0].id, "hybrid": items[1].id}
-    assert (row["verdict"], row["hybrid"]["how"]) == ("hybrid wins", "vector node 1x8 local")
+    shown = pieces.section(found, "hybrids")
+    (row,) = pieces.rows(shown)
+    hybrid, pure = (found["entries"][one["entry"]]["id"] for one in pieces.blocks(shown, "link"))
+    assert (hybrid, pure) == (items[1].id, items[0].id)
+    assert (row[6], row[2]) == ("hybrid wins", "vector node 1x8 local")
     (finding,) = [
-        item for item in found["findings"] if "the best hybrid code (vector node 1x8 local) is 1.18 [" in item["text"]
+        item
+        for item in pieces.blocks(pieces.section(found, "findings"), "link")
+        if "the best hybrid code (vector node 1x8 local) is 1.18 [" in pieces.text(item)
     ]
     assert found["entries"][finding["entry"]]["id"] == items[1].id
-    assert document(Scope(site="local"), items[:1])["hybrids"] is None
+    assert "No data" in pieces.text(pieces.section(document(Scope(site="local"), items[:1]), "hybrids"))

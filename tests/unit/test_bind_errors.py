@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.topology import placements
 from plumbline.topology.plan import resolve
 

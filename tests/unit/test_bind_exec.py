@@ -19,7 +19,8 @@ from kernel_stack import fake_cuda
 from plans import resolve, typed
 from witnesses import of_documents, read
 
-from plumbline import paths, witness
+from plumbline import witness
+from plumbline.base import paths
 
 REPORT = """
 import json, os

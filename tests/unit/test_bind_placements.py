@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from plans import resolve
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.topology import binder, placements
 
 TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.errors import PlumbError
-from plumbline.stacks import blas, fetch, lock, stream
+from plumbline import stacks
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import blas, fetch, stream
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_another_machine_has_openblas_alone(started: list[str], monkeypatch: pyt
 def test_two_processes_choose_one_after_the_other(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     rates(monkeypatch, openblas=6 * [1.0], mkl=6 * [2.0])
     waits = threading.Event()
-    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
+    monkeypatch.setattr(stacks, "print", lambda *_, **__: waits.set(), raising=False)
     other = threading.Thread(target=blas.prefix)
     usual = fetch.download
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 COMMON = paths.root() / "custom-kernels/common"
 PROGRAM = r"""

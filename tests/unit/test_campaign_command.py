@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from samples import record
 
-from plumbline import campaign, cases
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.records import outcome, query, store
 from plumbline.records.model import convert
+from plumbline.reframe import campaign, cases
 
 #: plumb with another bin folder beside its Python, where a program stands in for ReFrame
-PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.cli import main; sys.exit(main(sys.argv[1:]))"
+PLUMB = "import sys; sys.executable = sys.argv.pop(1); from plumbline.commands import cli; sys.exit(cli.main())"
 #: ReFrame while it loads the tests; an interrupt ends it as it ends Python
 LOADING = '#!/bin/sh\necho yes >"$0.started"\nexec sleep 60\n'
 

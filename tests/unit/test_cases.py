@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.exceptions import SanityError
 
-from plumbline import cases
-from plumbline.cases import Case
-from plumbline.rfm.shown import RecordShown
+from plumbline.reframe import cases
+from plumbline.reframe.cases import Case
+from plumbline.reframe.record_figures import RecordShown
 
 LABEL = "osu_barrier %placement=core /66dedcc7 @local:default+mpich"
 FAILURE = """\

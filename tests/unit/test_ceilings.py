@@ -9,18 +9,21 @@ import pytest
 from plans import typed
 from samples import launch, plan, record, variant
 
-from plumbline import ceilings as measuring
-from plumbline import jobs, paths, schemas, site, site_command
-from plumbline.errors import PlumbError
+from plumbline import schemas, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import site as site_command
 from plumbline.launch import figures
 from plumbline.limits import ceilings
 from plumbline.limits.ceilings import Ceiling, Measured
+from plumbline.measure import ceilings as measuring
+from plumbline.measure import jobs
 from plumbline.records.model import Ceiling as RecordedCeiling
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import findings
 from plumbline.report.entry import Shared, entry
-from plumbline.site import ceilings as file_of
+from plumbline.site import ceilings_file as file_of
 from plumbline.topology import machine
 from plumbline.views import show, summary
 

@@ -9,8 +9,9 @@ import sys
 import pytest
 import yaml
 
-from plumbline import cli, paths
-from plumbline.ci import render
+from plumbline.base import paths
+from plumbline.ci import command
+from plumbline.commands import cli
 
 #: notes its arguments, writes what the real one writes, and ends as the test says
 STUB = """#!{python}
@@ -89,7 +90,7 @@ def git(folder, *arguments):
 
 def gitlab(values, job):
     """Commands and variables of a GitLab job, as its runner gives them to the shell."""
-    document = yaml.safe_load(render.gitlab(values))
+    document = yaml.safe_load(command.gitlab(values))
     variables = {
         name: value["value"] if isinstance(value, dict) else value
         for name, value in document[".plumb"]["variables"].items()
@@ -99,7 +100,7 @@ def gitlab(values, job):
 
 def github(values, job):
     """The same of a GitHub job: its first own step."""
-    one = yaml.safe_load(render.github(values))["jobs"][job]
+    one = yaml.safe_load(command.github(values))["jobs"][job]
     return [next(step["run"] for step in one["steps"] if "run" in step)], {**one["env"], "GITHUB_ACTIONS": "true"}
 
 
@@ -129,7 +130,7 @@ def calls(checkout):
 
 
 def values(**changes):
-    return render.Values(**{"tags": ("hpc",), **changes})
+    return command.Values(**{"tags": ("hpc",), **changes})
 
 
 @HOSTS
@@ -164,7 +165,7 @@ def test_the_verdict_is_the_jobs(host, checkout, verdict, inconclusive):
     tolerated = verdict == 2 and inconclusive == "warn"
     assert status == (0 if tolerated and host is github else verdict)
     assert ("::warning" in said) == (tolerated and host is github)
-    job = yaml.safe_load(render.gitlab(values(inconclusive=inconclusive)))[".plumb"]
+    job = yaml.safe_load(command.gitlab(values(inconclusive=inconclusive)))[".plumb"]
     assert job["allow_failure"] == ({"exit_codes": [2]} if inconclusive == "warn" else False)
 
 

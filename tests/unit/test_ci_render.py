@@ -8,8 +8,8 @@ import sys
 import pytest
 import yaml
 
-from plumbline.ci import command, render
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.ci import command
 
 SCHEMAS = {"gitlab": "vendor.gitlab-ci", "github": "vendor.github-workflows"}
 
@@ -21,7 +21,7 @@ def plumb_ci(*arguments):
 
 
 def values(**changes):
-    return render.Values(**{"tags": ("hpc", "bench"), **changes})
+    return command.Values(**{"tags": ("hpc", "bench"), **changes})
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
@@ -40,7 +40,7 @@ def test_the_host_would_read_it(kind, extra, tmp_path):
 
 
 def test_actions_are_pinned_by_commit():
-    text = render.github(values(comment=True, pages=True))
+    text = command.github(values(comment=True, pages=True))
     uses = re.findall(r"uses: (\S+)(.*)", text)
     assert len(uses) == 6
     for action, release in uses:
@@ -51,17 +51,17 @@ def test_actions_are_pinned_by_commit():
 
 
 def test_the_workflow_may_read_and_nothing_else():
-    document = yaml.safe_load(render.github(values()))
+    document = yaml.safe_load(command.github(values()))
     assert document["permissions"] == {}
     assert set(document["on"]) == {"pull_request", "schedule", "workflow_dispatch"}  # never pull_request_target
     for job in document["jobs"].values():
         assert job["permissions"] == {"contents": "read"}
-    assert "secrets" not in render.github(values(comment=True))
+    assert "secrets" not in command.github(values(comment=True))
     assert "head.repo.full_name == github.repository" in document["jobs"]["gate"]["if"]
 
 
 def test_only_the_comment_has_a_token():
-    job = yaml.safe_load(render.github(values(comment=True)))["jobs"]["gate"]
+    job = yaml.safe_load(command.github(values(comment=True)))["jobs"]["gate"]
     assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
     with_token = [step.get("name") for step in job["steps"] if "token" in str(step.get("env"))]
     assert with_token == ["Comment"]
@@ -71,24 +71,24 @@ def test_only_the_comment_has_a_token():
 
 
 def test_only_the_job_of_the_pages_may_publish_and_it_runs_nothing_of_ours():
-    jobs = yaml.safe_load(render.github(values(pages=True)))["jobs"]
+    jobs = yaml.safe_load(command.github(values(pages=True)))["jobs"]
     assert [name for name, job in jobs.items() if "pages" in job["permissions"]] == ["pages"]
     assert [set(step) for step in jobs["pages"]["steps"]] == [{"id", "uses"}]
     assert jobs["nightly"]["steps"][-1]["with"] == {"path": "plumb-ci/pages/"}
-    assert "pages" not in yaml.safe_load(render.github(values()))["jobs"]
+    assert "pages" not in yaml.safe_load(command.github(values()))["jobs"]
 
 
 def test_gitlab_publishes_by_the_job_called_pages():
-    document = yaml.safe_load(render.gitlab(values(pages=True)))
+    document = yaml.safe_load(command.gitlab(values(pages=True)))
     assert document["pages"]["artifacts"] == {"paths": ["public"]}
     assert document["pages"]["needs"] == ["plumb-nightly"]
     assert document["pages"]["rules"] == [{**document["plumb-nightly"]["rules"][0], "when": "always"}]
-    assert "pages" not in yaml.safe_load(render.gitlab(values()))
+    assert "pages" not in yaml.safe_load(command.gitlab(values()))
 
 
 def test_what_runs_is_the_same_for_all_values():
     def scripts(one):
-        github, gitlab = yaml.safe_load(render.github(one)), yaml.safe_load(render.gitlab(one))
+        github, gitlab = yaml.safe_load(command.github(one)), yaml.safe_load(command.gitlab(one))
         steps = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
         return steps + [line for name in ("plumb-gate", "plumb-nightly") for line in gitlab[name]["script"]]
 
@@ -96,13 +96,13 @@ def test_what_runs_is_the_same_for_all_values():
 
 
 def test_gitlab_expands_no_value():
-    variables = yaml.safe_load(render.gitlab(values(tests="$CI_JOB_TOKEN")))[".plumb"]["variables"]
+    variables = yaml.safe_load(command.gitlab(values(tests="$CI_JOB_TOKEN")))[".plumb"]["variables"]
     assert variables["PLUMB_CI_TESTS"] == {"value": "$CI_JOB_TOKEN", "expand": False}
     assert all(value["expand"] is False for name, value in variables.items() if name.startswith("PLUMB_CI"))
 
 
 def test_gitlab_publishes_junit_and_one_job_measures_at_a_time():
-    document = yaml.safe_load(render.gitlab(values()))
+    document = yaml.safe_load(command.gitlab(values()))
     assert document["plumb-gate"]["artifacts"]["reports"] == {"junit": "plumb-ci/gate.xml"}
     assert document["plumb-gate"]["artifacts"]["when"] == "always"
     assert document[".plumb"]["resource_group"]
@@ -134,7 +134,7 @@ def test_what_a_pipeline_would_expand_is_refused(changes, message):
 def test_only_its_own_file_is_replaced(kind, tmp_path, capsys):
     file = tmp_path / command.FILES[kind]
     assert plumb_ci(kind, "--tags", "hpc", "--output", tmp_path) == 0
-    assert file.read_text().startswith(render.MARK)
+    assert file.read_text().startswith(command.MARK)
     assert plumb_ci(kind, "--tags", "other", "--output", tmp_path) == 0
     assert "other" in file.read_text()
     file.write_text("mine: true\n")

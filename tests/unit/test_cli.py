@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from plumbline import cli, paths
-from plumbline.gate import decide
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.judge import decide
 from plumbline.views import summary
 
 PAIRS = "series,baseline,candidate\n" + "".join(
@@ -104,7 +105,7 @@ def test_an_unexpected_exception_elsewhere_is_bad_input(monkeypatch, capsys):
 
 def plumb(*words, **variables):
     return subprocess.run(
-        [sys.executable, "-c", "import sys; from plumbline.cli import main; sys.exit(main())", *words],
+        [sys.executable, "-c", "import sys; from plumbline.commands.cli import main; sys.exit(main())", *words],
         env={**os.environ, **variables},
         capture_output=True,
         timeout=60,
@@ -123,7 +124,7 @@ def test_a_verdict_that_nobody_could_read_is_no_pass(pairs, monkeypatch):
         raise BrokenPipeError
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())  # main closes it
-    monkeypatch.setattr("plumbline.gate.command._write_all", closed)
+    monkeypatch.setattr("plumbline.commands.gate._write_all", closed)
     assert cli.main(pairs) == 3
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from samples import launch, record
 
-from plumbline import paths
-from plumbline.errors import PlumbError
-from plumbline.records import command, compact, query, store
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import compact as command
+from plumbline.records import compact, query, store
 
 
 @pytest.fixture
@@ -144,7 +145,7 @@ from plumbline.records import compact
 compact._name = lambda temporary, month: os.kill(os.getpid(), 9)
 compact.compact("local", remove=True)
 """
-    root = str(Path(paths.__file__).parents[1])
+    root = str(paths.root())
     answer = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, check=False)
     assert answer.returncode == -9
     assert everything() == before

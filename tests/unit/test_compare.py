@@ -6,10 +6,12 @@ import itertools
 import json
 import sys
 
+import pieces
 import pytest
 from samples import launch, record, settle, variant
 
-from plumbline import cli, git, paths
+from plumbline.base import git, paths
+from plumbline.commands import cli
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import unpaired
@@ -226,7 +228,7 @@ def test_a_page_goes_to_a_file(measured, capsys, tmp_path):
     assert out.startswith(f"compared: {tmp_path / 'c.html'}, 1 figure: openmpi best in 0, mpich best in 1")
     text = (tmp_path / "c.html").read_text()
     shown = json.loads(text.split('id="data">')[1].split("</script>")[0])
-    assert [cell["best"] for cell in shown["lines"][0]["cells"]] == [False, True]
+    assert ["★" in cell for cell in pieces.rows(pieces.section(shown, "figures"))[0][2:]] == [False, True]
     table = compare(capsys, "openmpi", "mpich", "--output", str(tmp_path / "c.txt"))
     assert table.startswith("compared: ")
     assert (tmp_path / "c.txt").read_text() == compare(capsys, "openmpi", "mpich")

@@ -1,6 +1,6 @@
 """Thread counts and memory policies that a test's parameters are made from."""
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.topology import counts, machine
 
 RANGER = machine.load(paths.root() / "tests/data/topologies/ranger-4x4.xml")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from plumbline import csv_input
-from plumbline.errors import PlumbError
+from plumbline.base import csv_input
+from plumbline.base.errors import PlumbError
 
 
 def test_rows_come_with_their_lines_and_empty_ones_do_not(tmp_path):

@@ -13,7 +13,7 @@ import urllib.request
 import pytest
 from samples import launch, record
 
-from plumbline import paths, units
+from plumbline.base import paths, units
 from plumbline.exchange import openmetrics, rows
 from plumbline.records.model import convert
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 ROOT = paths.root()
 

@@ -10,7 +10,7 @@ import pytest
 import samples
 from witnesses import of_documents
 
-from plumbline.launch import driver
+from plumbline.measure import driver
 from plumbline.records import model
 from plumbline.records.model import Disturbance
 from plumbline.topology import machine

@@ -18,7 +18,8 @@ import pytest
 import yaml
 from samples import record
 
-from plumbline import __version__, paths
+from plumbline import __version__
+from plumbline.base import paths
 
 ROOT = paths.root()
 BLOCK = re.compile(r"<!-- output: (?P<command>.+?) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 PACKAGE = paths.root() / "plumbline"
 MODULES = sorted(

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import ceilings, provenance
-from plumbline.nodes import energy
+from plumbline.host import energy, provenance
+from plumbline.host.collector import Reader
+from plumbline.measure import ceilings
 
 RANGE = 262143328850
 
@@ -190,8 +191,8 @@ class TestPerf:
         (device / "events/energy-ram.scale").write_text("2e-9\n")
         (device / "events/energy-ram.unit").write_text("Joules\n")
 
-        def refuse(root: Path) -> list[energy.Counter]:
-            raise PermissionError(13, os.strerror(13), str(root / "energy_uj"))
+        def refuse(read: Reader) -> list[energy.Counter]:
+            raise PermissionError(13, os.strerror(13), str(read.root / "energy_uj"))
 
         monkeypatch.setattr(energy, "_powercap", refuse)
         meter = energy.find(tmp_path)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.launch import environment
 
 ROOT = paths.root()

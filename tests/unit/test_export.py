@@ -14,7 +14,8 @@ import pytest
 from prometheus_client.openmetrics import parser
 from samples import launch, record, variant
 
-from plumbline import cli, units
+from plumbline.base import units
+from plumbline.commands import cli
 from plumbline.exchange import openmetrics
 
 HOSTILE = 'a "b" \\ <c>,\nd'

@@ -7,7 +7,7 @@ from msgspec import structs
 from plans import typed
 from samples import launch, plan, record
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import figures
 from plumbline.records.model import convert, document
 from plumbline.references import Match, References

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.gate import variants
 
 HOLDER = """
 import sys
 from pathlib import Path
-from plumbline import files
+from plumbline.base import files
 with files.lock(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()

@@ -2,6 +2,7 @@
 
 import itertools
 
+import pieces
 import pytest
 from msgspec import structs
 from plans import typed
@@ -9,7 +10,6 @@ from samples import launch, plan, record, variant
 
 from plumbline.records.model import convert
 from plumbline.report import findings
-from plumbline.report.side_by_side import compared, side_by_side
 
 numbers = itertools.count(1)
 
@@ -37,7 +37,7 @@ def made(value=10000.0, stack="openmpi", placement="compact", bound=True, name="
 def said(rule, *records):
     numbered = [(one, number) for number, one in enumerate(records)]
     usable = [item for item in numbered if item[0].is_valid]
-    return [item.text for item in rule(findings.Campaign(numbered, compared(usable)))]
+    return [item.text for item in rule(findings.Campaign(numbered, findings.compared(usable)))]
 
 
 def test_records_that_are_not_valid_are_counted_with_the_first_reason():
@@ -203,10 +203,13 @@ def test_disturbed_launches_are_counted_by_cause():
 
 def test_stacks_side_by_side_have_the_entry_of_each_cell():
     records = [(made(10000.0), 7), (made(30000.0, "mpich"), 3)]
-    found = side_by_side(records, compared(records))
-    assert found["stacks"] == ["mpich", "openmpi"]
-    first, second = found["lines"][0]["cells"]
-    assert (first["entry"], first["best"], "ratio" in first) == (3, True, False)
-    assert (second["entry"], second["best"], second["claimed"]) == (7, False, True)
-    assert second["ratio"] == pytest.approx(1 / 3)
-    assert side_by_side(records[:1], compared(records[:1])) is None
+    (shown,) = pieces.blocks(findings.stacks(findings.Campaign(records, findings.compared(records))), "table")
+    assert [column["title"] for column in shown["columns"][2:]] == ["mpich", "openmpi"]
+    (first, second) = shown["rows"][0][2:]
+    assert [one["entry"] for one in pieces.blocks([first, second], "link")] == [3, 7]
+    assert ["★" in pieces.text(one) for one in (first, second)] == [True, False]
+    assert pieces.blocks(first, "small") == []
+    assert pieces.text(pieces.blocks(second, "small")[0]).startswith("~0.333 [")
+    assert "?" not in pieces.text(second)
+    alone = findings.Campaign(records[:1], findings.compared(records[:1]))
+    assert "No data" in pieces.text(findings.stacks(alone))

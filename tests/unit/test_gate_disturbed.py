@@ -5,9 +5,9 @@ import json
 import pytest
 import samples
 
-from plumbline import cli
-from plumbline.gate import disturbed, from_records
-from plumbline.gate.decide import decide
+from plumbline.commands import cli
+from plumbline.judge import disturbed, from_records
+from plumbline.judge.decide import decide
 from plumbline.records import model, store
 from plumbline.statistics.sequential import Rule
 
@@ -44,9 +44,9 @@ QUIET, BASELINE, CANDIDATE, BOTH = (False, False), (True, False), (False, True),
 @pytest.mark.parametrize("ratio", [1.0, 1.3])
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 def test_one_side_disturbed_is_neither_pass_nor_fail(ratio, side):
-    assert verdict([QUIET] * 30, ratio).verdict == ("FAIL" if ratio > 1 else "PASS")
+    assert verdict([QUIET] * 30, ratio).state == ("FAIL" if ratio > 1 else "PASS")
     found = verdict([QUIET] * 22 + [side] * 8, ratio)
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "no chance (p = 0.008)" in found.reason
     assert (disturbed.OPTION in found.reason) == (side == CANDIDATE)
     assert found.to_dict()["disturbed"] == {"baseline": 8 * side[0], "candidate": 8 * side[1]}
@@ -56,14 +56,14 @@ def test_one_side_disturbed_is_neither_pass_nor_fail(ratio, side):
 @pytest.mark.parametrize("ratio", [1.0, 1.64])
 def test_mostly_disturbed_is_neither_pass_nor_fail(flags, ratio):
     found = verdict(flags, ratio)
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "measure on a quiet host" in found.reason
 
 
 @pytest.mark.parametrize("flags", [[QUIET] * 23 + [CANDIDATE] * 7, [QUIET] * 15 + [BASELINE, CANDIDATE, BOTH] * 5])
 def test_as_much_as_chance_gives_changes_nothing(flags):
-    assert verdict(flags).verdict == "PASS"
-    assert verdict(flags, 1.3).verdict == "FAIL"
+    assert verdict(flags).state == "PASS"
+    assert verdict(flags, 1.3).state == "FAIL"
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_the_gate_stops_where_more_pairs_would_hardly_remove_the_doubt(counting,
 
 
 def test_a_candidate_that_disturbs_itself_is_judged_where_that_is_claimed():
-    assert verdict([CANDIDATE] * 30, 1.3).verdict == "INCONCLUSIVE"
-    assert verdict([CANDIDATE] * 30, 1.3, by_itself=True).verdict == "FAIL"
-    assert verdict([CANDIDATE] * 30, by_itself=True).verdict == "PASS"
-    assert verdict([BASELINE] * 30, 1.3, by_itself=True).verdict == "INCONCLUSIVE"
-    assert verdict([BOTH] * 30, 1.3, by_itself=True).verdict == "INCONCLUSIVE"
+    assert verdict([CANDIDATE] * 30, 1.3).state == "INCONCLUSIVE"
+    assert verdict([CANDIDATE] * 30, 1.3, by_itself=True).state == "FAIL"
+    assert verdict([CANDIDATE] * 30, by_itself=True).state == "PASS"
+    assert verdict([BASELINE] * 30, 1.3, by_itself=True).state == "INCONCLUSIVE"
+    assert verdict([BOTH] * 30, 1.3, by_itself=True).state == "INCONCLUSIVE"
 
 
 def series_of(*variants):
@@ -97,7 +97,7 @@ def series_of(*variants):
         for record in records:
             record["variant"] = samples.variant(name=f"v{number}", figures=FIGURES)
         found += from_records.pairs_of(*map(model.convert, records))
-    return [(item.verdict, item.reason) for item in decide(found, Rule())]
+    return [(item.state, item.reason) for item in decide(found, Rule())]
 
 
 def test_what_is_too_few_in_each_variant_counts_over_the_whole_gate():
@@ -117,7 +117,7 @@ def test_invalid_stays_invalid():
     first, second = both([CANDIDATE] * 30)
     second["verified"] = False
     (found,) = decide(from_records.pairs_of(*map(model.convert, (first, second))), Rule())
-    assert found.verdict == "INVALID"
+    assert found.state == "INVALID"
 
 
 def test_files_and_the_option(tmp_path, capsys):

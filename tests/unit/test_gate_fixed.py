@@ -7,10 +7,10 @@ import pytest
 import samples
 from test_gate_sequential import series
 
-from plumbline import cli
-from plumbline.gate import from_records
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.commands import cli
+from plumbline.judge import from_records
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.records import model
 from plumbline.statistics import fixed, parts, sequential, signed_rank
 from plumbline.statistics.sequential import FAIL, PASS, SCALE, Rule
@@ -26,7 +26,7 @@ def judged(*candidate, noise=0.01, seed=3, is_fixed=True):
 
 def test_thirteen_equal_pairs_do_not_hide_the_rest(tmp_path, capsys):
     found = judged((1.0, 13), (2.0, 77), noise=0.02)
-    assert (found.verdict, found.pairs) == ("FAIL", 90)
+    assert (found.state, found.count) == ("FAIL", 90)
     rows = [f"a,{10 + 0.01 * (n % 7)},{10 + 0.01 * (n % 5) + (10 if n >= 13 else 0)}" for n in range(90)]
     file = tmp_path / "pairs.csv"
     file.write_text("series,baseline,candidate\n" + "\n".join(rows) + "\n")
@@ -35,31 +35,31 @@ def test_thirteen_equal_pairs_do_not_hide_the_rest(tmp_path, capsys):
 
 
 def test_pairs_beyond_ninety_count_too():
-    assert judged((1.0, 90), (1.2, 910)).verdict == "INCONCLUSIVE"
-    assert judged((1.2, 1000)).verdict == "FAIL"
-    assert judged((1.0, 2000)).verdict == "PASS"
-    assert judged((1.0, 2000)).pairs == 2000
+    assert judged((1.0, 90), (1.2, 910)).state == "INCONCLUSIVE"
+    assert judged((1.2, 1000)).state == "FAIL"
+    assert judged((1.0, 2000)).state == "PASS"
+    assert judged((1.0, 2000)).count == 2000
 
 
 @pytest.mark.parametrize("slow", [13, 20, 27])
 def test_a_slow_end_or_beginning_is_neither_pass_nor_fail(slow):
     for found in (judged((1.0, 90 - slow), (2.0, slow)), judged((2.0, slow), (1.0, 90 - slow))):
-        assert found.verdict == "INCONCLUSIVE"
+        assert found.state == "INCONCLUSIVE"
     assert "over the last 13: something changed meanwhile" in judged((1.0, 77), (2.0, 13)).reason
 
 
 def test_what_follows_a_decision_of_a_live_gate_may_contradict_it():
     """A variant of two figures is measured until both are decided."""
-    assert judged((1.0, 13), is_fixed=False).verdict == "PASS"
+    assert judged((1.0, 13), is_fixed=False).state == "PASS"
     found = judged((1.0, 13), (2.0, 77), is_fixed=False)
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "something changed meanwhile" in found.reason
 
 
 def test_a_few_bursts_contradict_nothing():
     item = series(1.0)
     burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
-    assert decide([Pairs("s", item.baseline, burst, "lower", fixed=True)], Rule())[0].verdict == "PASS"
+    assert decide([Pairs("s", item.baseline, burst, "lower", fixed=True)], Rule())[0].state == "PASS"
 
 
 def test_a_part_contradicts_only_what_no_one_slowdown_explains():
@@ -119,4 +119,4 @@ def test_records_say_whether_their_number_was_fixed(is_gate, pairs, used):
         for side in (0, 1)
     ]
     (found,) = decide(from_records.pairs_of(*map(model.convert, both)), Rule())
-    assert (found.verdict, found.pairs) == ("PASS", used)
+    assert (found.state, found.count) == ("PASS", used)

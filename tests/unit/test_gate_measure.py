@@ -11,28 +11,18 @@ import numpy as np
 import pytest
 import samples
 
-from plumbline import cli, jobs
-from plumbline.errors import PlumbError
-from plumbline.gate import (
-    bench,
-    decide,
-    from_records,
-    measure,
-    progress,
-    remeasure,
-    rules,
-    run,
-    session,
-    setup,
-    sides,
-)
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import worst
+from plumbline.commands import cli
+from plumbline.gate import live, pairs_file, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
+from plumbline.judge import decide, from_records, remeasure
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
+from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.records.model import Launch
 from plumbline.statistics.sequential import CAP, LOOKS, Rule
-from plumbline.verdicts import worst
 
 
 class Crash(Exception):
@@ -68,7 +58,8 @@ class FakeBench:
         self.made[position] = found
         return found
 
-    def launch(self, position, side, index, order):
+    def launch(self, which, index, order):
+        position, side = divmod(which, 2)
         if self.stop is not None and order == self.stop[0]:
             raise self.stop[1]
         self.started.append((position, side, index, order))
@@ -82,11 +73,11 @@ class FakeBench:
         launch.update(self.spoil.get((position, side, index), {}))
         return msgspec.convert(launch, Launch)
 
-    def settle(self, position):
-        for record in self.made[position]:
-            record.reasons = [reason for launch in record.launches for reason in launch.reasons]
-            record.verified = not record.reasons
-            record.verdict = "invalid" if record.reasons else "unreferenced"
+    def settle(self, which):
+        record = self.made[which // 2][which % 2]
+        record.reasons = [reason for launch in record.launches for reason in launch.reasons]
+        record.verified = not record.reasons
+        record.verdict = "invalid" if record.reasons else "unreferenced"
 
 
 CIRCUMSTANCES = {"commit": "c", "stacks": {"old": "1", "new": "2"}, "nodes": "node1", "environment": "e"}
@@ -106,28 +97,27 @@ def gate(tmp_path, monkeypatch):
             return made[0]
 
         where = tmp_path / folder
-        stop = measure.Stop(minutes, first_fail)
+        stop = live.Stop(minutes, first_fail)
         if resume:
             outcome = run.resume(where, stop, lines.append, make)
         else:
             where.mkdir(exist_ok=True)
-            both = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
             couples = []
             for number in range(variants):
                 variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
                 variant = rules.settle(variant, [], "", Rule())
                 couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
-            wanted = setup.Request("old", "new", seed=seed, repeat=("plumb", "gate"), by_itself=by_itself)
-            with signals.interruptible():
-                begun = setup.compose(f"20260101T000000Z-n-{folder}", both, couples, [], wanted)
-                outcome = run.begin(begun, where, stop, lines.append, make)
+            terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
+            name = f"20260101T000000Z-n-{folder}"
+            setup.GATE.begin(where, setup.compose(name, ("old", "new"), couples, terms, dict(CIRCUMSTANCES)))
+            outcome = run.resume(where, stop, lines.append, make)
         return outcome, made[0], lines
 
     return call
 
 
 def states(outcome):
-    return [item.verdict for item in outcome.verdicts]
+    return [item.state for item in outcome.verdicts]
 
 
 def recorded(tmp_path):
@@ -150,7 +140,7 @@ def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
     outcome, _, _ = gate(variants=3, ratio=[1.0, 1.06, 1.03], disturbed=lambda order: order % 10 == 4)
     later = decide.decide(from_records.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
     assert later == outcome.verdicts
-    assert [item.verdict for item in later[:2]] == ["PASS", "FAIL"]
+    assert [item.state for item in later[:2]] == ["PASS", "FAIL"]
     assert any(item.superseded for item in outcome.pairs)
 
 
@@ -208,7 +198,7 @@ def test_disturbed_pairs_are_measured_again_and_kept(gate, tmp_path):
     for record in (baseline, candidate):
         assert [launch.index for launch in record.launches if launch.superseded] == [1, 5]
     assert len(baseline.launches) == LOOKS[0] + 2
-    assert outcome.verdicts[0].pairs == LOOKS[0]
+    assert outcome.verdicts[0].count == LOOKS[0]
     assert sum("; again: " in line for line in lines) == 2
     assert "2 of them measured again; disturbed launches:" in "\n".join(lines)
 
@@ -251,7 +241,7 @@ def test_the_live_gate_says_so_and_so_do_its_records(gate, tmp_path):
     assert "10 times the candidate alone was disturbed, 0 times the baseline" in outcome.verdicts[0].reason
     assert decide.decide(from_records.read(recorded(tmp_path)), Rule()) == outcome.verdicts
     claimed = decide.decide(from_records.read(recorded(tmp_path), by_itself=True), Rule())
-    assert [item.verdict for item in claimed] == ["FAIL"]
+    assert [item.state for item in claimed] == ["FAIL"]
     outcome, _, _ = gate(ratio=1.3, noise=0.002, flag=lambda side, index: side == 1, by_itself=True, folder="claimed")
     assert states(outcome) == ["FAIL"]
 
@@ -278,7 +268,7 @@ def test_marks_that_the_rule_does_not_give_are_invalid(gate, tmp_path, index):
         launch = record.launches[index]
         launch.superseded = not launch.superseded
     found = decide.decide(from_records.pairs_of(*records), Rule())[0]
-    assert found.verdict == "INVALID"
+    assert found.state == "INVALID"
     assert "against the rule" in found.reason
 
 
@@ -286,7 +276,7 @@ def test_a_mark_on_one_side_only_is_invalid(gate, tmp_path):
     gate(noise=0.002, disturbed=lambda order: order == 3)
     first, second = store.read(recorded(tmp_path))
     second.launches[1].superseded = False
-    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].verdict == "INVALID"
+    assert decide.decide(from_records.pairs_of(first, second), Rule())[0].state == "INVALID"
 
 
 def test_an_unverified_launch_makes_its_variant_invalid_at_once(gate):
@@ -393,35 +383,35 @@ def spoil_missing(folder):
 
 
 def spoil_pairs(folder):
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     file.write_text(file.read_text()[:-30])
 
 
 def spoil_count(folder):
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     file.write_text(file.read_text().splitlines()[0] + "\n")
 
 
 def spoil_launches(folder):
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     first, second = map(json.loads, file.read_text().splitlines())
     del second["launches"][-1]
     file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
 
 
 def spoil_value(folder):
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     file.write_text(file.read_text().replace('"wall_s":1.0', '"wall_s":2.0', 1))
 
 
 def spoil_seal(folder):
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     file.write_text(re.sub(r',"seal":"[0-9a-f]+"', "", file.read_text()))
 
 
 def spoil_pair(folder):
     """An earlier state of the file, whole and sealed."""
-    file = session.pairs_file(folder, 0)
+    file = pairs_file.path(folder, 0)
     found = list(store.read(file))
     for record in found:
         del record.launches[-1]
@@ -429,7 +419,7 @@ def spoil_pair(folder):
 
 
 def spoil_pairs_gone(folder):
-    session.pairs_file(folder, 0).unlink()
+    pairs_file.path(folder, 0).unlink()
 
 
 def spoil_results(folder):
@@ -451,7 +441,7 @@ def test_resume_refuses_a_damaged_folder_and_leaves_the_results(gate, tmp_path, 
 def test_one_gate_at_a_time_in_a_folder(gate, tmp_path):
     with pytest.raises(Interrupted):
         gate(stop=(9, Interrupted(signal.SIGINT)))
-    with session.locked(tmp_path / "work"), pytest.raises(PlumbError, match="another gate runs"):
+    with setup.GATE.locked(tmp_path / "work"), pytest.raises(PlumbError, match="another gate runs"):
         gate(resume=True)
     with pytest.raises(PlumbError, match="holds a gate already"):
         gate()
@@ -459,7 +449,7 @@ def test_one_gate_at_a_time_in_a_folder(gate, tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(PlumbError, match="cannot write"), session.locked(tmp_path / "file" / "work"):
+    with pytest.raises(PlumbError, match="cannot write"), setup.GATE.locked(tmp_path / "file" / "work"):
         pass
 
 
@@ -532,7 +522,7 @@ def test_a_fail_of_an_mpi_program_names_the_command_that_compares_profiles(gate)
 def test_what_is_left_is_no_more_than_the_time_it_was_given():
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
     contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
-    state = [measure.FigureState("triad", 1, 1.0, None, "open")]
+    state = [live.FigureState("triad", 1, 1.0, None, "open")]
 
     def left(minutes, took):
         return progress.Progress([contest], minutes).line(contest, state, 1, False, took).partition("≤ ")[2][:8].strip()
@@ -547,7 +537,7 @@ def test_two_variants_with_the_same_short_name_are_told_apart():
         model.convert(samples.record(variant=samples.variant(name=name)))
         for name in ("a %memory=local", "a %memory=node:1")
     ]
-    contests = [measure.Contest(position, [record, record], 1, Rule()) for position, record in enumerate(records)]
+    contests = [live.Contest(position, [record, record], 1, Rule()) for position, record in enumerate(records)]
     assert progress.short_names(contests) == ["a %memory=local", "a %memory=node:1"]
 
 
@@ -564,19 +554,19 @@ def driver_bench(tmp_path, monkeypatch):
         job.record.nodes = next(nodes)
         return model.convert(samples.record(launches=[samples.launch(order, 1.0, index=index)])).launches[0]
 
-    monkeypatch.setattr(bench, "prepare", prepare)
-    monkeypatch.setattr(bench.once, "launch", launch)
+    monkeypatch.setattr(driver, "prepare", prepare)
+    monkeypatch.setattr(driver.pipeline, "launch", launch)
     couple = [samples.variant(stack="old"), samples.variant(stack="new")]
-    return bench.DriverBench([couple], "s", 7, "local", tmp_path)
+    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", seed=7), tmp_path)
 
 
 def test_a_gate_stays_on_its_nodes(driver_bench):
     (baseline, _) = driver_bench.records(0, None)
     assert baseline.seed == 7
     for index in range(2):
-        baseline.launches.append(driver_bench.launch(0, 0, index, index))
+        baseline.launches.append(driver_bench.launch(0, index, index))
     with pytest.raises(PlumbError, match="ran on node2, before on node1"):
-        driver_bench.launch(0, 0, 2, 2)
+        driver_bench.launch(0, 2, 2)
     assert baseline.nodes == ["node1"]
 
 
@@ -617,7 +607,7 @@ def command_line(tmp_path, monkeypatch):
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
     monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))
     monkeypatch.setattr(setup, "partition_of", lambda begun: {"name": "default", "scheduler": "slurm"})
-    monkeypatch.setattr(run, "_driver_bench", lambda begun, folder: FakeBench(begun, noise=0.002))
+    monkeypatch.setattr(live, "DriverBench", lambda begun, folder: FakeBench(begun, noise=0.002))
     in_a_job = []
 
     def call(*options):

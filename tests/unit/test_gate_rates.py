@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from plumbline import paths
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.base import paths
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential
 from plumbline.statistics.sequential import Rule
 
@@ -101,7 +101,7 @@ def test_printed_values_are_simulated_as_the_gate_judges_them(count):
     for n in range(15):
         sides = values[:, n, : used[n]].tolist()
         pairs = Pairs("s", *sides, item.better, item.steps, fixed=count is not None)
-        assert decide([pairs], Rule())[0].verdict == names[state[n]]
+        assert decide([pairs], Rule())[0].state == names[state[n]]
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.02, 0), (0.2, 20)])

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import real

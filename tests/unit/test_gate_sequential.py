@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.errors import PlumbError
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.base.errors import PlumbError
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics import sequential, signed_rank
 from plumbline.statistics.multiplicity import holm
 from plumbline.statistics.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule
@@ -69,16 +69,16 @@ def test_interval_and_test_agree(n):
 
 
 def test_plain_cases():
-    assert verdict(series(1.0)).verdict == "PASS"
-    assert verdict(series(1.05)).verdict == "FAIL"
-    assert verdict(series(0.95)).verdict == "PASS"
-    assert verdict(series(0.95, better="higher")).verdict == "FAIL"
-    assert verdict(series(1.03, noise=0.02)).verdict in ("INCONCLUSIVE", "FAIL", "PASS")
+    assert verdict(series(1.0)).state == "PASS"
+    assert verdict(series(1.05)).state == "FAIL"
+    assert verdict(series(0.95)).state == "PASS"
+    assert verdict(series(0.95, better="higher")).state == "FAIL"
+    assert verdict(series(1.03, noise=0.02)).state in ("INCONCLUSIVE", "FAIL", "PASS")
 
 
 def test_noise_is_said_in_words():
     found = verdict(series(1.03, noise=0.15))
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "pair noise" in found.reason
     assert "cannot be seen with 90 pairs" in found.reason
 
@@ -86,7 +86,7 @@ def test_noise_is_said_in_words():
 def test_a_pass_states_what_it_would_have_seen():
     for seed in range(200):
         found = verdict(series(1.0, noise=0.03, seed=seed))
-        if found.verdict == "PASS":
+        if found.state == "PASS":
             assert 0 < found.detectable <= 0.05
 
 
@@ -111,7 +111,7 @@ def test_units_do_not_matter(ratio, noise, seed, unit):
     item = series(ratio, noise, seed=seed)
     other = Pairs("s", [v * unit for v in item.baseline], [v * unit for v in item.candidate], "lower")
     first, second = verdict(item), verdict(other)
-    assert (first.verdict, first.pairs) == (second.verdict, second.pairs)
+    assert (first.state, first.count) == (second.state, second.count)
     assert first.ratio == pytest.approx(second.ratio)
 
 
@@ -120,7 +120,7 @@ def test_units_do_not_matter(ratio, noise, seed, unit):
 def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
     first, second = verdict(item), verdict(Pairs("s", item.candidate, item.baseline, "higher"))
-    assert (first.verdict, first.pairs, first.detectable) == (second.verdict, second.pairs, second.detectable)
+    assert (first.state, first.count, first.detectable) == (second.state, second.count, second.detectable)
     assert first.ratio == pytest.approx(1 / second.ratio)
 
 
@@ -128,14 +128,14 @@ def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed)
 @given(ratios, noises, seeds)
 def test_never_slower_both_ways(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
-    both = {verdict(item).verdict, verdict(Pairs("s", item.candidate, item.baseline, "lower")).verdict}
+    both = {verdict(item).state, verdict(Pairs("s", item.candidate, item.baseline, "lower")).state}
     assert both != {"FAIL"}
 
 
 def test_bursts_on_one_side_do_not_decide():
     item = series(1.0)
     burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
-    assert verdict(Pairs("s", item.baseline, burst, "lower")).verdict != "FAIL"
+    assert verdict(Pairs("s", item.baseline, burst, "lower")).state != "FAIL"
 
 
 def test_arms_swapped_in_every_other_pair_are_no_pass():
@@ -143,7 +143,7 @@ def test_arms_swapped_in_every_other_pair_are_no_pass():
     places = range(CAP)
     first = [(item.candidate if place % 2 else item.baseline)[place] for place in places]
     second = [(item.baseline if place % 2 else item.candidate)[place] for place in places]
-    assert verdict(Pairs("s", first, second, "lower")).verdict == "INVALID"
+    assert verdict(Pairs("s", first, second, "lower")).state == "INVALID"
 
 
 @pytest.mark.parametrize("margins", [(0.05, 0.05), (-0.1, 0.05), (0.01, float("nan")), (0.01, 50)])
@@ -155,12 +155,12 @@ def test_margins_that_make_no_sense(margins):
 def test_holm_over_the_campaign():
     """One slow series decided by 13 pairs: certain enough alone, not among 100, and again with more pairs."""
     alone = series(1.1, noise=0.002, pairs=13, name="slow")
-    assert verdict(alone).verdict == "FAIL"
+    assert verdict(alone).state == "FAIL"
     rest = [series(seed=seed, name=f"s{seed}") for seed in range(1, 100)]
     found = decide([alone, *rest], Rule())[0]
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "Holm" in found.reason
-    assert decide([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].verdict == "FAIL"
+    assert decide([series(1.1, noise=0.002, name="slow"), *rest], Rule())[0].state == "FAIL"
 
 
 def test_holm_by_hand():

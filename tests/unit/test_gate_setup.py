@@ -8,15 +8,20 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import pieces
 import pytest
 import samples
 
-from plumbline import cli, paths, rfm_settings, schemas
-from plumbline.errors import PlumbError
-from plumbline.gate import decide, from_records, page, rules, setup, sides, variants
-from plumbline.gate.pairs import Pairs
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.gate import page, rules, setup, sides, variants
+from plumbline.judge import decide, from_records
+from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.records import model
+from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.sequential import Rule
 
@@ -361,29 +366,32 @@ def test_the_page_shows_every_pair_and_escapes_names():
         Pairs("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
     made = page.document(found, decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
-    text = render("gate", made)
+    text = render("page", made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
     shown = read_page(text)
-    drawn = [item for item in shown["series"] if "ratios" in item]
+    drawn = {chart["title"]: chart for chart in pieces.blocks(shown, "chart")}
     assert len(drawn) == 4
-    assert sum(len(item["ratios"]) for item in drawn) == 80
-    assert {item["name"]: item["superseded"] for item in drawn}["fine"] == [[0, 1.1], [7, 0.9]]
-    assert [item["again"] for item in shown["series"] if item["name"] == "fine"] == [2]
-    assert "<script>alert('x')</script> & \"" in [item["name"] for item in shown["series"]]
-    assert shown["facts"] == [["repeat", "plumb gate --tests 'a<b'"]]
-    assert "5 pairs: 13 are needed" in [item["reason"] for item in shown["series"]]
-    assert {item["name"]: item["margins"] for item in drawn}["rates"] == "2.0 % tolerated, 10 % must be seen"
-    assert [item["verdict"] for item in shown["series"]][:2] == ["INVALID", "FAIL"]
+    assert sum(len(chart["points"]) - len(chart["hollow"]) for chart in drawn.values()) == 80
+    fine = drawn["fine"]
+    assert [fine["points"][row] for row in fine["hollow"]] == [[20, 0.6, 1.1], [21, 7.6, 0.9]]
+    assert [fine["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
+    rows = pieces.rows(pieces.section(shown, "series"))
+    assert [row[5] for row in rows if row[0] == "fine"] == ["2"]
+    assert "<script>alert('x')</script> & \"" in [row[0] for row in rows]
+    assert [one["pieces"] for one in pieces.blocks(shown, "command")] == [["plumb gate --tests 'a<b'"]]
+    assert "5 pairs: 13 are needed" in [row[7] for row in rows]
+    assert "2.0 % tolerated, 10 % must be seen" in drawn["rates"]["about"]
+    assert [row[1] for row in rows][:2] == ["INVALID", "FAIL"]
 
 
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
     found = [Pairs(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = render("gate", page.document(found, decide.decide(found, Rule()), Rule(), []))
-    shown = read_page(text)["series"]
-    assert sum("ratios" in item for item in shown) == page.DRAWN
-    assert len(shown) == 1000
+    text = render("page", page.document(found, decide.decide(found, Rule()), Rule(), []))
+    shown = read_page(text)
+    assert len(pieces.blocks(shown, "chart")) == page.DRAWN
+    assert len(pieces.rows(shown)) == 1000
     assert len(text) < 5_000_000
 
 
@@ -393,4 +401,4 @@ def test_the_page_is_written(tmp_path, capsys):
     (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
     options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
     assert cli.main(["gate", *options]) == 0
-    assert [len(item["ratios"]) for item in read_page(file.read_text())["series"]] == [30]
+    assert [len(chart["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]

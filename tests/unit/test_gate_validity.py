@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gate_sequential import series
 
-from plumbline.errors import PlumbError
-from plumbline.gate.decide import decide
-from plumbline.gate.pairs import Pairs
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import worst
+from plumbline.judge.decide import decide
+from plumbline.judge.pairs import Pairs
 from plumbline.statistics.sequential import Rule
-from plumbline.verdicts import worst
 
 
 def one(item):
@@ -28,10 +28,10 @@ def constant(baseline, candidate, step, better="lower"):
 def test_one_bad_value_anywhere_is_invalid(bad, place, side):
     item = series()
     columns = {"baseline": list(item.baseline), "candidate": list(item.candidate)}
-    assert one(item).verdict == "PASS"
+    assert one(item).state == "PASS"
     columns[side][place] = bad
     found = one(Pairs("s", **columns, better="lower"))
-    assert found.verdict == "INVALID"
+    assert found.state == "INVALID"
     assert found.reason
 
 
@@ -43,54 +43,54 @@ def test_one_bad_value_anywhere_is_invalid(bad, place, side):
 def test_nothing_added_makes_an_invalid_series_pass(baseline, candidate):
     good = series()
     spoiled = [*baseline, math.nan, *good.baseline], [*candidate, 1.0, *good.candidate]
-    assert one(Pairs("s", *spoiled, "lower")).verdict == "INVALID"
+    assert one(Pairs("s", *spoiled, "lower")).state == "INVALID"
 
 
 def test_too_few_and_unequal():
     assert "12 pairs" in one(series(pairs=12)).reason
     item = series()
     assert "89 values of the baseline" in one(Pairs("s", item.baseline[1:], item.candidate, "lower")).reason
-    assert one(Pairs("s", [], [], "lower")).verdict == "INVALID"
+    assert one(Pairs("s", [], [], "lower")).state == "INVALID"
 
 
 def test_no_series_is_an_error_and_a_name_twice_is_invalid():
     with pytest.raises(PlumbError, match="0 series"):
         decide([], Rule())
     assert worst([]) == "INVALID"
-    assert [item.verdict for item in decide([series(), series(seed=1)], Rule())] == ["INVALID", "INVALID"]
+    assert [item.state for item in decide([series(), series(seed=1)], Rule())] == ["INVALID", "INVALID"]
 
 
 def test_the_same_numbers_twice_and_another_unit():
     item = series()
     assert "listed twice" in one(Pairs("s", item.baseline, item.baseline, "lower")).reason
     faster = one(Pairs("s", item.baseline, [value / 1000 for value in item.candidate], "lower"))
-    assert faster.verdict == "INVALID"
+    assert faster.state == "INVALID"
     assert "another unit" in faster.reason
 
 
 def test_constants_are_judged_as_far_as_their_step_lets():
-    assert constant(100.0, 100.0, 0.1).verdict == "PASS"
+    assert constant(100.0, 100.0, 0.1).state == "PASS"
     assert constant(100.0, 100.0, 0.1).detectable == pytest.approx(0.001, rel=0.01)
-    assert constant(100.0, 105.0, 0.1).verdict == "FAIL"
-    assert constant(0.23, 0.24, 0.01).verdict == "INCONCLUSIVE"
+    assert constant(100.0, 105.0, 0.1).state == "FAIL"
+    assert constant(0.23, 0.24, 0.01).state == "INCONCLUSIVE"
     found = constant(2.0, 2.0, 1.0)
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "step" in found.reason
 
 
 def test_rounded_timers_with_noise_over_several_steps_are_judged():
     item = series(noise=0.02)
     rounded = Pairs("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", (1.0, 1.0))
-    assert one(rounded).verdict == "PASS"
+    assert one(rounded).state == "PASS"
 
 
 def test_a_clock_that_steps_back():
     item = series()
     assert (
-        one(Pairs("s", item.baseline, [*item.candidate[:40], -3.0, *item.candidate[41:]], "lower")).verdict == "INVALID"
+        one(Pairs("s", item.baseline, [*item.candidate[:40], -3.0, *item.candidate[41:]], "lower")).state == "INVALID"
     )
     rates = one(Pairs("s", item.baseline, [*item.candidate[:40], math.inf, *item.candidate[41:]], "higher"))
-    assert rates.verdict == "INVALID"
+    assert rates.state == "INVALID"
 
 
 def test_the_worst_verdict_is_the_campaigns():
@@ -107,7 +107,7 @@ def undecided(candidate_ratio, noise, pairs=13, is_fixed=False):
 
 def test_an_interval_beyond_the_tolerance_says_what_a_fail_needs():
     found = undecided(1.05, 0.025)
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert found.interval[0] > 1.01
     assert "slower than 1.0 % with 99 % certainty" in found.reason
     assert found.reason.endswith("but a FAIL needs 99.9 %: the next look is at 19 pairs")
@@ -120,6 +120,6 @@ def test_each_side_has_a_step_of_its_own():
     """0.23 is anything from 0.225 to 0.235, also where the other side has four decimals."""
     baseline, candidate = [0.23] * 90, [round(0.2364 + 0.0002 * (n % 7), 4) for n in range(90)]
     found = one(Pairs("s", baseline, candidate, "lower", (0.01, 0.0001)))
-    assert found.verdict == "INCONCLUSIVE"
+    assert found.state == "INCONCLUSIVE"
     assert "few digits" in found.reason
-    assert one(Pairs("s", baseline, candidate, "lower", (0.0001, 0.0001))).verdict == "FAIL"
+    assert one(Pairs("s", baseline, candidate, "lower", (0.0001, 0.0001))).state == "FAIL"

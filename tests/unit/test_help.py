@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from samples import record
 
-from plumbline import cli, completion
+from plumbline.commands import cli, completion
 
 #: the commands whose examples measure nothing, install nothing and need no more than two records
 DRY = ("list", "show", "diff", "topology", "lint", "history", "report", "compact", "ci")

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.statistics import changes
 from plumbline.statistics.changes import Change, Settings, follow
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from samples import launch, record, variant
 
-from plumbline import cli, paths, provenance
-from plumbline.history import series as source
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.host import provenance
+from plumbline.judge import samples
 from plumbline.records import store
 from plumbline.records.model import convert
 
@@ -173,7 +175,7 @@ def test_records_make_series(results, capsys):
 def test_another_environment_is_another_series(part):
     first, second = session(0, 1.0), session(1, 1.0)
     second["host"] = {**second["host"], part: "other"}
-    one, two = source.of_records([convert(first), convert(second)])
+    one, two = samples.series([convert(first), convert(second)])
     assert one.name != two.name
     assert provenance.fingerprint(first["host"]) in {name.rsplit(" ", 1)[1] for name in (one.name, two.name)}
 
@@ -189,14 +191,14 @@ def test_another_environment_is_another_series(part):
     ],
 )
 def test_what_differs_is_another_series(change):
-    one, two = source.of_records([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
+    one, two = samples.series([convert(session(0, 1.0)), convert(session(1, 1.0, **change))])
     assert one.name != two.name
 
 
 def test_load_is_no_environment():
     second = session(1, 1.0)
     second["host"] = {**second["host"], "load": [9.0, 9.0, 9.0]}
-    assert len(source.of_records([convert(session(0, 1.0)), convert(second)])) == 1
+    assert len(samples.series([convert(session(0, 1.0)), convert(second)])) == 1
 
 
 def test_a_damaged_record_is_said_and_the_rest_followed(results, capsys):
@@ -226,7 +228,7 @@ def test_the_table_of_the_documentation_has_every_model(capsys):
 
 def test_the_options_load_without_scipy():
     """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.history.command, plumbline.references.command, plumbline.references.lint; "
+    code = "import sys; import plumbline.commands.history, plumbline.commands.calibrate, plumbline.commands.lint; "
     answer = subprocess.run(
         [sys.executable, "-c", code + "print('scipy' in sys.modules)"], capture_output=True, text=True
     )

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 import samples
 
-from plumbline import cli, git, paths, site
-from plumbline.errors import PlumbError
-from plumbline.gate import run
-from plumbline.gate.decide import Verdict
-from plumbline.history import confirm
+from plumbline import site
+from plumbline.base import git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.gate import confirm, run
+from plumbline.judge.decide import Verdict
 from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 

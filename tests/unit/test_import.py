@@ -10,12 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pieces
 import pytest
 from samples import record
 
-from plumbline import cli
-from plumbline.errors import PlumbError
-from plumbline.exchange.bring import read
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.exchange.imported import read
 from plumbline.records import model, query
 from plumbline.references import calibrate
 
@@ -398,9 +399,9 @@ def test_imported_figures_are_published(slower, tmp_path, capsys):
     page = (tmp_path / "site/systems/sys/tests/T.html").read_text()
     packed = page.split('id="data">')[1].split("</script>")[0]
     shown = json.loads(gzip.decompress(base64.b64decode(packed)))
-    (series,) = shown["history"]["series"]
-    assert len(series["points"]) == 28
-    assert [alarm["direction"] for alarm in series["alarms"]] == ["worse"]
+    (chart,) = pieces.blocks(shown["sections"], "chart")
+    assert len(chart["rows"]) == 28
+    assert [mark["label"].split()[-1] for mark in chart["marks"]] == ["worse"]
 
 
 def test_no_verdict_is_made_of_imported_figures(slower, results, capsys):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import jobs
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.measure import jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 

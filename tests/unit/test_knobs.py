@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from plumbline import cli
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.tune import inventory
 
 MPICH = [

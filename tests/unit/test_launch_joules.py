@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.host import energy
 from plumbline.launch import joules
-from plumbline.nodes import energy
 from plumbline.schedulers import slurm
 
 SOURCE = "Slurm's accounting (ipmi)"

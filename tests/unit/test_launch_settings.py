@@ -5,7 +5,7 @@ from witness_helper import compile_c, cpus, only, rank_plan, run
 from witnesses import of_documents
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import settings
 
 OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import doctor, paths, provenance
-from plumbline.topology import devices, links
+from plumbline.base import paths
+from plumbline.commands import doctor
+from plumbline.host import devices, links, provenance
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
 #: (speed now, width now, speed at best, width at best), as the kernel writes them

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
 from plumbline.mpi import Command, Launcher, Layout
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from plumbline import mpi, schedulers
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
 from plumbline.schedulers import slurm
 
@@ -116,7 +116,7 @@ def allocated(environment):
 
 def collect(command, folder, names=("here", "there")):
     launcher = mpi.Launcher(mpi.TABLE["mpich"], "hydra", str(command))
-    return hosts.collect(launcher, mpi.Layout(2, 4, names), (), dict(os.environ), folder)
+    return hosts.collect(hosts.Ranks(launcher, mpi.Layout(2, 4, names), (), dict(os.environ)), folder)
 
 
 def test_a_node_that_says_nothing_is_named(program, tmp_path):

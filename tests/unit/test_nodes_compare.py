@@ -8,8 +8,8 @@ import time
 import pytest
 from node_facts import node, write
 
-from plumbline import cli, doctor
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli, doctor
 from plumbline.nodes import compare, read
 
 

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 from node_facts import XML, node, write
 
-from plumbline import cli, schedulers, schemas, site
-from plumbline.errors import PlumbError
-from plumbline.nodes import collect, collector
+from plumbline import schedulers, schemas, site
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.host import collector
+from plumbline.nodes import collect
 from plumbline.schedulers import names, program, ssh
 
 COLLECTOR = Path(collector.__file__)

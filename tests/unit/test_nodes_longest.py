@@ -3,9 +3,10 @@
 import pytest
 import yaml
 
-from plumbline import paths, schedulers
-from plumbline.cli import main
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands.cli import main
 
 
 @pytest.fixture
@@ -61,6 +62,6 @@ def test_away_from_the_cluster_nothing_is_known(monkeypatch, tmp_path):
 def test_a_new_site_says_it(sinfo, monkeypatch, tmp_path, given, limit):
     sinfo("1:30:00\\n")
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
-    monkeypatch.setattr("plumbline.site.facts.topology", lambda: "<topology/>")
+    monkeypatch.setattr("plumbline.host.collector.topology", lambda program: ("<topology/>", ""))
     assert main(["site", "init", "--name", "far", "--scheduler", "squeue", "--stacks", "mpich", *given]) == 0
     assert yaml.safe_load((paths.sites() / "far/site.yaml").read_text())["partitions"][0]["max_job_s"] == limit

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import campaign, rfm_settings, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
+from plumbline.reframe import campaign
+from plumbline.reframe import settings as rfm_settings
 from plumbline.schedulers import Node
 
 CPU = {"name": "cpu", "scheduler": "squeue", "access": ["--partition=main"]}

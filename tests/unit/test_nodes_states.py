@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import cli, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.schedulers import flux, lsf, pbs, slurm
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "schedulers"

@@ -2,9 +2,10 @@
 
 import pytest
 
-from plumbline import campaign, schedulers
-from plumbline.errors import PlumbError
+from plumbline import schedulers
+from plumbline.base.errors import PlumbError
 from plumbline.nodes import usable
+from plumbline.reframe import campaign
 from plumbline.schedulers import Node
 
 

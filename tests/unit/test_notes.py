@@ -6,9 +6,9 @@ import multiprocessing
 import pytest
 from samples import launch, record
 
-from plumbline import cli
-from plumbline.errors import PlumbError
-from plumbline.gate import noted
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.gate import notes_before as noted
 from plumbline.records import notes, query, sources
 
 

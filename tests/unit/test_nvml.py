@@ -7,15 +7,15 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pieces
 import pytest
 from kernel_stack import made_up
 from samples import launch, record
 
-from plumbline import nvml, paths, provenance
-from plumbline.nodes import energy
+from plumbline.base import paths
+from plumbline.host import devices, energy, links, nvml, provenance
 from plumbline.records.model import convert
 from plumbline.report import data
-from plumbline.topology import devices, links
 from plumbline.views import show
 
 A, B, C, D = "0000:03:00.0", "0000:04:00.0", "0000:83:00.0", "0001:c1:00.0"
@@ -56,8 +56,8 @@ def test_they_stand_in_this_hosts_matrix(library: pytest.MonkeyPatch) -> None:
     drawn = " ".join("\n".join(devices.draw(found, {}, 100)).split())
     assert "NV# so many NVLinks;" in drawn
     host = {**record()["host"], "hostname": "node1", "devices": json.loads(text) | {"ways": found.ways}}
-    (page,) = data.document(data.Scope("local"), [convert(record(host=host))])["devices"]
-    assert ["NV#", "so many NVLinks"] in [list(pair) for pair in page["words"]]
+    page = pieces.section(data.document(data.Scope("local"), [convert(record(host=host))]), "devices")
+    assert "NV#: so many NVLinks" in pieces.blocks(page, "bullets")[0]["pieces"]
 
 
 def test_joules_of_gpus_are_millijoules_by_their_counters(library: pytest.MonkeyPatch) -> None:
@@ -81,8 +81,8 @@ def test_a_library_that_fails_is_said_once(library: pytest.MonkeyPatch, fault: s
     assert host["gpu_energy"].startswith("not read: NVML: ")
     assert host["gpu_energy"].endswith(said)
     items = [convert(record(host=host, id=f"{number:012x}")) for number in range(2)]
-    missing = data.document(data.Scope("local"), items)["work"]["missing"]
-    assert missing.count(f"joules of GPUs {host['gpu_energy']}") == 1
+    (missing,) = pieces.blocks(pieces.section(data.document(data.Scope("local"), items), "work"), "bullets")
+    assert list(missing["pieces"]).count(f"joules of GPUs {host['gpu_energy']}") == 1
 
 
 def test_a_host_without_it_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 import samples
 
-from plumbline import paths
+from plumbline.base import paths
 from plumbline.records.model import Variant
-from plumbline.rfm import once
+from plumbline.reframe import equal_variants as once
 from plumbline.topology.plan import resolve
 
 TOPOLOGY = paths.root() / "tests/data/topologies/ulysses-2x10.xml"

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from samples import launch, record, settle, variant
 from scipy import stats
 
-from plumbline import cli
-from plumbline.outliers import decide, evidence, from_records
-from plumbline.outliers.matrix import Matrix
-from plumbline.outliers.nodes import Nodes
-from plumbline.outliers.verdict import Margins
+from plumbline.commands import cli
+from plumbline.judge import evidence, outliers, samples
+from plumbline.judge.members import Matrix, Nodes
+from plumbline.judge.outliers import Margins
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.statistics import extremes, rank_sum, scale
@@ -51,7 +50,7 @@ def links(ends=8, launches=3, slow=None, seed=1, sd=0.005):
 
 
 def judge(*classes, **margins):
-    return decide.decide(classes, Margins(**margins))
+    return outliers.decide(classes, Margins(**margins))
 
 
 def found(verdict, direction="worse"):
@@ -116,7 +115,7 @@ def test_one_bad_launch_moves_a_summary_little():
 
 def test_a_slow_node_is_found_and_only_it():
     (verdict,) = judge(nodes(slow={7: 1.05}))
-    assert verdict.verdict == "FAIL"
+    assert verdict.state == "FAIL"
     (finding,) = verdict.findings
     assert (finding.kind, finding.name, finding.direction) == ("node", "n7", "worse")
     assert finding.ratio == pytest.approx(1.05, rel=0.01)
@@ -130,19 +129,19 @@ def test_rates_are_worse_when_they_are_lower():
 
 def test_a_faster_node_is_shown_and_no_failure():
     (verdict,) = judge(nodes(slow={7: 0.93}))
-    assert verdict.verdict == "PASS"
+    assert verdict.state == "PASS"
     assert found(verdict, "better") == {"n7"}
 
 
 def test_healthy_nodes_pass_with_what_would_have_been_found():
     (verdict,) = judge(nodes())
-    assert (verdict.verdict, verdict.findings, verdict.reason) == ("PASS", (), None)
-    assert 0.01 < verdict.detectable["node"] < 0.04
+    assert (verdict.state, verdict.findings, verdict.reason) == ("PASS", (), None)
+    assert 0.01 < verdict.seen["node"] < 0.04
 
 
 def test_small_differences_do_not_count():
     (verdict,) = judge(nodes(slow={7: 1.015}, sd=0.0005))
-    assert verdict.verdict == "PASS"
+    assert verdict.state == "PASS"
     (verdict,) = judge(nodes(slow={7: 1.015}, sd=0.0005), min_effect=0.01)
     assert found(verdict) == {"n7"}
 
@@ -157,7 +156,7 @@ def test_a_second_mode_of_the_launches_is_no_slow_node():
     (verdict,) = judge(made)
     assert not verdict.findings
     assert verdict.suspects == ("n03",)
-    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.state == "INCONCLUSIVE"
     assert "measure again" in verdict.reason
 
 
@@ -172,7 +171,7 @@ def test_a_second_mode_of_the_launches_is_no_slow_node():
 )
 def test_too_little_is_inconclusive_with_what_is_needed(made, reason):
     (verdict,) = judge(made())
-    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.state == "INCONCLUSIVE"
     assert reason in verdict.reason
 
 
@@ -180,7 +179,7 @@ def test_too_little_is_inconclusive_with_what_is_needed(made, reason):
 def test_the_slowest_of_two_nodes_is_printed_whatever_may_be_claimed(better, ratio, tmp_path, capsys):
     """Two nodes are too few to say which is odd; that one is 2.7 times slower was measured."""
     (verdict,) = judge(nodes(2, slow={1: ratio}, better=better))
-    assert (verdict.verdict, verdict.slowest[0]) == ("INCONCLUSIVE", "n1")
+    assert (verdict.state, verdict.slowest[0]) == ("INCONCLUSIVE", "n1")
     assert verdict.slowest[1] == pytest.approx(ratio, rel=0.01)
     assert verdict.said.startswith("2 nodes: at least 5 are needed; slowest: n1 by 1")
     file = tmp_path / "f.csv"
@@ -198,8 +197,8 @@ def test_a_pass_has_its_slowest_too_and_one_member_has_none():
 
 
 def test_more_classes_ask_for_more_evidence():
-    alone = judge(nodes())[0].detectable["node"]
-    among = judge(*[nodes(seed=seed) for seed in range(1, 41)])[0].detectable["node"]
+    alone = judge(nodes())[0].seen["node"]
+    among = judge(*[nodes(seed=seed) for seed in range(1, 41)])[0].seen["node"]
     assert among > alone
 
 
@@ -221,7 +220,7 @@ def test_figures_of_the_same_nodes_are_judged_together():
     made = figures(8, launches=3, sd=0.02, slow={7: 1.05})
     *apart, joined = judge(*made)
     assert not any(verdict.findings for verdict in apart)
-    assert joined.name == "local default openmpi 8 classes together"
+    assert joined.subject == "local default openmpi 8 classes together"
     assert joined.to_dict()["together"] == 8
     assert found(joined) == {"n7"}
     assert joined.findings[0].ratio == pytest.approx(1.05, rel=0.02)
@@ -231,7 +230,7 @@ def test_only_classes_of_the_same_nodes_are_judged_together():
     one, other, third = figures(3)
     assert len(judge(one)) == 1
     third.values["n99"] = third.values["n1"]
-    assert [verdict.name[-18:] for verdict in judge(one, other, third)][3:] == ["2 classes together"]
+    assert [verdict.subject[-18:] for verdict in judge(one, other, third)][3:] == ["2 classes together"]
     assert len(judge(one, third)) == 2
 
 
@@ -246,7 +245,7 @@ def test_figures_that_repeat_each_other_are_no_evidence():
     (alone,), joined = judge(one), judge(*copies)[-1]
     assert joined.noise == pytest.approx(alone.noise)
     assert joined.spread == pytest.approx(alone.spread)
-    assert joined.detectable["node"] > alone.detectable["node"]
+    assert joined.seen["node"] > alone.seen["node"]
 
 
 def test_a_noisy_figure_does_not_drown_the_others():
@@ -258,7 +257,7 @@ def test_a_noisy_figure_does_not_drown_the_others():
 def test_launches_that_not_every_figure_has_are_left_out():
     one, other = figures(2, launches=4)
     other.values = {node: values[:3] for node, values in other.values.items()}
-    assert judge(one, other)[-1].launches == 3
+    assert judge(one, other)[-1].count == 3
     other.values["n3"] = [("elsewhere", value) for _, value in other.values["n3"]]
     assert len(judge(one, other)) == 2
 
@@ -273,7 +272,7 @@ def test_what_is_known_of_a_node_is_said_once():
 
 def test_what_is_called_detectable_is_detected():
     (verdict,) = judge(nodes(sd=0.01))
-    least = verdict.detectable["node"]
+    least = verdict.seen["node"]
     for node in range(16):
         (slower,) = judge(nodes(sd=0.01, slow={node: 1 + least * 1.0001}))
         assert found(slower) == {f"n{node}"}
@@ -303,7 +302,7 @@ def test_equal_values_are_no_difference():
     for node, _ in itertools.product(range(16), range(5)):
         made.add(f"n{node}", 100.0)
     (verdict,) = judge(made)
-    assert verdict.verdict == "PASS"
+    assert verdict.state == "PASS"
 
 
 def test_a_slow_link_is_found():
@@ -327,7 +326,7 @@ def test_few_ends_are_told_by_their_launches():
 def test_an_end_that_its_links_give_away_is_blamed(blame, monkeypatch):
     """Noise hides the end from its own test now and then, while some of its links are found: the end is the news."""
     if not blame:
-        monkeypatch.setattr(decide, "_blame", lambda parts: None)
+        monkeypatch.setattr(outliers, "_blame", lambda parts: None)
     slow = {(3,): 1.08, (1,): 1.015, (5,): 0.985, (6,): 1.018}
     names = set()
     for seed in range(20):
@@ -357,7 +356,7 @@ def test_one_launch_tells_a_slow_node_but_no_slow_link():
     assert found(verdict) == {"n6"}
     assert verdict.findings[0].notes == ("one launch only: measure again",)
     (verdict,) = judge(links(ends=12, launches=1, slow={(2, 5): 1.5}))
-    assert verdict.verdict == "INCONCLUSIVE"
+    assert verdict.state == "INCONCLUSIVE"
     assert verdict.suspects == ("n2 – n5",)
 
 
@@ -379,8 +378,8 @@ def test_units_and_order_change_nothing(seed, factor, slow):
         for _, value in one.values[node]:
             other.add(node, factor * value)
     first, second = judge(one)[0], judge(other)[0]
-    assert (first.verdict, found(first)) == (second.verdict, found(second))
-    assert first.detectable["node"] == pytest.approx(second.detectable["node"], rel=1e-6)
+    assert (first.state, found(first)) == (second.state, found(second))
+    assert first.seen["node"] == pytest.approx(second.seen["node"], rel=1e-6)
 
 
 @settings(max_examples=25)
@@ -392,8 +391,8 @@ def test_inverse_values_in_the_other_direction_mirror(seed):
         for _, value in values:
             other.add(node, 1 / value)
     first, second = judge(one)[0], judge(other)[0]
-    assert (first.verdict, found(first), found(first, "better")) == (
-        second.verdict,
+    assert (first.state, found(first), found(first, "better")) == (
+        second.state,
         found(second),
         found(second, "better"),
     )
@@ -411,10 +410,10 @@ def test_any_numbers_get_a_verdict(table):
         for value in values:
             made.add(f"n{node}", value)
     (verdict,) = judge(made)
-    assert verdict.verdict in ("PASS", "FAIL", "INCONCLUSIVE")
+    assert verdict.state in ("PASS", "FAIL", "INCONCLUSIVE")
     json.dumps(verdict.to_dict(), allow_nan=False)
-    if len(table) < decide.FEWEST:
-        assert verdict.verdict == "INCONCLUSIVE"
+    if len(table) < outliers.FEWEST:
+        assert verdict.state == "INCONCLUSIVE"
 
 
 def write(file, rows, header):
@@ -594,7 +593,7 @@ def test_nodes_from_records(results, capsys):
     ],
 )
 def test_what_is_not_comparable_is_another_class(change):
-    one, two = from_records.nodes(
+    one, two = samples.nodes(
         convert(item) for item in (session(0, "a", [1.0, 1.0]), session(1, "b", [1.0, 1.0], **change))
     )
     assert one.name != two.name
@@ -686,7 +685,7 @@ def test_ends_between_nodes_are_nodes(results, capsys):
 
 
 def test_links_inside_nodes_are_of_cores_with_the_nodes_names():
-    inside, between = from_records.matrices(convert(nodes_record(ranks_per_node=4)))
+    inside, between = samples.matrices(convert(nodes_record(ranks_per_node=4)))
     assert (inside.name, between.name) == ("latency pair:l3 openmpi", "latency pair:node openmpi")
     assert (inside.ends, between.ends) == ("core", "node")
     assert len(inside.values) == 6 * 6
@@ -706,7 +705,7 @@ def test_superseded_launches_are_not_in_the_matrix(results, capsys):
     made["launches"] += [{**one, "index": one["index"] + 1, "order": one["order"] + 1} for one in again]
     made["launches"][0]["superseded"] = True
     settle(made)
-    (small, _) = from_records.matrices(convert(made))
+    (small, _) = samples.matrices(convert(made))
     assert small.launches() == 4
     assert max(map(len, small.values.values())) == 4
     assert max(value for launches in small.values.values() for one in launches for value in one) < 3
@@ -731,6 +730,6 @@ def test_a_record_without_a_matrix_is_refused(results, capsys, made, message):
 
 def test_the_options_load_without_scipy():
     """``plumb launch`` builds the same parser inside a job, before it measures."""
-    code = "import sys; import plumbline.outliers.command; print('scipy' in sys.modules)"
+    code = "import sys; import plumbline.commands.outliers; print('scipy' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout == "False\n"

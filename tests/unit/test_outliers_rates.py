@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from plumbline import paths
+from plumbline.base import paths
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import outliers as simulated
@@ -65,7 +65,7 @@ def test_the_smallest_detectable_slowdown_is_detected(kind):
 
 def test_the_measurement_sees_a_rule_that_errs(monkeypatch):
     """A guard broken on purpose: a rule with a hundred times the error reports healthy clusters."""
-    monkeypatch.setattr("plumbline.outliers.decide.SIDE", 0.5)
-    monkeypatch.setattr("plumbline.outliers.evidence.ALLOWED", -10.0)
+    monkeypatch.setattr("plumbline.judge.outliers.SIDE", 0.5)
+    monkeypatch.setattr("plumbline.judge.evidence.ALLOWED", -10.0)
     one = simulated.healthy("spread", "nodes", 3, SEED)
     assert one.reported > 0.1 * one.clusters

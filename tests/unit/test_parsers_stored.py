@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.parsers import UNITS, Measurement, ParseError, parse
 
 OUTPUTS = Path(__file__).parents[1] / "data" / "outputs"

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from plumbline import cli, jobs, paths
-from plumbline.gate import run as gate
+from plumbline.base import paths
+from plumbline.commands import cli
+from plumbline.gate.setup import GATE
+from plumbline.measure import jobs, session
 from plumbline.views import summary
 
 FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
@@ -69,12 +71,12 @@ def test_an_option_counts_before_the_variable(
 def test_the_job_of_a_gate_gets_the_folders(
     chosen: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = SimpleNamespace(couples=[[{"nodes": 2}]], circumstances={"nodes": None})
-    monkeypatch.setattr(gate.session, "peek", lambda folder: begun)
-    monkeypatch.setattr(gate.setup, "partition_of", lambda begun: {"name": "cpu", "scheduler": "pbs"})
+    begun = SimpleNamespace(circumstances={"nodes": None})
+    monkeypatch.setattr(session.Kind, "peek", lambda kind, folder: begun)
+    part = {"name": "cpu", "scheduler": "pbs"}
     seen: list[list[str]] = []
     monkeypatch.setattr(jobs, "run", lambda submission, say: seen.append(submission.command) or 0)
-    assert gate.in_job(tmp_path / "work", ["--minutes", "5"], print) == 0
+    assert GATE.in_job(tmp_path / "work", part, 2, ["--minutes", "5"], print) == 0
     options = [word for name, folder in zip(paths.FOLDERS, chosen, strict=True) for word in (f"--{name}", str(folder))]
     assert seen[0][1:] == [*options, "gate", "--resume", str(tmp_path / "work"), "--minutes", "5"]
 
@@ -82,10 +84,10 @@ def test_the_job_of_a_gate_gets_the_folders(
 def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) -> None:
     """As ``. A/activate; B/.venv/bin/plumb …`` does."""
     other = tmp_path / "other"
-    (other / "plumbline").mkdir(parents=True)
-    for name in ("__init__.py", "paths.py"):
-        shutil.copy(Path(paths.__file__).parent / name, other / "plumbline")
-    show = "from plumbline import paths; print(paths.root(), paths.results(), paths.binder())"
+    (other / "plumbline" / "base").mkdir(parents=True)
+    for name in ("__init__.py", "base/__init__.py", "base/paths.py"):
+        shutil.copy(paths.root() / "plumbline" / name, other / "plumbline" / name)
+    show = "from plumbline.base import paths; print(paths.root(), paths.results(), paths.binder())"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PLUMB_")}
     done = subprocess.run(
         ["bash", "-c", f". '{paths.root()}/activate'; '{sys.executable}' -c '{show}'"],

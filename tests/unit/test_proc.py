@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import proc
+from plumbline.host import proc
 
 
 def test_this_process_is_among_all() -> None:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline import schemas
-from plumbline.errors import PlumbError
-from plumbline.gate import from_records
-from plumbline.history import series
+from plumbline.base.errors import PlumbError
+from plumbline.judge import from_records
+from plumbline.judge.samples import nodes, series
 from plumbline.launch import figures
-from plumbline.outliers import from_records as outliers
 from plumbline.records import model, store
 from plumbline.records.model import Record
 from plumbline.references import References, calibrate
@@ -39,9 +38,9 @@ def test_no_reader_takes_its_figures(values: list[float], verdict: str) -> None:
         assert not taken.is_valid
         assert taken.final_verdict == "invalid"
         assert calibrate.refusal(taken) is not None
-        assert series.of_records([taken]) == []
-        assert outliers.nodes([taken]) == []
-    assert series.of_records([record(values, verdict, profiled=False)])
+        assert series([taken]) == []
+        assert nodes([taken]) == []
+    assert series([record(values, verdict, profiled=False)])
 
 
 @given(VALUES, VERDICTS)

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiled import call, place, profile, rank_document, sizes
 
-from plumbline import cli, schema_files
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli, schema_files
 from plumbline.profiles import crossed, difference, export, maps, read, sums, text
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen

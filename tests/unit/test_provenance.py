@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from node_facts import node
 
-from plumbline import doctor, provenance, schemas
+from plumbline import schemas
+from plumbline.commands import doctor
+from plumbline.host import collector, provenance
+from plumbline.host.collector import Reader
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -46,6 +49,21 @@ def test_knobs_are_read(tmp_path):
     assert host["memory_bytes"] == 1024000
 
 
+def test_a_record_has_the_facts_of_the_document_of_its_host(tmp_path):
+    files = {
+        "proc/loadavg": "3.50 1.00 0.50 1/100 1234\n",
+        "proc/meminfo": "MemTotal:  1000 kB\n",
+        "proc/sys/kernel/perf_event_paranoid": "2\n",
+        "sys/devices/system/cpu/online": "0-3\n",
+    }
+    document = collector.collect("n1", tmp_path, root=tree(tmp_path, files))
+    host = provenance.collect(tmp_path)
+    assert host.items() >= provenance.recorded(document).items()
+    assert (host["load"], host["memory_bytes"], host["cpus_online"]) == ([3.5, 1.0, 0.5], 1024000, "0-3")
+    assert document["knobs"]["perf_event_paranoid"] == 2
+    assert "perf_event_paranoid" not in host
+
+
 @pytest.mark.parametrize(
     ("files", "quota", "limit"),
     [
@@ -64,7 +82,7 @@ def test_knobs_are_read(tmp_path):
     ],
 )
 def test_cgroup_limits_of_both_versions(tmp_path, files, quota, limit):
-    found = provenance.Reader(tree(tmp_path, files)).cgroup()
+    found = Reader(tree(tmp_path, files)).cgroup()
     assert (found["cpu_quota"], found["memory_limit_bytes"]) == (quota, limit)
 
 
@@ -136,4 +154,4 @@ def test_little_shared_memory_of_a_node_is_found_and_facts_of_earlier_versions_d
 
 
 def test_the_collector_tells_the_size_of_shared_memory():
-    assert provenance.Reader(Path("/")).size("dev/shm") == provenance.collect()["shm_bytes"] > 0
+    assert Reader().size("dev/shm") == provenance.collect()["shm_bytes"] > 0

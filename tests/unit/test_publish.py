@@ -5,11 +5,12 @@ import gzip
 import json
 import re
 
+import pieces
 import pytest
 import reports
 from samples import launch, record
 
-from plumbline import cli
+from plumbline.commands import cli
 from plumbline.pages import page
 from plumbline.publish import documents
 from plumbline.records import compact, compacted, notes, outcome
@@ -68,11 +69,13 @@ def test_every_page_is_there_and_every_link_leads_to_one(results, root, capsys):
         ]:
             assert target == "data:," or (file.parent / target).is_file(), f"{file}: {target}"
     series = shown(root / "systems/local/tests/stream_threads.html")
-    for target in series["campaigns"]:
-        assert (root / "systems/local/tests" / target).is_file()
-    assert {tuple(point[3:]) for one in series["history"]["series"] for point in one["points"]} == {
-        (number,) for number in range(len(series["campaigns"]))
-    }
+    charts = pieces.blocks(series, "chart")
+    for chart in charts:
+        for row, target in zip(chart["rows"], chart["targets"], strict=True):
+            page, _, record = target.partition("#record-")
+            assert record == row[2]
+            assert (root / "systems/local/tests" / page).is_file()
+    assert sum(len(chart["points"]) for chart in charts) == sum(len(chart["rows"]) for chart in charts) == 41
 
 
 def test_pages_hold_what_the_records_say(results, root):
@@ -80,24 +83,25 @@ def test_pages_hold_what_the_records_say(results, root):
     notes.add("local", "kernel update", notes.moment("2025-12-13T06:00"))
     publish(root)
     system = shown(root / "systems/local/index.html")
-    (change,) = system["changes"]
-    assert (change["direction"], change["notes"]) == ("worse", ["kernel update"])
-    assert change["href"] == "tests/stream_threads.html"
-    assert system["campaigns"][0] == {
-        "name": CAMPAIGN,
-        "href": f"campaigns/{CAMPAIGN}.html",
-        "time": min(item["time"] for item in reports.campaign()),
-        "stacks": list(reports.STACKS),
-        "variants": len(reports.campaign()),
-        "invalid": 3,
-        "launches": sum(len(item["launches"]) for item in reports.campaign()),
-        "disturbed": sum(one["disturbed"] for item in reports.campaign() for one in item["launches"]),
-    }
-    (line,) = shown(root / "index.html")["systems"]
-    assert (line["name"], line["campaigns"], line["worse"]) == ("local", 41, 1)
+    changes, campaigns = (pieces.section(system, name) for name in ("changes", "campaigns"))
+    ((_, change, _, noted),) = pieces.rows(changes)
+    assert (change.split()[-1], noted) == ("worse", "kernel update")
+    assert [link["href"] for link in pieces.blocks(changes, "link")] == ["tests/stream_threads.html"]
+    assert pieces.blocks(campaigns, "link")[0]["href"] == f"campaigns/{CAMPAIGN}.html"
+    assert pieces.rows(campaigns)[0] == [
+        min(item["time"] for item in reports.campaign())[:16].replace("T", " "),
+        CAMPAIGN,
+        ", ".join(reports.STACKS),
+        str(len(reports.campaign())),
+        "3",
+        str(sum(len(item["launches"]) for item in reports.campaign())),
+        str(sum(one["disturbed"] for item in reports.campaign() for one in item["launches"])),
+    ]
+    (line,) = pieces.rows(shown(root / "index.html"))
+    assert (line[0], line[1], line[5]) == ("local", "1 worse", "41")
     report = shown(root / f"systems/local/campaigns/{CAMPAIGN}.html")
     assert len(report["entries"]) == len(reports.campaign())
-    assert report["history"] is None
+    assert "history" not in [one["id"] for one in report["sections"] if isinstance(one, dict)]
     assert report["outcome"]["profile"] == "full"
 
 
@@ -209,8 +213,9 @@ def test_damage_is_named_and_the_rest_is_published(results, root, capsys):
     assert "damaged record: " in said
     assert "damaged outcome" in said
     assert "no page campaigns/c2.html: " in said
-    lines = shown(root / "systems/local/index.html")["campaigns"]
-    assert [(line["name"], line["href"]) for line in lines] == [("c2", None), ("c1", "campaigns/c1.html")]
+    lines = pieces.section(shown(root / "systems/local/index.html"), "campaigns")
+    assert [row[1] for row in pieces.rows(lines)] == ["c2", "c1"]
+    assert [link["href"] for link in pieces.blocks(lines, "link")] == ["campaigns/c1.html"]
 
 
 def test_nothing_to_publish_and_a_damaged_state(results, root, capsys):
@@ -240,18 +245,18 @@ def test_the_side_by_side_page_is_of_newest_campaigns_and_valid_records(results,
     put(results, "s1", numbered(1))
     publish(root)
     assert not (root / "compare.html").exists()
-    assert shown(root / "index.html")["together"] is None
+    assert "side by side" not in pieces.text(shown(root / "index.html")["sections"])
     broken = {"verdict": "invalid", "reasons": ["why"], "figures": []}
     put(results, "s2", numbered(2, site="other", **broken), site="other")
     publish(root)
     assert not (root / "compare.html").exists()
     put(results, "s3", numbered(3, site="other"), site="other")
     publish(root)
-    first = shown(root / "compare.html")["circumstances"][0]
+    first = pieces.rows(shown(root / "compare.html"))[0]
     put(results, "s4", numbered(4))
     publish(root)
     assert first == ["newest campaign", "c1, 2026-01-01", "c3, 2026-01-03"]
-    assert shown(root / "compare.html")["circumstances"][0] == ["newest campaign", "c4, 2026-01-04", "c3, 2026-01-03"]
+    assert pieces.rows(shown(root / "compare.html"))[0] == ["newest campaign", "c4, 2026-01-04", "c3, 2026-01-03"]
     before = pages(root)
     capsys.readouterr()
     publish(root)
@@ -285,11 +290,13 @@ def test_several_systems_are_side_by_side(results, root):
     put(results, "s2", numbered(2, site="other"), site="other")
     assert publish(root) == 0
     together = shown(root / "compare.html")
-    assert together["sides"] == ["local", "other"]
-    assert together["circumstances"][0] == ["newest campaign", "c1, 2026-01-01", "c2, 2026-01-02"]
-    assert [bool(cell) for cell in together["lines"][0]["cells"]] == [True, True]
-    link = shown(root / "index.html")["together"]
-    assert link == {"href": "compare.html", "closing": together["closing"]}
-    assert [line["name"] for line in shown(root / "index.html")["systems"]] == ["local", "other"]
-    why = shown(root / "systems/other/machine.html")["machines"]
-    assert why == [{"partition": "default", "why": "site 'other' does not exist"}]
+    differs, figures = pieces.blocks(together, "table")
+    assert [column["title"] for column in figures["columns"][2:]] == ["local", "other"]
+    assert pieces.rows(differs)[0] == ["newest campaign", "c1, 2026-01-01", "c2, 2026-01-02"]
+    assert [cell is not None for cell in figures["rows"][0][2:]] == [True, True]
+    index = shown(root / "index.html")
+    assert pieces.blocks(index, "link")[0]["href"] == "compare.html"
+    assert pieces.text(pieces.blocks(index, "paragraph")).endswith(pieces.text(together["head"]))
+    assert [line[0] for line in pieces.rows(index)] == ["local", "other"]
+    why = pieces.section(shown(root / "systems/other/machine.html"), "topology")
+    assert pieces.text(why) == "Partition default No drawing: site 'other' does not exist."

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from samples import launch, record
 
-from plumbline import paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import compacted, query, sources, store
 from plumbline.records.model import convert, document
 from plumbline.records.query import Selection
@@ -332,7 +333,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
             (folder / f"s{number}.jsonl").write_text(json.dumps(padded) + "\n", encoding="utf-8")
         answer = subprocess.run(
             [sys.executable, "-c", code],
-            env={**os.environ, "PLUMB_RESULTS": str(folder.parent), "PYTHONPATH": str(Path(paths.__file__).parents[1])},
+            env={**os.environ, "PLUMB_RESULTS": str(folder.parent), "PYTHONPATH": str(paths.root())},
             capture_output=True,
             text=True,
             check=True,

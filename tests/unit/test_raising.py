@@ -11,12 +11,13 @@ import pytest
 from samples import record
 from test_ceilings import bound, host, measured, one, sites, taken
 
-from plumbline.launch import driver, figures
+from plumbline.launch import figures
 from plumbline.limits import ceilings, raising
+from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data
-from plumbline.site import ceilings as file_of
+from plumbline.site import ceilings_file as file_of
 from plumbline.topology import placements
 from plumbline.views import show, summary
 

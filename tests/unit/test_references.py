@@ -14,10 +14,12 @@ from reframe.core.exceptions import SanityError
 from samples import launch, record, variant
 
 from plumbline import site
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.commands import calibrate as command
+from plumbline.commands import lint
 from plumbline.records import store
 from plumbline.records.model import convert
-from plumbline.references import References, calibrate, command, judge, lint, match
+from plumbline.references import References, calibrate, judge, match
 from plumbline.site import tests
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -391,7 +393,7 @@ def test_nothing_to_calibrate_is_status_1(local, capsys):
 
 def test_a_file_that_cannot_be_replaced_is_untouched(local, monkeypatch):
     store_sessions(*(session(number) for number in range(3)))
-    monkeypatch.setattr("plumbline.files.os.fsync", full)
+    monkeypatch.setattr("plumbline.base.files.os.fsync", full)
     with pytest.raises(PlumbError, match="No space left"):
         run(command)
     assert (local / "references" / "stream.yaml").read_text() == FILE

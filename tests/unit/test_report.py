@@ -10,14 +10,17 @@ import re
 from html.parser import HTMLParser
 
 import msgspec
+import pieces
 import pytest
 import reports
 from samples import launch, record, variant
 
+from plumbline.base import units
 from plumbline.pages import page
 from plumbline.profiles import read
 from plumbline.records.model import convert
-from plumbline.report import data, history, profiled
+from plumbline.report import data, history
+from plumbline.report import profiles as profiled
 from plumbline.report.curves import curves
 from plumbline.report.matrices import matrices
 from plumbline.views.ranks import rank_map
@@ -148,40 +151,46 @@ def test_a_matrix_has_every_pair_and_its_class(campaign):
 def test_collectives_stand_beside_each_other():
     items = reports.collectives()
     found = document(items)
-    numbers = {entry["test"] + entry["stackName"]: number for number, entry in enumerate(found["entries"])}
-    small, large = found["collectives"]["rows"]
-    assert (small["operation"], small["stack"], small["bytes"], large["bytes"]) == ("bcast", "mpich", 8, 1 << 20)
-    assert {name: cell["entry"] for name, cell in small["found"].items()} == {
-        "collective": numbers["kernels_bcastmpich"], "in_place": numbers["kernels_bcastmpich"],
-        "osu": numbers["osu_bcastmpich"], "imb": numbers["imb_bcastmpich"],
-    }  # fmt: skip
-    for item, name, metric in zip(items, ("collective", "osu", "imb"), ("time", "latency", "time_avg"), strict=False):
+    shown = pieces.section(found, "collectives")
+    (operations,) = pieces.blocks(shown, "choice")
+    assert [name for name, _ in operations["options"]] == ["bcast"]
+    small, large = pieces.rows(shown)
+    assert (small[1], small[0], large[0]) == ("mpich", "8 B", "1 MiB")
+    opened = pieces.blocks(pieces.blocks(shown, "table")[0]["rows"][0], "link")
+    assert [found["entries"][one["entry"]]["test"] for one in opened] == ["kernels_bcast"] * 2 + [
+        "osu_bcast",
+        "imb_bcast",
+    ]
+    assert {found["entries"][one["entry"]]["stackName"] for one in opened} == {"mpich"}
+    for item, column, metric in zip(items, (3, 6, 7), ("time", "latency", "time_avg"), strict=False):
         values = [
             row["value"]
             for one in item["launches"]
             for row in one["measurements"]
             if row["metric"] == metric and row["params"]["bytes"] == 8 and row["params"].get("in_place") != "yes"
         ]
-        assert small["found"][name]["time"] == sorted(values)[1]
-    assert small["found"]["collective"].keys() == {"entry", "time", "low", "high", "invalid", "clock_error"}
-    assert "imb" not in large["found"]  # not of this size
-    assert [text.split()[0] for text in found["collectives"]["ways"]] == ["collective", "OSU", "IMB:"]
-    assert "on rank 0" in found["collectives"]["ways"][1]  # the port, not the C suite
+        assert small[column] == units.digits(sorted(values)[1])
+    assert "–" not in small
+    assert large[7] == "–"  # not of this size
+    ways = pieces.blocks(shown, "bullets")[0]["pieces"]
+    assert [text.split()[0] for text in ways] == ["collective", "OSU", "IMB:"]
+    assert "on rank 0" in ways[1]  # the port, not the C suite
 
 
 @pytest.mark.parametrize(("version", "words"), [("mpi4py-4.1.2", "on rank 0"), ("7.5.2", "behind a barrier")])
 def test_what_osu_measures_is_said_by_its_version(version, words):
     items = reports.collectives()[:2]
     items[1]["benchmark"]["version"] = version
-    (said,) = [text for text in document(items)["collectives"]["ways"] if text.startswith("OSU")]
+    (ways,) = pieces.blocks(pieces.section(document(items), "collectives"), "bullets")
+    (said,) = [text for text in ways["pieces"] if text.startswith("OSU")]
     assert words in said
 
 
 def test_collectives_of_another_place_are_not_compared():
     items = reports.collectives()[:2]
     items[1]["placement"]["name"] = "numa"
-    assert all(row["found"].keys() <= {"collective", "in_place"} for row in document(items)["collectives"]["rows"])
-    assert document(items[1:])["collectives"] is None
+    assert all(row[6:8] == ["–", "–"] for row in pieces.rows(pieces.section(document(items), "collectives")))
+    assert "No data" in pieces.text(pieces.section(document(items[1:]), "collectives"))
 
 
 def test_a_pair_that_names_its_ranks_only():
@@ -369,21 +378,25 @@ def test_skipped_cases_are_grouped_by_reason():
 def test_a_profile_on_the_page_is_the_stored_one():
     """Every pair with its class, every call; nothing is added or lost."""
     whole = reports.ring()
-    (one,) = profiled.profiled([whole])
-    assert {tuple(cell[:4]) for cell in one["pairs"]} == {
-        (rank.rank, peer.rank, 1, peer.sent_bytes) for rank in whole.ranks for peer in rank.peers
+    shown = profiled.profiled([whole])
+    pairs, sizes = pieces.blocks(shown, "chart")
+    assert {tuple(row[0].split(" to ")) + tuple(row[2:4]) for row in pairs["rows"]} == {
+        (str(rank.rank), str(peer.rank), 1, peer.sent_bytes) for rank in whole.ranks for peer in rank.peers
     }
-    assert {one["classes"][cell[4]] for cell in one["pairs"]} == {"between nodes"}
-    assert one["traffic"] == [["between nodes", 16, 16 * 524288]]
-    assert sum(cell[2] for cell in one["sizes"]) == sum(row[1] for row in one["calls"]) == 16 * 27
-    assert [row["traffic"] for row in one["maps"]] == [one["traffic"], [["L3", 16, 16 * 524288]]]
+    assert {row[1] for row in pairs["rows"]} == {"between nodes"}
+    traffic, crossings, calls = (pieces.rows(shown, number) for number in range(3))
+    assert traffic == [["between nodes", "16", str(16 * 524288), "100.0"]]
+    assert sum(row[2] for row in sizes["rows"]) == sum(int(row[1]) for row in calls) == 16 * 27
+    assert [row[1:] for row in crossings] == [["0", str(16 * 524288)], [str(16 * 524288), "0"]]
+    assert [column["title"] for column in pieces.blocks(shown, "table")[1]["columns"][1:]] == ["L3", "between nodes"]
 
 
 def test_a_page_has_the_pairs_with_most_bytes(monkeypatch):
     """And says how many it leaves out."""
     monkeypatch.setattr(profiled, "MAX_PAIRS", 10)
-    (one,) = profiled.profiled([reports.ring()])
-    assert (len(one["pairs"]), one["morePairs"]) == (10, 6)
+    pairs, _ = pieces.blocks(profiled.profiled([reports.ring()]), "chart")
+    assert len(pairs["rows"]) == len(pairs["points"]) == 10
+    assert "6 pairs with fewer bytes left out" in pairs["about"]
 
 
 def test_the_newest_profile_of_each_test_and_stack(tmp_path, monkeypatch):

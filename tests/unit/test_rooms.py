@@ -1,13 +1,15 @@
-"""Each kind of knowledge has one room: what is a scheduler's stands in plumbline/schedulers only."""
+"""Each kind of knowledge has one room: what is a scheduler's in plumbline/schedulers, what is a host's in host."""
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
 from pathlib import Path
 
-from plumbline import paths, schedulers
+from plumbline import schedulers
+from plumbline.base import paths
 
 PACKAGE = Path(schedulers.__file__).resolve().parents[1]
 #: programs of schedulers, and how their variables begin; the schedulers' own names come from the table
@@ -16,7 +18,7 @@ PROGRAMS = """sbatch srun salloc sinfo scontrol sacct scancel squeue qsub qstat 
 VARIABLES = "SLURM_ SLURMD_ SRUN_ PBS_ LSB_ PE_HOSTFILE FLUX_"
 #: files below plumbline/ that may name some, and why
 ALLOWED = {
-    "nodes/collector.py": (
+    "host/collector.py": (
         {"slurm", "srun", "scontrol", "slurm_step_id", "slurm_cpu_bind", "slurm_procid", "slurmd_nodename"},
         "it is one file that runs alone on a node, and reports what Slurm is told there",
     ),
@@ -67,6 +69,20 @@ def test_no_exception_outlives_its_reason():
 def test_the_rule_finds_a_name():
     text = '"""Slurm."""\n# qsub\nx = "squeue"\nif x == f"{x} PBS_JOBID":\n    "srun here"\n    pass\n'
     assert found_in(text) == {"squeue", "pbs_jobid"}
+
+
+def test_proc_and_sys_are_read_in_the_room_of_the_host() -> None:
+    """But for what the processes of a launch have mapped."""
+    begins = re.compile(r"/(proc|sys)(/|$)")
+    modules = {str(file.relative_to(PACKAGE)): ast.walk(ast.parse(file.read_text())) for file in PACKAGE.rglob("*.py")}
+    readers = {
+        name
+        for name, items in modules.items()
+        for item in items
+        if isinstance(item, ast.Constant) and isinstance(item.value, str) and begins.match(item.value)
+    }
+    assert "host/proc.py" in readers
+    assert {name for name in readers if not name.startswith(("host/", "launch/"))} == set()
 
 
 def test_test_files_have_names_of_their_own() -> None:

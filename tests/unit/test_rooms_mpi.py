@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import mpi, paths, schedulers, schemas
+from plumbline import mpi, schedulers, schemas
+from plumbline.base import paths
 
 ROOM = paths.root() / "plumbline"
 #: names of the families, of their launchers, and how their variables begin
@@ -24,10 +25,10 @@ NAMES = re.compile(
 )
 #: modules outside of the room that name a family, and why
 EXCEPTIONS = {
-    "cli.py": "examples in its help",
+    "commands/cli.py": "examples in its help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
-    "stacks/command.py": "examples in its help",
-    "stacks/spack/settings.py": "the packages of Spack",
+    "commands/stack.py": "examples in its help",
+    "stacks/spack/environments.py": "the packages of Spack",
 }
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 import stored
 
-from plumbline import paths
+from plumbline.base import paths
 
 BENCH = paths.root() / "tests" / "scale" / "bench_store.py"
 sys.path.insert(0, str(BENCH.parent))

@@ -14,9 +14,10 @@ import fake_scheduler
 import pytest
 from reframe.core.backends import getscheduler
 
-from plumbline import jobs, mpi, schedulers
-from plumbline.errors import PlumbError
+from plumbline import mpi, schedulers
+from plumbline.base.errors import PlumbError
 from plumbline.launch import hosts
+from plumbline.measure import jobs
 from plumbline.schedulers import flux, lsf, names, pbs, sge, slurm
 from plumbline.schedulers.base import Job
 
@@ -193,7 +194,7 @@ def test_a_node_that_dies_is_no_verdict(fake, monkeypatch):
 def interrupted(fake, until):
     """Start a long job in a process of its own, interrupt that when ``until()`` holds, and return what it printed."""
     code = (
-        "import pathlib; from plumbline import jobs\n"
+        "import pathlib; from plumbline.measure import jobs\n"
         f"part = {{'name': 'main', 'scheduler': {fake.name!r}, 'access': {fake.case.get('access', [])!r}}}\n"
         f"folder = pathlib.Path({str(fake.folder / 'work')!r})\n"
         "jobs.run(jobs.Submission(part, ['sleep', '60'], 2, folder), print)\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plumbline import mpi
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting, complete
 
 FAMILIES = [mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi")]

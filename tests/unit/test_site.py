@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from plumbline import site
-from plumbline import site_command as command
-from plumbline.errors import PlumbError
-from plumbline.nodes import collector
+from plumbline.base.errors import PlumbError
+from plumbline.commands import site as command
+from plumbline.host import collector
 from plumbline.references import References, match
-from plumbline.site import facts, tests, write
+from plumbline.site import tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
 
@@ -24,8 +24,8 @@ def sites(tmp_path, monkeypatch):
     """An empty sites folder on a host whose topology is known."""
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
-    monkeypatch.setattr(facts, "topology", lambda: TOPOLOGY)
-    monkeypatch.setattr(facts, "known", dict)
+    monkeypatch.setattr(collector, "topology", lambda program: (TOPOLOGY, ""))
+    monkeypatch.setattr(collector.Node, "limits", lambda node: {})
     return tmp_path / "sites"
 
 
@@ -69,8 +69,8 @@ def test_hostname_is_matched_exactly(local, monkeypatch):
     assert re.match(pattern, socket.gethostname())
     assert not re.match(pattern, socket.gethostname() + "2")
     monkeypatch.setattr(socket, "gethostname", lambda: "login.a+b")
-    assert re.match(facts.hostname_pattern(), "login.a+b")
-    assert not re.match(facts.hostname_pattern(), "loginxaab")
+    assert re.match(write.hostname_pattern(), "login.a+b")
+    assert not re.match(write.hostname_pattern(), "loginxaab")
 
 
 def test_second_run_changes_nothing(local, capsys):
@@ -108,7 +108,7 @@ def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
     out = capsys.readouterr().out
     assert "+hostnames:" in out
     assert "schema: 1 # first" in file.read_text()
-    assert site.load("local")["hostnames"] == [facts.hostname_pattern()]
+    assert site.load("local")["hostnames"] == [write.hostname_pattern()]
 
 
 def test_another_partition_is_added(local):
@@ -132,7 +132,7 @@ def test_dry_run_writes_nothing(sites, capsys):
 
 
 def test_known_facts_are_written(sites, monkeypatch):
-    monkeypatch.setattr(facts, "known", lambda: {"memory_mts": 4800})
+    monkeypatch.setattr(collector.Node, "limits", lambda node: {"memory_mts": 4800})
     plumb_site("init", "--stacks", "mpich")
     assert site.load("local")["partitions"][0]["facts"] == {"memory_mts": 4800}
     assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
@@ -140,14 +140,14 @@ def test_known_facts_are_written(sites, monkeypatch):
 
 def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypatch):
     edit(local / "site.yaml", "    scheduler: local\n", "    scheduler: local\n    facts: {core_ghz: 3.0} # by me\n")
-    monkeypatch.setattr(facts, "known", lambda: {"core_ghz": 2.0, "simd_bits": 256})
+    monkeypatch.setattr(collector.Node, "limits", lambda node: {"core_ghz": 2.0, "simd_bits": 256})
     plumb_site("init", "--stacks", "mpich")
     assert site.load("local")["partitions"][0]["facts"] == {"core_ghz": 3.0, "simd_bits": 256}
     assert "# by me" in (local / "site.yaml").read_text()
 
 
 def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
-    monkeypatch.setattr(facts, "known", lambda: {"simd_bits": 256})
+    monkeypatch.setattr(collector.Node, "limits", lambda node: {"simd_bits": 256})
     plumb_site("init", "--stacks", "mpich")
     assert site.load("local")["partitions"][0]["facts"] == {"simd_bits": 256}
     assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
@@ -299,7 +299,7 @@ def test_no_topology_tool_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PLUMB_TOOLS", str(tmp_path))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(PlumbError, match="cannot capture the topology: neither plumb-bind nor lstopo"):
-        facts.topology()
+        write.init(write.Request("new"))
 
 
 def test_full_disk_is_one_line(sites, monkeypatch):
@@ -337,7 +337,7 @@ def modules(sockets, channels, speed=4800, size="32 GB"):
 
 
 def test_dmidecode_of_two_sockets():
-    assert facts.parse_dmidecode(modules(2, 12)) == {
+    assert collector.parse_dmidecode(modules(2, 12)) == {
         "memory_channels_per_package": 12,
         "memory_mts": 4800,
         "memory_bytes_per_transfer": 8,
@@ -346,17 +346,17 @@ def test_dmidecode_of_two_sockets():
 
 def test_empty_slots_do_not_count():
     text = modules(1, 4) + "\n" + modules(1, 8, size="No Module Installed")
-    assert facts.parse_dmidecode(text)["memory_channels_per_package"] == 4
+    assert collector.parse_dmidecode(text)["memory_channels_per_package"] == 4
 
 
 def test_mixed_rates_are_not_guessed():
-    assert "memory_mts" not in facts.parse_dmidecode(modules(1, 2) + "\n" + modules(1, 2, speed=4400))
+    assert "memory_mts" not in collector.parse_dmidecode(modules(1, 2) + "\n" + modules(1, 2, speed=4400))
 
 
 def test_unnamed_channels_are_not_guessed():
     text = modules(1, 4).replace("P0 CHANNEL", "BANK")
-    assert "memory_channels_per_package" not in facts.parse_dmidecode(text)
-    assert facts.parse_dmidecode("") == {}
+    assert "memory_channels_per_package" not in collector.parse_dmidecode(text)
+    assert collector.parse_dmidecode("") == {}
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_unnamed_channels_are_not_guessed():
     ],
 )
 def test_a_virtual_machine_is_told_by_its_flag_or_its_firmware(tmp_path, vendor, product, cpuinfo, name):
-    assert facts.is_virtual(tmp_path)  # nothing can be read
+    assert collector.Reader(tmp_path).is_virtual()  # nothing can be read
     for file, text in {
         **dict(zip(collector.FIRMWARE, (vendor, product), strict=True)),
         "proc/cpuinfo": cpuinfo,
@@ -380,12 +380,16 @@ def test_a_virtual_machine_is_told_by_its_flag_or_its_firmware(tmp_path, vendor,
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text + "\n")
     assert collector.Reader(tmp_path).virtual() == name
-    assert facts.is_virtual(tmp_path) == (name is not None)
+    assert collector.Reader(tmp_path).is_virtual() == (name is not None)
 
 
 def test_virtual_machines_tell_nothing(monkeypatch):
-    monkeypatch.setattr(collector, "is_virtual", lambda: True)
-    assert facts.memory() == {}
+    monkeypatch.setattr(collector.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(collector.shutil, "which", lambda name: "/bin/false")
+    monkeypatch.setattr(collector.Reader, "is_virtual", lambda read: True)
+    node = collector.Node(collector.Reader())
+    assert not {"memory_mts", "memory_channels_per_package"} & node.limits().keys()
+    assert node.missing["limits.memory_mts"] == "a virtual machine's firmware tables describe nothing"
 
 
 def test_serial_numbers_stay_out_of_the_topology():
@@ -395,7 +399,7 @@ def test_serial_numbers_stay_out_of_the_topology():
     <info name="DMIChassisAssetTag" value="SECRET"/>
     <info name="Backend" value="Linux"/>
 """
-    assert facts.without_serials(xml) == (
+    assert collector.without_serials(xml) == (
         '    <info name="DMIProductName" value="X"/>\n    <info name="Backend" value="Linux"/>\n'
     )
 
@@ -405,7 +409,8 @@ def processor(tmp_path):
     """Files of /proc and /sys as a host with two CPUs has them; call it with what they say."""
 
     def make(line="flags\t\t: fpu sse2 avx avx2", driver="intel_pstate", clocks=("3500000", "3700000"), boost=None):
-        cpuinfo, cpus = tmp_path / "cpuinfo", tmp_path / "cpu"
+        cpuinfo, cpus = tmp_path / "proc/cpuinfo", tmp_path / collector.CPUS
+        cpuinfo.parent.mkdir()
         cpuinfo.write_text(f"processor\t: 0\n{line}\n")
         for number, clock in enumerate(clocks):
             folder = cpus / f"cpu{number}" / "cpufreq"
@@ -415,7 +420,7 @@ def processor(tmp_path):
         if boost is not None:
             (cpus / "cpufreq").mkdir(parents=True)
             (cpus / "cpufreq" / "boost").write_text(f"{boost}\n")
-        return collector.core(cpuinfo, cpus)
+        return collector.Node(collector.Reader(tmp_path)).limits()
 
     return make
 
@@ -449,7 +454,7 @@ def test_an_unreadable_clock_is_absent(processor, clocks):
 
 
 def test_nothing_readable_is_no_fact(tmp_path):
-    assert collector.core(tmp_path / "none", tmp_path / "none") == {}
+    assert collector.Node(collector.Reader(tmp_path / "none")).limits() == {}
 
 
 @pytest.fixture
@@ -459,10 +464,11 @@ def network(tmp_path):
     def make(ports=(), cards=()):
         for where, items in (("infiniband", ports), ("net", cards)):
             for name, files in items:
-                (tmp_path / where / name / "device").mkdir(parents=True)
+                folder = tmp_path / "sys/class" / where / name
+                (folder / "device").mkdir(parents=True)
                 for file, text in files.items():
-                    (tmp_path / where / name / file).write_text(f"{text}\n")
-        return collector.links(tmp_path / "infiniband", tmp_path / "net")
+                    (folder / file).write_text(f"{text}\n")
+        return collector.Node(collector.Reader(tmp_path)).limits()
 
     return make
 
@@ -500,7 +506,7 @@ def test_the_site_of_this_host_is_found_among_others(local, monkeypatch):
     (other / "topology").mkdir(parents=True)
     (other / "topology/default.xml").write_text(TOPOLOGY)
     text = (local / "site.yaml").read_text().replace("name: local", "name: elsewhere")
-    (other / "site.yaml").write_text(text.replace(facts.hostname_pattern(), "(?!)"))
+    (other / "site.yaml").write_text(text.replace(write.hostname_pattern(), "(?!)"))
     assert site.names() == ["elsewhere", "local"]
     assert site.here() == "local"
     monkeypatch.setattr(socket, "gethostname", lambda: "stranger")

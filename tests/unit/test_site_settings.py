@@ -6,8 +6,10 @@ import shutil
 import pytest
 import yaml
 
-from plumbline import paths, rfm_settings, schedulers, schemas, site
-from plumbline.errors import PlumbError
+from plumbline import schedulers, schemas, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.reframe import settings as rfm_settings
 
 SITE = """\
 schema: 1

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive, fetch, pack, spack
-from plumbline.stacks.spack import bootstrap, buildcache, environment, settings
+from plumbline.stacks.spack import bootstrap, buildcache, environments
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_it_holds_everything_and_no_kernels(root, packed, capsys):
     assert {name[0] for name in names} == {"SHA256SUMS", "index.json", "wheels", "spack"}
     assert {name[1] for name in names if name[0] == "spack"} == {"git", "mirror", "buildcache", "index"}
     assert len(digest) == 64
-    kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
+    kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
     pushes = [call for call in (root.parent / "fake" / "calls").read_text().splitlines() if "buildcache push" in call]
     assert pushes
     assert not any(kernels in push for push in pushes)
@@ -66,9 +67,9 @@ def test_it_is_all_that_a_machine_without_network_needs(root, packed, monkeypatc
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     archive.unpack(file, digest)
-    spack.install("openmpi")
-    assert (settings.home() / "spack" / "bin" / "spack").exists()
-    mirrors = (settings.home() / "config" / "mirrors.yaml").read_text()
+    stacks.install("spack", "openmpi")
+    assert (environments.home() / "spack" / "bin" / "spack").exists()
+    mirrors = (environments.home() / "config" / "mirrors.yaml").read_text()
     assert "mirrors:'" in mirrors  # the public mirror is out
     assert f"file://{archive.place()}/spack/mirror" in mirrors
     assert f"file://{archive.place()}/spack/buildcache" in mirrors
@@ -92,7 +93,7 @@ def test_a_changed_archive_is_refused_and_leaves_nothing(packed, change, complai
     file = rewritten(packed[0], change)
     with pytest.raises(PlumbError, match=complaint):
         archive.unpack(file)
-    assert bootstrap.airgap() is None
+    assert buildcache.airgap() is None
     assert [entry.name for entry in paths.stacks().iterdir() if "archive" in entry.name] == [".archive.lock"]
 
 
@@ -101,7 +102,7 @@ def unpacked(file, monkeypatch):
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     archive.unpack(file)
-    return bootstrap.airgap()
+    return buildcache.airgap()
 
 
 def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch):
@@ -110,7 +111,7 @@ def test_the_index_of_the_packages_is_younger_than_they_are(packed, monkeypatch)
     bootstrap.prepare()
     index = bootstrap.cache() / "providers" / "builtin-specfile_v5-index.json"
     assert index.read_text() == "the index of all packages\n"
-    package = settings.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
+    package = environments.home() / "packages" / "repos" / "spack_repo" / "builtin" / "repo.yaml"
     assert index.stat().st_mtime_ns > package.stat().st_mtime_ns
 
 
@@ -126,7 +127,7 @@ def test_a_file_of_the_buildcache_that_is_changed_after_unpacking_stops_the_inst
     file = osu(unpacked(packed[0], monkeypatch) / "buildcache")[part]
     file.write_bytes(file.read_bytes() + b"x")
     with pytest.raises(PlumbError, match=rf"buildcache is damaged or was tampered with: {file.name} is not what"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not spack.manifest.path("spack-openmpi").exists()
 
 
@@ -134,11 +135,11 @@ def test_a_file_of_the_buildcache_that_is_changed_after_unpacking_stops_the_inst
 def test_a_given_buildcache_is_compared_with_its_own_checksums(packed, monkeypatch, tmp_path, damage):
     given = tmp_path / "binaries"
     shutil.copytree(unpacked(packed[0], monkeypatch) / "buildcache", given)
-    shutil.rmtree(bootstrap.airgap())
+    shutil.rmtree(buildcache.airgap())
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(given))
     _, binary = osu(given)
     whole = binary.read_bytes()
-    document = environment.read("openmpi")
+    document = environments.read("openmpi")
     buildcache.check(document)
     damage(binary)
     with pytest.raises(PlumbError, match=rf"tampered with: {binary.name} is"):
@@ -204,4 +205,4 @@ def test_a_place_that_cannot_be_written_is_named(packed, monkeypatch, tmp_path):
     with pytest.raises(PlumbError, match=r"cannot write the archive: .*/file"):
         pack.pack([("spack", "openmpi")], tmp_path / "x.tar")
     with pytest.raises(PlumbError, match=r"cannot write stack 'spack-openmpi': .*/file"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")

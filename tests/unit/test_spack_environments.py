@@ -7,9 +7,10 @@ import pytest
 import spack_site
 import yaml
 
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest, spack
-from plumbline.stacks.spack import catalogue, environment, settings
+from plumbline.stacks.spack import environments
 
 
 @pytest.fixture
@@ -18,40 +19,40 @@ def root(tmp_path, monkeypatch):
     spack_site.suit_any_machine(monkeypatch.setattr)
     root = spack_site.make(tmp_path, monkeypatch)
     sites = root / "spack-env" / "sites"
-    shutil.copytree(sites / settings.DEFAULT_SITE, sites / "own")
+    shutil.copytree(sites / environments.DEFAULT_SITE, sites / "own")
     monkeypatch.setenv("PLUMB_SPACK_SITE", "own")
     return root
 
 
 def describe(entries):
     """Write the site's own environments."""
-    (settings.site() / catalogue.FILE).write_text(yaml.safe_dump(entries))
+    (environments.site() / environments.FILE).write_text(yaml.safe_dump(entries))
 
 
 def rendered(name):
-    return yaml.safe_load(catalogue.render(name))["spack"]
+    return yaml.safe_load(environments.render(name))["spack"]
 
 
 def test_versions_are_requirements_and_the_template_has_the_rest(root):
-    for name, wanted in catalogue.environments().items():
+    for name, wanted in environments.known().items():
         described = rendered(name)
         assert described["packages"]["mpi"] == {"require": [wanted.mpi]}
         assert "@" in wanted.mpi, "a version that is not required may give way silently"
         assert described["include"] == ["${PLUMB_SPACK_SITE_FOLDER}", "${PLUMB_SPACK_ENV}/common"]
     specs = rendered("openmpi")["specs"]
     assert specs[0] == "openmpi~fortran"
-    assert [rendered(name)["specs"][1:] for name in catalogue.stacks()] == [specs[1:]] * len(catalogue.stacks())
-    assert "tools" not in catalogue.stacks()
+    assert [rendered(name)["specs"][1:] for name in spack.names()] == [specs[1:]] * len(spack.names())
+    assert "tools" not in spack.names()
 
 
 @pytest.mark.parametrize("key", ["openmpi", "openmpi:"])
 def test_what_the_site_has_is_required_in_its_own_version(root, key):
-    file = settings.site() / "packages.yaml"
+    file = environments.site() / "packages.yaml"
     document = yaml.safe_load(file.read_text())
     document["packages"][key] = {"buildable": False, "externals": [{"spec": "openmpi@5.0.11", "prefix": "/opt/mpi"}]}
     file.write_text(yaml.safe_dump(document))
     assert rendered("openmpi")["packages"]["mpi"] == {"require": ["openmpi"]}
-    assert rendered("mpich")["packages"]["mpi"] == {"require": [catalogue.environments()["mpich"].mpi]}
+    assert rendered("mpich")["packages"]["mpi"] == {"require": [environments.known()["mpich"].mpi]}
 
 
 def test_a_site_adds_environments_and_their_packages(root):
@@ -62,7 +63,7 @@ def test_a_site_adds_environments_and_their_packages(root):
     assert described["packages"] == {"mpi": {"require": ["mpich@5.0.1"]}, **compilers}
     assert "mpich-gcc14" in spack.names()
     with pytest.raises(PlumbError, match="environment 'mpich-gcc14' has no lock at site own"):
-        spack.install("mpich-gcc14")
+        stacks.install("spack", "mpich-gcc14")
 
 
 @pytest.mark.parametrize(
@@ -77,25 +78,25 @@ def test_a_site_adds_environments_and_their_packages(root):
 def test_a_wrong_entry_is_named(root, entry, told):
     describe({"x": entry})
     with pytest.raises(PlumbError, match=told) as error:
-        catalogue.environments()
-    assert str(settings.site()) in str(error.value)
+        environments.known()
+    assert str(environments.site()) in str(error.value)
 
 
 def test_two_stacks_of_one_mpi_stand_side_by_side(root):
     describe({"openmpi-ucx": {"mpi": "openmpi@5.0.10", "variants": "~fortran fabrics=ucx"}})
-    document = json.loads(environment.lock("openmpi").read_text())
+    document = json.loads(environments.lock("openmpi").read_text())
     for entry in document["roots"]:
         entry["spec"] = entry["spec"].replace("openmpi~fortran", "openmpi~fortran fabrics=ucx")
     text = json.dumps(document)
-    environment.lock("openmpi-ucx").write_text(text)
+    environments.lock("openmpi-ucx").write_text(text)
     (root.parent / "fake" / "locks" / "openmpi-ucx.lock").write_text(text)
     for name in ("openmpi", "openmpi-ucx"):
-        spack.install(name)
+        stacks.install("spack", name)
     assert set(manifest.names()) == {"spack-openmpi", "spack-openmpi-ucx"}
     first, second = (manifest.load(name) for name in manifest.names())
     assert first["mpi"]["family"] == second["mpi"]["family"] == "openmpi"
     assert (spack._stale("openmpi"), spack._stale("openmpi-ucx")) == (None, None)
-    environment.lock("openmpi-ucx").write_text(text + "\n")
+    environments.lock("openmpi-ucx").write_text(text + "\n")
     assert (spack._stale("openmpi"), bool(spack._stale("openmpi-ucx"))) == (None, True)
 
 
@@ -103,19 +104,19 @@ def test_tools_are_installed_into_a_folder_and_are_no_stack(root, capsys):
     """The fake Spack makes no view: what it links there is put there by hand."""
     calls = root.parent / "fake" / "calls"
     assert rendered("tools")["view"]["default"] == {"root": "${PLUMB_SPACK_HOME}/views/tools", "link": "roots"}
-    spack.install("tools")
+    stacks.install("spack", "tools")
     told = capsys.readouterr().out.splitlines()[-1]
     assert "likwid 5.5.1" in told
     assert "mpip 3.5" in told
     assert "ncurses" not in told
-    assert told.endswith(f"programs in {settings.home()}/views/tools/bin")
+    assert told.endswith(f"programs in {environments.home()}/views/tools/bin")
     assert manifest.names() == []
-    spack.install("tools", dry_run=True)
+    stacks.install("spack", "tools", dry_run=True)
     assert capsys.readouterr().out == "spack-tools: would be installed (not there)\n"
-    (catalogue.view("tools") / "bin").mkdir(parents=True)
+    (environments.view("tools") / "bin").mkdir(parents=True)
     before = calls.read_text()
-    spack.install("tools")
+    stacks.install("spack", "tools")
     assert capsys.readouterr().out == "spack-tools: up to date\n"
     assert calls.read_text() == before
-    environment.lock("tools").write_text(environment.lock("tools").read_text() + "\n")
-    assert spack._stale_tools("tools") == "the lock or its place changed"
+    environments.lock("tools").write_text(environments.lock("tools").read_text() + "\n")
+    assert spack._stale("tools") == "the lock or its place changed"

@@ -7,13 +7,14 @@ import pytest
 import spack_site
 import yaml
 
-from plumbline import paths
-from plumbline.errors import PlumbError
-from plumbline.stacks.spack import catalogue, environment, settings
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import spack
+from plumbline.stacks.spack import environments
 
 ROOT = paths.root() / "spack-env"
-SITE = ROOT / "sites" / settings.DEFAULT_SITE
-NAMES = tuple(catalogue.environments())
+SITE = ROOT / "sites" / environments.DEFAULT_SITE
+NAMES = tuple(environments.known())
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +23,8 @@ def default_site(monkeypatch):
 
 
 def test_versions_are_valid_and_their_solver_is_the_locked_one():
-    versions = settings.versions()
-    lock = settings.requirements().read_text()
+    versions = environments.versions()
+    lock = environments.requirements().read_text()
     assert re.search(rf"^clingo=={re.escape(versions['clingo'])} ", lock, re.MULTILINE)
     entries = re.split(r"\n(?=[a-z])", lock)
     assert all("--hash=sha256:" in entry for entry in entries)
@@ -44,32 +45,32 @@ def test_versions_that_are_not_valid_are_refused(tmp_path, monkeypatch, change, 
     document = yaml.safe_load((ROOT / "versions.yaml").read_text())
     (tmp_path / "spack-env" / "versions.yaml").write_text(yaml.safe_dump({**document, **change}))
     with pytest.raises(PlumbError, match=complaint):
-        settings.versions()
+        environments.versions()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_environment_has_a_whole_lock(name):
-    document = environment.read(name)
-    assert {root["spec"] for root in document["roots"]} == set(environment.roots(name))
+    document = environments.read(name)
+    assert {root["spec"] for root in document["roots"]} == set(environments.roots(name))
     assert spack_site.foreign_paths(document) == []
-    assert document["spack"]["commit"] == settings.versions()["spack"]["commit"]
+    assert document["spack"]["commit"] == environments.versions()["spack"]["commit"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_is_built_for_the_target_of_the_site(name):
-    for node in environment.read(name)["concrete_specs"].values():
+    for node in environments.read(name)["concrete_specs"].values():
         target = node["arch"]["target"]
         assert (target if isinstance(target, str) else target["name"]) == "x86_64_v3", node["name"]
         assert node["arch"]["platform_os"] == "debian12", node["name"]
 
 
-@pytest.mark.parametrize("name", catalogue.stacks())
+@pytest.mark.parametrize("name", spack.names())
 def test_every_mpi_has_the_benchmarks_and_is_the_one_that_they_use(name):
-    document = environment.read(name)
-    package = catalogue.environments()[name].package
-    digest, _ = environment.node(document, package)
+    document = environments.read(name)
+    package = environments.known()[name].package
+    digest, _ = environments.node(document, package)
     for benchmark in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "plumbline-kernels"):
-        _, node = environment.node(document, benchmark)
+        _, node = environments.node(document, benchmark)
         assert [needed["hash"] for needed in node["dependencies"] if needed["name"] == package] == [digest]
 
 
@@ -83,10 +84,10 @@ CLUSTERS = {
 @pytest.mark.parametrize(("site", "name"), [(site, name) for site, row in CLUSTERS.items() for name in sorted(row[2])])
 def test_a_lock_of_a_cluster_has_fabrics_a_scheduler_fortran_and_its_processor(monkeypatch, site, name):
     monkeypatch.setenv("PLUMB_SPACK_SITE", site)
-    document = environment.read(name)
+    document = environments.read(name)
     assert spack_site.foreign_paths(document) == []
     nodes = {node["name"]: node for node in document["concrete_specs"].values()}
-    mpi = nodes[catalogue.environments()[name].package]
+    mpi = nodes[environments.known()[name].package]
     assert mpi["parameters"]["fortran"] is True
     assert mpi["parameters"].get("netmod") == "ucx" or "ucx" in mpi["parameters"]["fabrics"]
     assert nodes["ucx"]["parameters"]["verbs"] is True
@@ -100,7 +101,7 @@ def test_a_lock_of_a_cluster_has_fabrics_a_scheduler_fortran_and_its_processor(m
 @pytest.mark.parametrize("site", CLUSTERS)
 def test_open_mpi_of_a_cluster_has_both_fabrics_and_its_scheduler(monkeypatch, site):
     monkeypatch.setenv("PLUMB_SPACK_SITE", site)
-    nodes = {node["name"]: node for node in environment.read("openmpi")["concrete_specs"].values()}
+    nodes = {node["name"]: node for node in environments.read("openmpi")["concrete_specs"].values()}
     assert nodes["openmpi"]["parameters"]["fabrics"] == ["ofi", "ucx"]
     assert nodes["openmpi"]["parameters"]["schedulers"] == ["slurm"]
     assert "verbs" in nodes["libfabric"]["parameters"]["fabrics"]
@@ -116,7 +117,7 @@ def test_the_page_names_the_locks_of_a_cluster(site):
 
 def test_messages_between_gpus_are_known_to_library_transport_and_benchmark(monkeypatch):
     monkeypatch.setenv("PLUMB_SPACK_SITE", "debian12-zen4")
-    nodes = {node["name"]: node for node in environment.read("openmpi-cuda")["concrete_specs"].values()}
+    nodes = {node["name"]: node for node in environments.read("openmpi-cuda")["concrete_specs"].values()}
     for name in ("openmpi", "ucx", "osu-micro-benchmarks"):
         assert nodes[name]["parameters"]["cuda"] is True, name
     assert "external" in nodes["cuda"]
@@ -127,12 +128,12 @@ def test_environments_come_from_included_sites_and_those_of_the_site_itself_go_b
     (tmp_path / "include.yaml").write_text("include:\n- ${PLUMB_SPACK_ENV}/sites/debian12-zen4\n- path: /not/there\n")
     (tmp_path / "environments.yaml").write_text("mpich: {mpi: mpich@4.3.0}\n")
     monkeypatch.setenv("PLUMB_SPACK_SITE", str(tmp_path))
-    found = catalogue.environments()
-    assert [scope.name for scope in settings.scopes()] == [
+    found = environments.known()
+    assert [scope.name for scope in environments.scopes()] == [
         tmp_path.name,
         "debian12-zen4",
         "debian12-cluster",
-        settings.DEFAULT_SITE,
+        environments.DEFAULT_SITE,
     ]
     assert found["mpich"].mpi == "mpich@4.3.0"
     assert "schedulers=slurm" in found["openmpi"].variants
@@ -142,7 +143,7 @@ def test_environments_come_from_included_sites_and_those_of_the_site_itself_go_b
 def test_the_same_package_is_of_one_version_in_all_locks():
     seen = {}
     for name in NAMES:
-        for node in environment.read(name)["concrete_specs"].values():
+        for node in environments.read(name)["concrete_specs"].values():
             if (name, node["name"]) == ("openmpi-4.1", "openmpi"):  # another version is what it is for
                 continue
             seen.setdefault(node["name"], set()).add(node["version"])
@@ -153,7 +154,7 @@ def test_stream_is_one_commit_with_arrays_of_its_own_size():
     recipe = (ROOT / "repo/spack_repo/plumbline/packages/stream/package.py").read_text()
     commit = re.search(r'commit="([0-9a-f]{40})"', recipe)[1]
     for name in NAMES:
-        _, node = environment.node(environment.read(name), "stream")
+        _, node = environments.node(environments.read(name), "stream")
         assert node["namespace"] == "plumbline"
         assert node["parameters"]["commit"] == commit
         assert int(node["parameters"]["stream_array_size"]) >= 10_000_000
@@ -161,10 +162,10 @@ def test_stream_is_one_commit_with_arrays_of_its_own_size():
 
 def test_the_page_tells_the_locked_versions():
     page = (ROOT / "README.md").read_text()
-    for name in catalogue.stacks():
-        _, node = environment.node(environment.read(name), catalogue.environments()[name].package)
+    for name in spack.names():
+        _, node = environments.node(environments.read(name), environments.known()[name].package)
         assert re.search(rf"^\| `{name}` \| [^|]*{re.escape(node['version'])} \|", page, re.MULTILINE), name
-    versions = settings.versions()
+    versions = environments.versions()
     for word in (versions["spack"]["tag"], versions["packages"]["tag"], versions["clingo"]):
         assert word in page
 
@@ -194,7 +195,7 @@ def damaged(tmp_path, monkeypatch, change):
         (lambda lock: lock["roots"].pop(), "the lock does not match environment 'openmpi': "),
         (lambda lock: lock["roots"][0].update(spec="openmpi@4"), r"does not match environment 'openmpi': .*openmpi@4"),
         (lambda lock: lock["concrete_specs"].pop(lock["roots"][0]["hash"]), "the lock lacks "),
-        (lambda lock: lock["concrete_specs"].pop(environment.node(lock, "hwloc")[0]), "lacks hwloc .*which .* needs"),
+        (lambda lock: lock["concrete_specs"].pop(environments.node(lock, "hwloc")[0]), "lacks hwloc .*which .* needs"),
         (lambda lock: lock["spack"].update(commit="0" * 40), "the lock was made by Spack 000000000000"),
         (lambda lock: lock.pop("roots"), "cannot read the lock"),
     ],
@@ -202,17 +203,17 @@ def damaged(tmp_path, monkeypatch, change):
 def test_damaged_locks_are_refused(tmp_path, monkeypatch, change, complaint):
     damaged(tmp_path, monkeypatch, change)
     with pytest.raises(PlumbError, match=complaint) as error:
-        environment.read("openmpi")
-    assert error.value.cure == settings.command("plumb stack lock spack:openmpi")
+        environments.read("openmpi")
+    assert error.value.cure == environments.command("plumb stack lock spack:openmpi")
 
 
 def test_a_missing_lock_and_an_unknown_site_are_named(tmp_path, monkeypatch):
     damaged(tmp_path, monkeypatch, lambda lock: None)
     with pytest.raises(PlumbError, match="environment 'mpich' has no lock at site site"):
-        environment.read("mpich")
+        environments.read("mpich")
     monkeypatch.setenv("PLUMB_SPACK_SITE", "nowhere")
     with pytest.raises(PlumbError, match=r"no Spack site 'nowhere' .*one of: debian12-cluster, .*debian12-x86_64_v3"):
-        environment.read("mpich")
+        environments.read("mpich")
 
 
 def test_foreign_paths_are_found():

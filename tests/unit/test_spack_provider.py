@@ -12,10 +12,11 @@ import spack_site
 import yaml
 from archspec.cpu import detect
 
-from plumbline import schemas
-from plumbline.errors import PlumbError
-from plumbline.stacks import command, manifest, spack, stream
-from plumbline.stacks.spack import bootstrap, environment, externals, runner, settings, target
+from plumbline import schemas, stacks
+from plumbline.base.errors import PlumbError
+from plumbline.commands import stack as command
+from plumbline.stacks import manifest, spack, stream
+from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 
 PLUMB = Path(sys.executable).parent / "plumb"
 
@@ -41,7 +42,7 @@ def installs(state):
 
 
 def test_it_ends_in_a_valid_manifest(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     schemas.check("manifest", document, "here")
     assert document["provider"] == "spack"
@@ -61,7 +62,7 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
         "imb-p2p",
     }
     assert set(document["benchmarks"]) == expected
-    digest, _ = environment.node(environment.read("openmpi"), "osu-micro-benchmarks")
+    digest, _ = environments.node(environments.read("openmpi"), "osu-micro-benchmarks")
     latency = document["benchmarks"]["osu_latency"]
     assert digest in latency["built"]
     assert latency["sha256"] == manifest.sha256(Path(latency["file"]))
@@ -71,48 +72,48 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
 
 
 def test_the_second_time_nothing_is_done(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     before = calls(state)
     capsys.readouterr()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert calls(state) == before
     assert capsys.readouterr().out == "spack-openmpi: up to date\n"
-    spack.install("openmpi", force=True)
+    stacks.install("spack", "openmpi", force=True)
     assert len(installs(state)) == 2
 
 
 def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsys):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     program = Path(manifest.load("spack-openmpi")["benchmarks"]["osu_latency"]["file"])
     program.write_bytes(program.read_bytes() + b"x")
     capsys.readouterr()
-    spack.install("openmpi", dry_run=True)
+    stacks.install("spack", "openmpi", dry_run=True)
     assert "would be installed (stack spack-openmpi: osu_latency is not the program" in capsys.readouterr().out
 
 
 def test_kernels_of_other_sources_are_built_again(root, state, monkeypatch):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert not [call for call in calls(state) if call.startswith("uninstall")]
-    digest, _ = environment.node(environment.read("openmpi"), "plumbline-kernels")
+    digest, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
     monkeypatch.setattr(spack, "_kernel_sources", lambda: "other sources")
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert f"uninstall --yes-to-all --force /{digest}" in calls(state)
     assert len(installs(state)) == 2
 
 
 def test_kernels_of_an_upstream_store_are_refused(root, state):
     """Spack would take them for built, whatever their sources were."""
-    kernels, _ = spack.environment.node(spack.environment.read("openmpi"), "plumbline-kernels")
+    kernels, _ = environments.node(environments.read("openmpi"), "plumbline-kernels")
     (state / "upstream").write_text(kernels)
     with pytest.raises(PlumbError, match="an upstream store has plumbline-kernels, and nobody knows of which sources"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not any("uninstall" in call for call in calls(state))
 
 
 def test_arrays_that_are_too_small_are_told_before_anything_is_built(root, state, monkeypatch):
     monkeypatch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 30)
     with pytest.raises(PlumbError, match="80000000 elements in the lock; this machine's caches need 537000000"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not (state / "calls").exists()
 
 
@@ -147,10 +148,10 @@ def test_a_processor_below_the_target_is_named_with_what_it_lacks(processor, nam
     processor(flags)
     node = {"arch": {"target": {"name": name} if name.startswith("x86") else name}}
     if missing is None:
-        target.check(node, "here")
+        sites.check_target(node, "here")
     else:
         with pytest.raises(PlumbError, match=rf"^the lock is for {name}, this processor has no {missing} \(here\)"):
-            target.check(node, "here")
+            sites.check_target(node, "here")
 
 
 def test_the_target_is_looked_at_before_anything_is_built(tmp_path, processor):
@@ -159,7 +160,7 @@ def test_the_target_is_looked_at_before_anything_is_built(tmp_path, processor):
         spack_site.make(tmp_path / "again", patch)
         patch.setattr(stream, "last_level_cache_bytes", lambda: 1 << 20)
         with pytest.raises(PlumbError, match="this processor has no cx16"):
-            spack.install("openmpi")
+            stacks.install("spack", "openmpi")
     assert not (tmp_path / "again" / "fake" / "calls").exists()
 
 
@@ -180,13 +181,13 @@ def test_changed_files_of_spack_are_refused(root):
 def test_a_clone_whose_tag_was_moved_is_not_kept(root, monkeypatch):
     source = os.environ["SPACK_ROOT"]
     monkeypatch.delenv("SPACK_ROOT")
-    pinned = settings.versions()["spack"]
+    pinned = environments.versions()["spack"]
     moved = {"git": f"file://{source}", "tag": pinned["tag"], "commit": "2" * 40}
     with pytest.raises(PlumbError, match=r"tag v1\.1\.0 of spack is commit [0-9a-f]{12}, not 222222222222.*moved"):
-        bootstrap._clone("spack", moved, settings.home() / "spack")
-    assert [entry.name for entry in settings.home().iterdir()] == ["venv"]
-    bootstrap._clone("spack", {**moved, "commit": pinned["commit"]}, settings.home() / "spack")
-    assert (settings.home() / "spack" / "bin" / "spack").exists()
+        bootstrap._clone("spack", moved, environments.home() / "spack")
+    assert [entry.name for entry in environments.home().iterdir()] == ["venv"]
+    bootstrap._clone("spack", {**moved, "commit": pinned["commit"]}, environments.home() / "spack")
+    assert (environments.home() / "spack" / "bin" / "spack").exists()
 
 
 def test_the_users_own_spack_settings_do_not_come_in(root, monkeypatch):
@@ -196,14 +197,14 @@ def test_the_users_own_spack_settings_do_not_come_in(root, monkeypatch):
     ours = {name: value for name, value in variables.items() if name.startswith("SPACK_")}
     scopes = {"SPACK_USER_CONFIG_PATH", "SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH", "SPACK_GNUPGHOME"}
     assert set(ours) == {"SPACK_PYTHON", *scopes}
-    assert all(value.startswith(str(settings.home())) for value in ours.values())
+    assert all(value.startswith(str(environments.home())) for value in ours.values())
 
 
 def test_given_mirrors_are_used_and_the_public_one_stays(root, monkeypatch, tmp_path):
     monkeypatch.setenv("PLUMB_SPACK_MIRROR", str(tmp_path / "sources"))
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(tmp_path / "binaries"))
     bootstrap.prepare()
-    mirrors = yaml.safe_load((settings.home() / "config" / "mirrors.yaml").read_text())["mirrors"]
+    mirrors = yaml.safe_load((environments.home() / "config" / "mirrors.yaml").read_text())["mirrors"]
     assert mirrors == {
         "given-binaries": {"url": f"file://{tmp_path}/binaries", "binary": True, "source": False, "signed": False},
         "given-sources": {"url": f"file://{tmp_path}/sources", "binary": False, "source": True},
@@ -258,19 +259,19 @@ See build log for details:
 def test_failures_are_told_in_one_line_and_a_second_run_goes_on(root, state, output, what):
     (state / "fail").write_text(output)
     with pytest.raises(PlumbError, match=what) as error:
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert "\n" not in str(error.value)
     assert not manifest.path("spack-openmpi").exists()
     (state / "fail").unlink()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     assert manifest.problems(manifest.load("spack-openmpi")) == []
 
 
 def test_of_two_installs_at_once_one_waits(root, state, monkeypatch):
     (state / "slow").write_text("2")
-    checkout = f"import pathlib; from plumbline import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
+    checkout = f"import pathlib; from plumbline.base import paths; paths.root = lambda: pathlib.Path({str(root)!r})"
     code = f"{checkout}; import spack_site; spack_site.suit_any_machine(setattr)"
-    code += "; from plumbline.stacks import spack; spack.install('openmpi')"
+    code += "; from plumbline import stacks; stacks.install('spack', 'openmpi')"
     monkeypatch.setenv("PYTHONPATH", str(Path(spack_site.__file__).parent))
     first, second = (
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -290,26 +291,26 @@ def test_a_program_with_another_mpi_library_is_refused(root, state, tmp_path):
     subprocess.run(["gcc", "-o", str(program), str(source), str(library), rpath], check=True)
     (tmp_path / "elsewhere" / library.name).write_bytes(library.read_bytes())
     with pytest.raises(PlumbError, match=r"gets another MPI library: .*/elsewhere/libmpi"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
 
 
 def test_the_lock_is_written_or_only_compared(root, state):
-    file = environment.lock("openmpi")
+    file = environments.lock("openmpi")
     (state / "fresh.lock").write_text(file.read_text())
-    assert spack.lock("openmpi", check=True) == []
+    assert sites.lock("openmpi", check=True) == []
     document = json.loads(file.read_text())
     digest = document["roots"][0]["hash"]
     document["roots"][0]["hash"] = "b" * 32
     document["concrete_specs"]["b" * 32] = document["concrete_specs"].pop(digest) | {"version": "9.9"}
     before = file.read_text()
     (state / "fresh.lock").write_text(json.dumps(document))
-    (line,) = spack.lock("openmpi", check=True)
+    (line,) = sites.lock("openmpi", check=True)
     assert re.search(r"^[a-z-]+: version \S+ and 9\.9$", line)
     assert file.read_text() == before
-    assert spack.lock("openmpi") == [line]
+    assert sites.lock("openmpi") == [line]
     assert json.loads(file.read_text()) == document
     file.write_text("not JSON")
-    assert spack.lock("openmpi") == ["the lock cannot be read"]
+    assert sites.lock("openmpi") == ["the lock cannot be read"]
     assert json.loads(file.read_text()) == document
 
 
@@ -333,13 +334,24 @@ def edit(file, name, change):
     ],
 )
 def test_an_edited_lock_is_refused_and_its_changes_are_named(root, state, name, change, told):
-    file = environment.lock("openmpi")
+    file = environments.lock("openmpi")
     (state / "fresh.lock").write_text(file.read_text())
     edit(file, name, change)
-    assert spack.lock("openmpi", check=True) == [told]
-    with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
-        spack.install("openmpi")
+    assert sites.lock("openmpi", check=True) == [told]
+    for dry_run in (True, False):
+        with pytest.raises(PlumbError, match=rf"the lock was edited: {name} cannot have the hash"):
+            stacks.install("spack", "openmpi", dry_run=dry_run)
     assert not installs(state)
+
+
+def test_a_dry_run_fetches_no_spack_and_says_what_it_did_not_compare(root, state, monkeypatch, capsys):
+    monkeypatch.delenv("SPACK_ROOT")
+    edit(environments.lock("openmpi"), "openmpi", lambda node: node["arch"].update(target="x86_64"))
+    stacks.install("spack", "openmpi", dry_run=True)
+    told = "its lock is compared with its hashes once Spack is there", "would be installed (not installed)"
+    assert capsys.readouterr().out.splitlines() == [f"spack-openmpi: {line}" for line in told]
+    assert not (environments.home() / "spack").exists()
+    assert not (state / "calls").exists()
 
 
 def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
@@ -349,34 +361,36 @@ def test_configuration_inside_the_checkout_of_spack_is_refused(root, state):
     (checkout / ".git" / "info" / "exclude").write_text("/etc/spack/*.yaml\n")
     (checkout / "etc" / "spack" / "mirrors.yaml").write_text("mirrors: {evil: {url: 'https://example.org'}}\n")
     with pytest.raises(PlumbError, match=r"this Spack has configuration of its own: etc/spack/mirrors\.yaml"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not (state / "calls").exists()
 
 
 def test_a_source_that_cannot_be_had_ends_it_before_anything_is_built(root, state):
     (state / "unreachable").write_text("openmpi")
     with pytest.raises(PlumbError, match=r"the source of openmpi-5\.0\.10 cannot be fetched; tried no mirror"):
-        spack.install("openmpi")
+        stacks.install("spack", "openmpi")
     assert not installs(state)
     (state / "unreachable").unlink()
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     (fetched,) = (call for call in calls(state)[-6:] if call.startswith("fetch"))
-    external = [digest for digest, node in environment.read("openmpi")["concrete_specs"].items() if "external" in node]
+    external = [digest for digest, node in environments.read("openmpi")["concrete_specs"].items() if "external" in node]
     assert not any(digest in fetched for digest in external)
 
 
 def test_hints_keep_the_chosen_site(root, monkeypatch):
-    monkeypatch.setenv("PLUMB_SPACK_SITE", settings.DEFAULT_SITE)
-    environment.lock("openmpi").unlink()
-    with pytest.raises(PlumbError, match=f"PLUMB_SPACK_SITE={settings.DEFAULT_SITE} plumb stack lock spack:openmpi"):
-        spack.install("openmpi")
+    monkeypatch.setenv("PLUMB_SPACK_SITE", environments.DEFAULT_SITE)
+    environments.lock("openmpi").unlink()
+    with pytest.raises(
+        PlumbError, match=f"PLUMB_SPACK_SITE={environments.DEFAULT_SITE} plumb stack lock spack:openmpi"
+    ):
+        stacks.install("spack", "openmpi")
 
 
 def test_unknown_names(root):
     with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
-        spack.install("lam")
+        stacks.install("spack", "lam")
     with pytest.raises(PlumbError, match="no Spack environment 'lam'"):
-        spack.lock("lam")
+        sites.lock("lam")
 
 
 def wheel(root, name="mpich", family="mpich"):
@@ -409,7 +423,7 @@ def wheel(root, name="mpich", family="mpich"):
 
 def test_an_external_replaces_what_the_common_policy_says(root):
     prefix = wheel(root)
-    file = externals.write(["mpich"], "local")
+    file = sites.write_externals(["mpich"], "local")
     packages = yaml.safe_load(file.read_text())["packages"]
     assert packages["mpich:"]["buildable"] is False
     (external,) = packages["mpich:"]["externals"]
@@ -429,8 +443,8 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
     }
     launcher = {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
     base = {"prefix": str(state / "store/openmpi"), "environment": {}, "launcher": launcher, **settings_of_mpi}
-    monkeypatch.setattr(spack, "_external_stack", lambda mpi: base)
-    spack.install("openmpi")
+    monkeypatch.setattr(programs, "_external_stack", lambda mpi: base)
+    stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
     assert {key: document[key] for key in settings_of_mpi} == settings_of_mpi
 
@@ -440,15 +454,15 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
     [({"cuda": True, "rocm": False}, {"accelerator": "cuda"}), ({"rocm": True}, {"accelerator": "rocm"}), ({}, {})],
 )
 def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
-    package = spack.Package("osu-micro-benchmarks", "7.5", "abc", tmp_path, {"parameters": parameters})
-    assert spack._accelerator({package.name: package}) == found
+    package = programs.Package("osu-micro-benchmarks", "7.5", "abc", tmp_path, {"parameters": parameters})
+    assert programs._accelerator({package.name: package}) == found
 
 
 def test_a_second_external_keeps_the_first(root):
     wheel(root)
     wheel(root, "intelmpi", "intelmpi")
-    externals.write(["mpich"], "local")
-    packages = yaml.safe_load(externals.write(["intelmpi"], "local").read_text())["packages"]
+    sites.write_externals(["mpich"], "local")
+    packages = yaml.safe_load(sites.write_externals(["intelmpi"], "local").read_text())["packages"]
     (external,) = packages["intel-oneapi-mpi:"]["externals"]
     assert (Path(external["prefix"]) / "mpi" / "5.0").resolve() == root / "stacks" / "intelmpi"
     assert "mpich:" in packages
@@ -457,10 +471,10 @@ def test_a_second_external_keeps_the_first(root):
 def test_externals_that_cannot_be(root):
     prefix = wheel(root)
     with pytest.raises(PlumbError, match="cannot be the name of a site"):
-        externals.write(["mpich"], settings.DEFAULT_SITE)
+        sites.write_externals(["mpich"], environments.DEFAULT_SITE)
     (prefix / "bin" / "mpicc").unlink()
     with pytest.raises(PlumbError, match="has no compiler wrapper"):
-        externals.write(["mpich"], "local")
+        sites.write_externals(["mpich"], "local")
 
 
 def run(*arguments):
@@ -470,7 +484,7 @@ def run(*arguments):
 
 
 def test_the_command_lists_shows_and_removes_it(root):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     _, listed = run("list")
     assert re.search(r"^spack-openmpi +spack ", listed, re.MULTILINE)
     assert "not installed: plumb stack install spack:mpich" in listed

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 import spack_site
 
-from plumbline import cli
-from plumbline.errors import PlumbError
-from plumbline.stacks import spack
-from plumbline.stacks.spack import bootstrap, settings, signing
+from plumbline import stacks
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.stacks.spack import bootstrap, buildcache, environments, runner
 
 pytestmark = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed: apt-get install gnupg")
 
@@ -41,7 +41,7 @@ def key(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def cache(root, tmp_path):
-    spack.install("openmpi")
+    stacks.install("spack", "openmpi")
     return tmp_path / "cache"
 
 
@@ -53,8 +53,8 @@ def install_from(cache, monkeypatch, keys=None):
     """Install again, with nothing but the buildcache given."""
     monkeypatch.setenv("PLUMB_SPACK_BUILDCACHE", str(cache))
     if keys:
-        monkeypatch.setenv(signing.VARIABLE, str(keys))
-    spack.install("openmpi", force=True)
+        monkeypatch.setenv(buildcache.VARIABLE, str(keys))
+    stacks.install("spack", "openmpi", force=True)
 
 
 def osu(cache):
@@ -63,7 +63,7 @@ def osu(cache):
 
 
 def mirror():
-    return (settings.home() / "config" / "mirrors.yaml").read_text()
+    return (environments.home() / "config" / "mirrors.yaml").read_text()
 
 
 def test_what_was_pushed_and_signed_is_taken(cache, key, monkeypatch, capsys):
@@ -75,8 +75,8 @@ def test_what_was_pushed_and_signed_is_taken(cache, key, monkeypatch, capsys):
     install_from(cache, monkeypatch, public)
     assert "signed: true" in mirror()
     # the keyring that Spack is given has the public key, and no secret one
-    assert (signing.keyring() / "pubring.kbx").exists()
-    assert list(signing.keyring().glob("private-keys-v1.d/*")) == []
+    assert (runner.keyring() / "pubring.kbx").exists()
+    assert list(runner.keyring().glob("private-keys-v1.d/*")) == []
 
 
 def test_the_keyring_may_lie_in_a_folder_with_a_long_path(cache, key, monkeypatch):
@@ -85,7 +85,7 @@ def test_the_keyring_may_lie_in_a_folder_with_a_long_path(cache, key, monkeypatc
     assert push(cache, "--key", "builder") == 0
     monkeypatch.setenv("PLUMB_SPACK_HOME", str(cache.parent / ("l" * 100) / "home"))
     install_from(cache, monkeypatch, public)
-    assert len(str(signing.keyring())) > 108
+    assert len(str(runner.keyring())) > 108
     assert "signed: true" in mirror()
 
 
@@ -152,17 +152,17 @@ def test_a_binary_that_was_changed_is_refused_by_the_signed_description(cache, k
 )
 def test_keys_that_are_none_are_one_clear_line(root, tmp_path, monkeypatch, make, complaint):
     make(tmp_path / "keys")
-    monkeypatch.setenv(signing.VARIABLE, str(tmp_path / "keys"))
+    monkeypatch.setenv(buildcache.VARIABLE, str(tmp_path / "keys"))
     with pytest.raises(PlumbError, match=complaint):
         bootstrap.prepare()
 
 
 def test_without_gpg_keys_are_an_error(root, tmp_path, monkeypatch):
     (tmp_path / "key.asc").write_text("x")
-    monkeypatch.setenv(signing.VARIABLE, str(tmp_path / "key.asc"))
-    monkeypatch.setattr(signing.shutil, "which", lambda name: None)
+    monkeypatch.setenv(buildcache.VARIABLE, str(tmp_path / "key.asc"))
+    monkeypatch.setattr(buildcache.shutil, "which", lambda name: None)
     with pytest.raises(PlumbError, match="gpg is not installed"):
-        signing.trust()
+        buildcache.trust()
 
 
 def test_only_an_installed_stack_of_the_present_lock_is_pushed(root, tmp_path, capsys):
@@ -175,8 +175,8 @@ def test_only_an_installed_stack_of_the_present_lock_is_pushed(root, tmp_path, c
 
 def test_an_archive_needs_no_signature(root, key, monkeypatch):
     """Its list guards its binaries; keys are for folders of others."""
-    monkeypatch.setenv(signing.VARIABLE, str(key("builder")))
-    monkeypatch.setattr(bootstrap, "airgap", lambda: root / "unpacked")
-    assert not bootstrap.must_be_signed(root / "unpacked" / "buildcache")
-    assert bootstrap.must_be_signed(root / "elsewhere")
-    assert os.environ[signing.VARIABLE]
+    monkeypatch.setenv(buildcache.VARIABLE, str(key("builder")))
+    monkeypatch.setattr(buildcache, "airgap", lambda: root / "unpacked")
+    assert not buildcache.must_be_signed(root / "unpacked" / "buildcache")
+    assert buildcache.must_be_signed(root / "elsewhere")
+    assert os.environ[buildcache.VARIABLE]

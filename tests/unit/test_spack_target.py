@@ -5,8 +5,8 @@ import platform
 
 import pytest
 
-from plumbline.errors import PlumbError
-from plumbline.stacks.spack import environment, programs, target
+from plumbline.base.errors import PlumbError
+from plumbline.stacks.spack import environments, programs, sites
 from plumbline.stacks.spack.programs import Package
 
 
@@ -33,10 +33,10 @@ def test_a_lock_of_another_system_is_refused(release, system, name, version, fit
     release(name, version)
     node = {"arch": {"platform_os": system}}
     if fits:
-        target.check_system(node, "here")
+        sites.check_system(node, "here")
     else:
         with pytest.raises(PlumbError, match=rf"the lock is for {system}, this machine has {name} {version} \(here\)"):
-            target.check_system(node, "here")
+            sites.check_system(node, "here")
 
 
 def script(folder, text):
@@ -65,24 +65,24 @@ def lock(program, version="12.2.0", fortran="/nowhere/gfortran"):
 def test_the_compiler_is_asked_for_its_version(tmp_path, answer, told):
     program = script(tmp_path, answer)
     if told is None:
-        target.check_compilers(lock(program), "here")
+        sites.check_compilers(lock(program), "here")
     else:
         with pytest.raises(PlumbError, match=rf"the lock is for gcc 12\.2\.0, {program} {told} \(here\)"):
-            target.check_compilers(lock(program), "here")
+            sites.check_compilers(lock(program), "here")
 
 
 def test_an_absent_compiler_counts_if_something_is_built_with_it(tmp_path):
     program = script(tmp_path, "echo 12.2.0")
     document = lock(program)
-    target.check_compilers(document, "here")
+    sites.check_compilers(document, "here")
     document["concrete_specs"]["s"]["dependencies"][0]["parameters"]["virtuals"].append("fortran")
     with pytest.raises(PlumbError, match="/nowhere/gfortran is not there"):
-        target.check_compilers(document, "here")
-    target.check_compilers(document, "here", absent=False)
+        sites.check_compilers(document, "here")
+    sites.check_compilers(document, "here", absent=False)
 
 
 def test_the_committed_locks_are_for_one_compiler():
-    file = environment.lock("openmpi")
+    file = environments.lock("openmpi")
     document = json.loads(file.read_text())
     names = {node["name"] for node in document["concrete_specs"].values() if node["name"] in ("gcc", "llvm")}
     assert names == {"gcc"}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pieces
 from samples import launch, record
 
-from plumbline import paths
+from plumbline.base import paths
+from plumbline.host import devices
 from plumbline.records.model import Record, convert
 from plumbline.report import data
-from plumbline.topology import devices
-from plumbline.views import show, spent
+from plumbline.views import efficiency as spent
+from plumbline.views import show
 
 IDLE = {"power_w": 55.0, "host": "node1", "measured": "2026-01-01T00:00:00.000Z"}
 COUNTED = {"instructions": 6e9, "cycles": 3e9, "cache_misses": 1e8, "line_bytes": 64}
@@ -37,9 +39,10 @@ def test_joules_are_divided_by_the_work_of_the_same_launch() -> None:
     assert (found.joules, found.watts, found.per_gflop, found.per_gbyte) == (200.0, 200.0, 50.0, 4.0)
     line = "energy     200 J a launch, 200 W, idle 55 W (node1, 2026-01-01); 50 J per GFlop; 4 J per GB"
     assert line in show.text(item).splitlines()
-    work = page(item)["work"]
-    assert work["idle"] == ["node1: 55 W (2026-01-01)"]
-    assert [row["per_gflop"] for row in work["rows"]] == [50.0]
+    work = pieces.section(page(item), "work")
+    assert "idle power of node1: 55 W (2026-01-01)" in pieces.blocks(work, "bullets")[0]["pieces"]
+    column = [one["title"] for one in pieces.blocks(work, "table")[0]["columns"]].index("per GFlop")
+    assert [row[column] for row in pieces.rows(work)] == ["50.00"]
 
 
 def test_a_model_without_flops_gives_no_joules_per_flop() -> None:
@@ -67,7 +70,8 @@ def test_what_is_absent_is_said_once() -> None:
     host = {**record()["host"], "energy": "not read: only root may read it"}
     work = {"flop": 4e9, "bytes": 0, "missing": WHY}
     items = [measured(None, work=work, host=host, id=f"{number:012x}") for number in range(3)]
-    assert page(*items)["work"]["missing"] == ["joules not read: only root may read it", f"not counted: {WHY}"]
+    (said,) = pieces.blocks(pieces.section(page(*items), "work"), "bullets")
+    assert list(said["pieces"]) == ["joules not read: only root may read it", f"not counted: {WHY}"]
     assert f"work       4 GFlop by the model; not counted: {WHY}" in show.text(items[0]).splitlines()
 
 
@@ -75,8 +79,8 @@ def test_a_record_of_an_earlier_version_has_neither() -> None:
     item = convert(record())
     assert spent.text(item) == ""
     found = page(item)
-    assert found["work"] == {"rows": [], "idle": [], "missing": []}
-    assert found["devices"] == []
+    assert pieces.text(pieces.section(found, "work")) == "No test of this campaign knows its work or its energy."
+    assert pieces.text(pieces.section(found, "devices")) == "The records know no GPU, network card or NVMe drive."
 
 
 def test_devices_are_those_of_the_node_each_set_once() -> None:
@@ -85,12 +89,14 @@ def test_devices_are_those_of_the_node_each_set_once() -> None:
     facts = {"devices": msgspec.to_builtins(known), "pci_links": {gpu: "PCIe 8 GT/s x8 of 8 GT/s x16"}}
     hosts = [{**record()["host"], "hostname": name, **facts} for name in ("node2", "node1")]
     items = [convert(record(id=f"{number:012x}", host=host)) for number, host in enumerate(hosts)]
-    (found,) = page(*items)["devices"]
-    assert found["hosts"] == ["node1", "node2"]
-    assert [row[0] for row in found["rows"]] == ["GPU0", "GPU1", "GPU2", "GPU3", "NIC0"]
-    assert [list(row) for row in found["ways"]] == [list(row) for row in known.ways]
-    assert found["rows"][0][5] == "PCIe 8 GT/s x8 of 8 GT/s x16"
-    assert {word for word, _ in found["words"]} == {"X", "PIX", "PHB", "SYS"}
+    found = pieces.section(page(*items), "devices")
+    assert [one["pieces"] for one in pieces.blocks(found, "heading")] == [["node1, node2"]]
+    rows, ways = pieces.rows(found), pieces.rows(found, 1)
+    assert [row[0] for row in rows] == [row[0] for row in ways] == ["GPU0", "GPU1", "GPU2", "GPU3", "NIC0"]
+    assert [row[1:] for row in ways] == [list(row) for row in known.ways]
+    assert rows[0][5] == "PCIe 8 GT/s x8 of 8 GT/s x16"
+    (said,) = pieces.blocks(found, "bullets")
+    assert {text.partition(":")[0] for text in said["pieces"]} == {"X", "PIX", "PHB", "SYS"}
     lines = show.text(items[0]).splitlines()
     assert any(line.split() == ["GPU0", "X", "PIX", "SYS", "SYS", "SYS"] for line in lines)
     assert any("PCIe 8 GT/s x8 of" in line for line in lines)

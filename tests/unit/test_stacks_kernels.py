@@ -10,9 +10,11 @@ import pytest
 import spack_site
 from test_stacks import make_stack
 
-from plumbline import cli, paths
-from plumbline.errors import PlumbError
-from plumbline.stacks import blas, fetch, kernels, lock, manifest
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.stacks import blas, fetch, kernels, manifest
 
 
 @pytest.fixture
@@ -20,12 +22,13 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one kernel, a stack called ``fake``, and tools that do nothing but install a program."""
     root = tmp_path / "checkout"
     monkeypatch.setattr(paths, "root", lambda: root)
-    spack_site.environments(root)
+    spack_site.copy_environments(root)
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     folder = root / "custom-kernels"
     for part in kernels.PARTS:
         (folder / part).mkdir(parents=True)
-    (folder / "kernels" / "pi.c").write_text("int main(void) {}\n")
+    (folder / "kernels/ranks").mkdir()
+    (folder / "kernels/ranks/pi.c").write_text("int main(void) {}\n")
     make_stack(tmp_path / "stacks", "fake")
     (tmp_path / "stacks" / "fake" / "bin" / "mpicc").write_text("#!/bin/sh\n")
     monkeypatch.setattr(blas, "prefix", lambda: paths.stacks() / "blas")
@@ -50,7 +53,7 @@ def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) ->
     assert entry["suite"] == "kernels"
     assert entry["sha256"] == manifest.sha256(Path(entry["file"]))
     assert not kernels.refresh("fake")
-    (source / "kernels" / "pi.c").write_text("int main(void) { return 0; }\n")
+    (source / "kernels/ranks/pi.c").write_text("int main(void) { return 0; }\n")
     assert kernels.stale("fake") == "their sources, the compiler or the library changed"
     assert kernels.refresh("fake")
     assert kernels.stale("fake") is None
@@ -60,7 +63,7 @@ def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pyt
     kernels.refresh("fake")
     assert kernels.outdated(manifest.load("fake")) is None
     assert cli.main(["stack", "check", "fake"]) == 0
-    (source / "kernels" / "pi.c").write_text("int main(void) { return 0; }\n")
+    (source / "kernels/ranks/pi.c").write_text("int main(void) { return 0; }\n")
     capsys.readouterr()
     assert cli.main(["stack", "list"]) == 0
     assert "kernels older than their sources: plumb stack install fake" in capsys.readouterr().out
@@ -73,7 +76,7 @@ def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pyt
 
 def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source: Path) -> None:
     kernels.refresh("fake")
-    (source / "kernels" / "pi.c").unlink()
+    (source / "kernels/ranks/pi.c").unlink()
     told = kernels.outdated({"name": "fake+tuned", "tuned": {"of": "fake"}})
     assert told is not None
     assert told.cure == "plumb stack install fake"
@@ -114,7 +117,7 @@ def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas
 
 def test_a_failed_build_leaves_the_old_programs(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernels.refresh("fake")
-    (source / "kernels" / "pi.c").write_text("int main(\n")
+    (source / "kernels/ranks/pi.c").write_text("int main(\n")
 
     def fail(command: list[str], complaint: str, owner: str, *_: Any) -> str:
         raise PlumbError(f"{complaint}: pi.c:1: error", owner)
@@ -158,7 +161,7 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     make_stack(paths.stacks(), "other")
     (paths.stacks() / "other" / "bin" / "mpicc").touch()
     waits = threading.Event()
-    monkeypatch.setattr(lock, "print", lambda *_, **__: waits.set(), raising=False)
+    monkeypatch.setattr(stacks, "print", lambda *_, **__: waits.set(), raising=False)
     other = threading.Thread(target=kernels.refresh, args=["other"])
     save = manifest.save
 

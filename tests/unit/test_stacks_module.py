@@ -6,8 +6,10 @@ import re
 import pytest
 import yaml
 
-from plumbline import paths, rfm_settings, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas, stacks
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest, module
 
 ENTRY = {
@@ -42,7 +44,7 @@ def site(tmp_path, monkeypatch):
 def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
     site(environment={"UCX_TLS": "all"})
     assert module.names() == ("site-openmpi",)
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     document = manifest.load("site-openmpi")
     assert document["provider"] == "module"
     assert document["prefix"] == str(tmp_path / "mpi")
@@ -50,29 +52,29 @@ def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
     assert document["mpi"]["abi"] == "openmpi"
     manifest.check(document)
     capsys.readouterr()
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     assert capsys.readouterr().out == "site-openmpi: up to date\n"
 
 
 def test_an_accelerator_is_what_the_site_says(site):
     site()
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     assert "accelerator" not in manifest.load("site-openmpi")
     site(accelerator="rocm")
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     assert manifest.load("site-openmpi")["accelerator"] == "rocm"
     assert rfm_settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
     site(accelerator="metal")
     with pytest.raises(PlumbError, match="accelerator"):
-        module.install("site-openmpi")
+        stacks.install("module", "site-openmpi")
 
 
 def test_a_changed_program_makes_it_anew(site, tmp_path):
     site()
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     (tmp_path / "mpi/bin/osu_latency").write_text("#!/bin/sh\necho another\n")
     assert manifest.problems(manifest.load("site-openmpi"))
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     assert not manifest.problems(manifest.load("site-openmpi"))
 
 
@@ -109,24 +111,24 @@ def modules(tmp_path, monkeypatch):
 def test_modules_are_loaded_and_recorded(site, modules):
     program = modules.pop("program")
     site(modules=["openmpi/4"], **modules)
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     document = manifest.load("site-openmpi")
     assert document["modules"] == ["openmpi/4"]
     assert document["benchmarks"]["osu_latency"]["file"] == str(program)
     assert document["environment"] == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/opt/ompi/lib"}
     site(modules=["openmpi/5"])
     with pytest.raises(PlumbError, match="cannot load openmpi/5"):
-        module.install("site-openmpi")
+        stacks.install("module", "site-openmpi")
 
 
 def test_a_damaged_manifest_is_written_again_if_it_is_asked_for(site, modules):
     del modules["program"]
     site(modules=["openmpi/4"], **modules)
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     manifest.path("site-openmpi").write_text("{")
     with pytest.raises(PlumbError, match="plumb stack install --force site-openmpi"):
-        module.install("site-openmpi")
-    module.install("site-openmpi", force=True)
+        stacks.install("module", "site-openmpi")
+    stacks.install("module", "site-openmpi", force=True)
     assert manifest.load("site-openmpi")["modules"] == ["openmpi/4"]
 
 
@@ -135,7 +137,7 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/ompi/lib:/home/me/lib")
     del modules["program"]
     site(modules=["openmpi/4"], environment={"LD_LIBRARY_PATH": "/more:${LD_LIBRARY_PATH}:${TMPDIR}"}, **modules)
-    module.install("site-openmpi")
+    stacks.install("module", "site-openmpi")
     found = manifest.load("site-openmpi")["environment"]
     assert found == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/more:/opt/ompi/lib:${TMPDIR}"}
 
@@ -155,7 +157,7 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
 def test_bad_descriptions_are_refused(site, changes, complaint):
     site(**changes)
     with pytest.raises(PlumbError, match=complaint):
-        module.install("site-openmpi")
+        stacks.install("module", "site-openmpi")
 
 
 @pytest.mark.parametrize(
@@ -177,12 +179,12 @@ def test_what_the_module_system_complains_of_is_one_line(said, complaint):
 def test_unknown_and_foreign_names(site, tmp_path):
     file = site()
     with pytest.raises(PlumbError, match=r"no module stack is called 'other' .*known: site-openmpi"):
-        module.install("other")
-    module.install("site-openmpi")
+        stacks.install("module", "other")
+    stacks.install("module", "site-openmpi")
     other = manifest.load("site-openmpi")
     manifest.save({**other, "provider": "wheel"})
     with pytest.raises(PlumbError, match="is of another provider"):
-        module.install("site-openmpi")
+        stacks.install("module", "site-openmpi")
     second = tmp_path / "sites" / "there" / "stacks.yaml"
     second.parent.mkdir()
     second.write_text(file.read_text())

@@ -10,8 +10,9 @@ import samples
 import stored
 from samples import record
 
-from plumbline import paths, schemas
-from plumbline.errors import PlumbError
+from plumbline import schemas
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
 from plumbline.records import query, store
 
 
@@ -84,7 +85,7 @@ sys.path.insert(0, {samples.__file__.rpartition("/")[0]!r})
 from pathlib import Path
 from samples import record
 from plumbline.records import store
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -5,8 +5,9 @@ import subprocess
 import pytest
 from samples import record
 
-from plumbline import doctor, git, paths
-from plumbline.errors import PlumbError
+from plumbline.base import git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import doctor
 from plumbline.gate import sides
 from plumbline.records import suite
 from plumbline.records.model import convert

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import terminal
+from plumbline.base import terminal
 from plumbline.views import summary
 from plumbline.views.table import table
 
@@ -139,20 +139,20 @@ def _read(leader):
     ("pager", "expected"), [("sed s/^/paged:/", "paged:a\npaged:b\n"), ("", "a\nb\n"), ("no-such-pager", "a\nb\n")]
 )
 def test_a_page_goes_to_the_pager(pager, expected):
-    script = "from plumbline import terminal; terminal.page('a\\nb')"
+    script = "from plumbline.base import terminal; terminal.page('a\\nb')"
     assert on_terminal(script, PAGER=pager) == expected
 
 
 def test_less_ends_at_once_if_one_screen_is_enough():
     if shutil.which("less") is None:
         pytest.skip("less is not installed")
-    script = "from plumbline import terminal; terminal.page('the verdict is PASS')"
+    script = "from plumbline.base import terminal; terminal.page('the verdict is PASS')"
     said = on_terminal(script, PAGER="less", LINES="24")
     assert "the verdict is \x1b[32mPASS\x1b[0m" in said
 
 
 def test_a_pager_that_ends_early_is_no_error():
-    script = "from plumbline import terminal; terminal.page('line\\n' * 100000)"
+    script = "from plumbline.base import terminal; terminal.page('line\\n' * 100000)"
     assert on_terminal(script, PAGER="head -n 1") == "line\n"
 
 
@@ -168,7 +168,7 @@ SHOWN = re.compile(r"\r\x1b\[K")
 
 def test_a_bar_stays_below_what_is_printed_and_goes_in_the_end():
     script = (
-        "import sys; from plumbline import terminal; sys.stdout = terminal.Screen(sys.stdout, False)\n"
+        "import sys; from plumbline.base import terminal; sys.stdout = terminal.Screen(sys.stdout, False)\n"
         "with terminal.bar():\n"
         "    terminal.progress(1, 4, 'one \\x1b')\n"
         "    print('a line')\n"

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import paths
-from plumbline.errors import PlumbError
-from plumbline.topology import binder, command
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import topology as command
+from plumbline.host.draw import draw
+from plumbline.topology import binder
 from plumbline.topology import machine as machines
-from plumbline.topology.draw import draw
 from plumbline.topology.plan import resolve
 
 FOLDER = paths.root() / "tests/data/topologies"

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import math
 import random
 from dataclasses import replace
@@ -12,12 +13,15 @@ import msgspec
 import pytest
 from profiled import call, profile, rank_document, sizes
 
-from plumbline import cli
-from plumbline.errors import PlumbError
-from plumbline.gate.decide import Verdict
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+from plumbline.commands import tune as command
+from plumbline.judge.decide import Verdict
+from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
-from plumbline.tune import command, confirm, programs, race, report, rules, screen, tune, weights
-from plumbline.tune.bench import Asked, Bench
+from plumbline.tune import confirm, programs, race, report, rules, screen, weights
+from plumbline.tune import stages as tune
+from plumbline.tune.bench import TUNING, Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
 from plumbline.tune.curves import BARRIER, MESSAGES, SIZES, Place, Row, contest_variant, of_launch, rows
 from plumbline.tune.inventory import Inventory, Known
@@ -560,43 +564,75 @@ def test_a_launch_that_lacks_a_row_has_no_curve():
 
 
 def asked(**more):
-    return Asked("local", "default", "s", "openmpi", ("core",), (8,), 1, {"commit": "a"}, **more)
+    return Asked("local", "default", "s", "openmpi", ("core",), (8,), 1, {"commit": "a", "stacks": {}}, **more)
 
 
-def test_a_tuning_goes_on_with_what_it_has(tmp_path):
+@pytest.fixture
+def under(monkeypatch):
+    """Makes these the circumstances of now."""
+
+    def make(**changes):
+        now = {"commit": "a", "stacks": {}, **changes}
+        monkeypatch.setattr(session, "circumstances", lambda stacks: dict(now))
+        return now
+
+    return make
+
+
+def test_a_tuning_goes_on_with_what_it_has(tmp_path, under):
     folder = tmp_path / "work"
-    bench = Bench.begin(folder, asked(), print)
-    bench.keep("screen", tmp_path / "x.jsonl")
-    again = Bench.resume(folder, lambda stack: {"commit": "a"}, print)
+    under()
+    TUNING.begin(folder, State(asked()))
+    Bench(folder, TUNING.load(folder), print).keep("screen", tmp_path / "x.jsonl")
+    again = Bench(folder, TUNING.load(folder), print)
     assert again.kept("screen") == tmp_path / "x.jsonl"
     assert again.kept("race 1") is None
     assert again.asked == asked()
-    assert Bench.resume(folder, lambda stack: {"commit": "a"}, print, minutes=90.0).asked == asked(minutes=90.0)
-    with pytest.raises(PlumbError, match="commit changed since this tuning began"):
-        Bench.resume(folder, lambda stack: {"commit": "b"}, print)
-    with pytest.raises(PlumbError, match="this folder is not empty"):
-        Bench.begin(folder, asked(), print)
+    assert Bench(folder, TUNING.load(folder), print, 90.0).asked == asked(minutes=90.0)
+    under(commit="b")
+    with pytest.raises(PlumbError, match="commit changed since this tuning began: a, now b"):
+        TUNING.load(folder)
+    with pytest.raises(PlumbError, match="this folder holds a tuning already"):
+        TUNING.begin(folder, State(asked()))
+    with pytest.raises(PlumbError, match="no such folder"):
+        TUNING.load(tmp_path / "none")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(PlumbError, match="no tuning to resume"):
-        Bench.resume(tmp_path / "none", dict, print)
+        TUNING.load(tmp_path / "empty")
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(PlumbError, match="this folder is not empty"):
+        TUNING.begin(tmp_path, State(asked()))
 
 
-def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path):
-    unknown = {"commit": "a", "nodes": None, "environment": None}
-    Bench.begin(tmp_path, msgspec.structs.replace(asked(), circumstances=unknown), print)
-    inside = {"commit": "a", "nodes": "n1", "environment": "e"}
-    Bench.resume(tmp_path, lambda stack: inside, print)
-    assert Bench.peek(tmp_path).circumstances == inside
+def test_one_tuning_at_a_time_in_a_folder(tmp_path):
+    TUNING.begin(tmp_path, State(asked()))
+    with TUNING.locked(tmp_path), pytest.raises(PlumbError, match="another tuning runs"), TUNING.locked(tmp_path):
+        pass
+
+
+def test_the_state_of_an_earlier_version_is_read(tmp_path):
+    begun = {"site": "local", "partition": "default", "stack": "s", "family": "openmpi", "placements": ["core"]}
+    begun |= {"sizes": [8], "seed": 1, "circumstances": {"commit": "a", "stacks": {}}}
+    (tmp_path / "tune.json").write_text(json.dumps({"asked": begun, "stages": {"screen": "x.jsonl"}}))
+    assert TUNING.peek(tmp_path) == State(asked(), {"screen": "x.jsonl"})
+
+
+def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_path, under):
+    unknown = {"commit": "a", "stacks": {}, "nodes": None, "environment": None}
+    TUNING.begin(tmp_path, State(msgspec.structs.replace(asked(), circumstances=unknown)))
+    inside = under(nodes="n1", environment="e")
+    TUNING.load(tmp_path)
+    assert TUNING.peek(tmp_path).circumstances == inside
+    under(nodes="n2", environment="e")
     with pytest.raises(PlumbError, match="nodes changed since this tuning began"):
-        Bench.resume(tmp_path, lambda stack: {**inside, "nodes": "n2"}, print)
+        TUNING.load(tmp_path)
 
 
-def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch):
+def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch, under):
     partition = {"name": "cpu", "scheduler": "slurm"}
     monkeypatch.setattr(command.site, "load", lambda name: {"partitions": [partition]})
     monkeypatch.setattr(command.manifests, "load", lambda name: {"name": name, "mpi": {"family": "openmpi"}})
-    monkeypatch.setattr(
-        command.session, "circumstances", lambda stacks: {"commit": "a", "nodes": "login", "environment": "e"}
-    )
+    under(nodes="login", environment="e")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     submitted = []
     monkeypatch.setattr(command.jobs, "run", lambda submission, say: submitted.append(submission) or 5)
@@ -606,7 +642,8 @@ def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypat
     (job,) = submitted
     assert (job.partition, job.nodes, job.hosts) == (partition, 2, ())
     assert job.command[-6:] == ["tune", "--resume", str(folder), "--screen", "--json", str(Path("x.json").absolute())]
-    assert Bench.peek(folder).circumstances == {"commit": "a", "nodes": None, "environment": None}
+    unknown = {"commit": "a", "stacks": {}, "nodes": None, "environment": None}
+    assert TUNING.peek(folder).circumstances == unknown
 
 
 def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
@@ -634,7 +671,8 @@ def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monke
     points = [point for one in programs.own(Configuration((EAGER,)), (8,)) for point in one.points]
     verdicts = [Verdict(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
-    bench = Bench.begin(tmp_path / "work", asked(), print)
+    TUNING.begin(tmp_path / "work", state := State(asked()))
+    bench = Bench(tmp_path / "work", state, print)
     found = confirm.confirm(bench, "confirm 1", Configuration((EAGER,)))
     assert bool(found.unproven) is not finished
     assert (bench.kept("confirm 1") is not None) is finished

@@ -7,9 +7,11 @@ import os
 import msgspec
 import pytest
 
-from plumbline import cli, files, paths, rfm_settings
-from plumbline.errors import PlumbError
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
 from plumbline.mpi.settings import Configuration, Rule, Setting
+from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest, tuned
 from plumbline.tune.emit import emit
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 from samples import launch, record
 
-from plumbline import units
+from plumbline.base import units
 from plumbline.records.model import convert
 from plumbline.views import diff, show, summary
 from plumbline.views.table import sparkline

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from witness_helper import compare
 from witnesses import of_documents
 
-from plumbline.proc import Stat
+from plumbline.host.proc import Stat
 from plumbline.witness import processes
 
 unseen_orphans = of_documents(processes.unseen_orphans)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from witness_helper import MPI, compare, compile_c, cpus, library, node_plan, only, rank_plan, run
 
-from plumbline import paths
+from plumbline.base import paths
 
 MIB_PAGES = (1 << 20) // os.sysconf("SC_PAGESIZE")
 
@@ -583,7 +583,7 @@ def test_helper_threads_that_end_in_finalize_are_seen(tmp_path, plan, how):
 # --- another machine's memory, shown to a library built for the test ----------------------------------------
 
 
-SHARED = ("device_variables", "json", "next_function", "procfile", "rank_variables")
+SHARED = ("device_variables", "json", "next_function", "preload", "procfile", "rank_variables")
 
 
 def variant(tmp_path, *definitions):
@@ -597,6 +597,7 @@ def variant(tmp_path, *definitions):
     output = tmp_path / "libvariant.so"
     flags = "-std=c17 -O1 -g -fPIC -shared -D_GNU_SOURCE -fvisibility=hidden -fno-builtin -ftls-model=initial-exec"
     checks = "-fsanitize=undefined -static-libubsan -fno-sanitize-recover=all"
+    definitions = ['-DPRELOAD_LIBRARY="variant"', *definitions]
     command = ["gcc", *flags.split(), *checks.split(), *definitions, f"-I{shared}", *sources, "-o", output, "-ldl"]
     subprocess.run(command, check=True)
     return output

@@ -6,8 +6,9 @@ import subprocess
 import pytest
 from witness_helper import compile_c
 
-from plumbline import doctor, paths
-from plumbline.errors import PlumbError
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import doctor
 from plumbline.tune import yields
 
 #: an MPI library that yields while it starts and ends

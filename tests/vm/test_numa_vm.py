@@ -23,7 +23,8 @@ import pytest
 from plans import typed
 from witnesses import of_documents, read
 
-from plumbline import paths, schemas
+from plumbline import schemas
+from plumbline.base import paths
 from plumbline.witness import compare
 
 pytestmark = pytest.mark.vm

@@ -7,21 +7,18 @@ Spack's store below ``stacks/spack``. A package is taken from a buildcache that 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-from plumbline import files, paths, terminal, units
-from plumbline.errors import PlumbError
-from plumbline.mpi import TABLE as FAMILIES
-from plumbline.stacks import kernels, libraries, manifest, stream
-from plumbline.stacks.lock import locked
-from plumbline.stacks.spack import bootstrap, buildcache, catalogue, environment, programs, settings, signing, target
-from plumbline.stacks.spack.programs import KERNELS, Package
+from plumbline.base import files, paths, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import Work, kernels, manifest, stream
+from plumbline.stacks.spack import bootstrap, buildcache, environments, programs, sites
+from plumbline.stacks.spack.buildcache import KERNELS
+from plumbline.stacks.spack.programs import Package
 from plumbline.stacks.spack.runner import Spack
 
 #: Increased when the manifest is composed differently: installed stacks are then made again.
@@ -31,7 +28,7 @@ _INSTALLING = re.compile(r"==> Installing (\S+)-[a-z0-9]{32} \[(\d+)/(\d+)\]")
 
 def names() -> tuple[str, ...]:
     """The environments that become stacks."""
-    return catalogue.stacks()
+    return tuple(name for name, environment in environments.known().items() if not environment.roots)
 
 
 def stack(name: str) -> str:
@@ -39,33 +36,32 @@ def stack(name: str) -> str:
     return f"spack-{name}"
 
 
-def install(name: str, *, force: bool = False, dry_run: bool = False) -> None:
-    """Make the stack of environment ``name`` unless it is there already; with ``dry_run`` only say why."""
-    wanted, label = catalogue.named(name, "plumb stack install"), stack(name)
+def work(name: str, force: bool) -> Work | None:
+    """How the stack of environment ``name`` is made; None if it is complete and of the present lock."""
+    environments.named(name, "plumb stack install")
     _check_machine(name)
-    stale, make = (_stale_tools, _install_tools) if wanted.roots else (_stale, _install)
-    reason = "asked for" if force else stale(name)
-    if reason is None or dry_run:
-        print(f"{label}: would be installed ({reason})" if reason else f"{label}: up to date", flush=True)
-        return
-    with files.writing(f"stack '{label}'", paths.stacks()), locked(label) as waited:
-        reason = stale(name) if waited and not force else reason
-        if reason is None:
-            print(f"{label}: up to date", flush=True)
-            return
-        print(f"{label}: installing ({reason})", flush=True)
-        make(name, label)
+    reason = "asked for" if force else _stale(name)
+    return Work(reason, lambda spack: _install(name, spack), lambda fetch: _checked(name, fetch)) if reason else None
 
 
 def _stale(name: str) -> str | None:
-    """Why the stack of environment ``name`` must be made (again); None when it is complete and of the present lock."""
-    return manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+    """Why environment ``name`` must be installed (again); None when it is complete and of the present lock."""
+    if name in names():
+        return manifest.stale(stack(name), fingerprint(name), "the lock, the kernels or its place changed")
+    if not (environments.view(name) / "bin").is_dir():
+        return "not there"
+    return None if files.holds(_mark(name), fingerprint(name)) else "the lock or its place changed"
+
+
+def _mark(name: str) -> Path:
+    """The file with the fingerprint that environment ``name`` was installed with; without it, it is not complete."""
+    return paths.stacks() / stack(name) / "lock" if name in names() else environments.view(name).with_suffix(".lock")
 
 
 def fingerprint(name: str) -> str:
     """SHA-256 that changes when the lock, the kernels' sources or the folders of stacks, Spack and site change."""
-    digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {settings.home()} {settings.site()}".encode())
-    digest.update(environment.lock(name).read_bytes())
+    digest = hashlib.sha256(f"{RECIPE} {paths.stacks()} {environments.home()} {environments.site()}".encode())
+    digest.update(environments.lock(name).read_bytes())
     digest.update(_kernel_sources().encode())
     return digest.hexdigest()
 
@@ -76,69 +72,66 @@ def _kernel_sources() -> str:
 
 def _check_machine(name: str) -> None:
     """Refuse, before an hour of building, a lock whose target, system, compiler or arrays do not fit this machine."""
-    document, file = environment.read(name), str(environment.lock(name))
+    document, file = environments.read(name), str(environments.lock(name))
     node = document["concrete_specs"][document["roots"][0]["hash"]]
-    target.check(node, file)
-    target.check_system(node, file)
-    target.check_compilers(document, file)
-    if catalogue.environments()[name].roots:
+    sites.check_target(node, file)
+    sites.check_system(node, file)
+    sites.check_compilers(document, file)
+    if name not in names():
         return
-    _, node = environment.node(document, "stream")
+    _, node = environments.node(document, "stream")
     elements = int(node["parameters"]["stream_array_size"])
     needed = stream.array_elements(stream.last_level_cache_bytes())
     if elements < needed:
         raise PlumbError(
             f"STREAM's arrays have {elements} elements in the lock; this machine's caches need {needed}",
             file,
-            f"set stream_array_size in {settings.site() / 'packages.yaml'}, then "
-            + settings.command(f"plumb stack lock spack:{name}"),
+            f"set stream_array_size in {environments.site() / 'packages.yaml'}, then "
+            + environments.command(f"plumb stack lock spack:{name}"),
         )
 
 
-def _install(name: str, label: str) -> None:
-    started = time.monotonic()
-    packages = _built(name, label)
-    _mark_kernels(packages[KERNELS].hash)
-    result = _manifest(name, label, packages)
-    folder = paths.stacks() / label
-    folder.mkdir(parents=True, exist_ok=True)
-    files.replace(folder / "lock", fingerprint(name) + "\n")
+def _checked(name: str, fetch: bool) -> Spack | None:
+    """The Spack of environment ``name``, after a look for an edited lock and for changed binaries.
+
+    Without ``fetch``, None on a machine that has no Spack yet: it is what compares a lock with its hashes.
+    """
+    label = stack(name)
+    if not fetch and not bootstrap.is_there():
+        print(f"{label}: its lock is compared with its hashes once Spack is there", flush=True)
+        return None
+    spack = Spack(bootstrap.prepare(), environments.workplace(name), label)
+    spack.log.unlink(missing_ok=True)
+    sites.check_content(spack, name)
+    buildcache.check(environments.read(name))
+    return spack
+
+
+def _install(name: str, spack: Spack) -> None:
+    """Let Spack install environment ``name``; write the manifest of a stack, or say where the programs are."""
+    started, mark = time.monotonic(), _mark(name)
+    if name not in names():
+        mark.unlink(missing_ok=True)
+    packages = _built(name, spack)
+    if name not in names():
+        files.replace(mark, fingerprint(name) + "\n")
+        roots = {root["hash"] for root in environments.read(name)["roots"]}
+        found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
+        print(f"{spack.owner}: {found}; programs in {environments.view(name)}/bin", flush=True)
+        return
+    files.replace(_kernel_mark(packages[KERNELS].hash), _kernel_sources() + "\n")
+    result = programs.compose(name, spack.owner, packages, _kernel_sources())
+    files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
-    mpi = result["mpi"]
-    print(
-        f"{label}: {mpi['family']} {mpi['version']}; {len(result['benchmarks'])} benchmarks"
-        f" ({time.monotonic() - started:.0f} s)",
-        flush=True,
-    )
+    mpi, count = result["mpi"], len(result["benchmarks"])
+    seconds = time.monotonic() - started
+    print(f"{spack.owner}: {mpi['family']} {mpi['version']}; {count} benchmarks ({seconds:.0f} s)", flush=True)
 
 
-def _tools_mark(name: str) -> Path:
-    return catalogue.view(name).with_suffix(".lock")
-
-
-def _stale_tools(name: str) -> str | None:
-    """Why an environment that is no stack, but a view of programs, must be made (again); None when it need not."""
-    mark = _tools_mark(name)
-    if not (catalogue.view(name) / "bin").is_dir():
-        return "not there"
-    same = mark.is_file() and mark.read_text(encoding="utf-8").strip() == fingerprint(name)
-    return None if same else "the lock or its place changed"
-
-
-def _install_tools(name: str, label: str) -> None:
-    mark = _tools_mark(name)
-    mark.unlink(missing_ok=True)
-    packages = _built(name, label)
-    files.replace(mark, fingerprint(name) + "\n")
-    roots = {root["hash"] for root in environment.read(name)["roots"]}
-    found = ", ".join(f"{item.name} {item.version}" for item in packages.values() if item.hash in roots)
-    print(f"{label}: {found}; programs in {catalogue.view(name)}/bin", flush=True)
-
-
-def _built(name: str, label: str) -> dict[str, Package]:
+def _built(name: str, spack: Spack) -> dict[str, Package]:
     """Let Spack install what the lock of environment ``name`` holds; returns the installed packages by name."""
-    started = time.monotonic()
+    started, label = time.monotonic(), spack.owner
     shown = {"step": ""}
 
     def progress(line: str) -> None:
@@ -149,20 +142,8 @@ def _built(name: str, label: str) -> dict[str, Package]:
             print(f"{label}: [{found[2]}/{found[3]}] {found[1]} ({seconds:.0f} s)", flush=True)
             terminal.progress(int(found[2]) - 1, int(found[3]), f"{label}: {found[1]}")
 
-    spack = Spack(bootstrap.prepare(), environment.workplace(name), label)
-    spack.log.unlink(missing_ok=True)
-    document = environment.read(name)
-    environment.check_content(spack, name)
-    buildcache.check(document)
-    _fetch(spack, document, label)
-    if not catalogue.environments()[name].roots:
-        _drop_old_kernels(spack, document)
-    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
-    return _packages(spack, document)
-
-
-def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
-    """Fetch the sources of all that will be built, so that a missing one is an error before hours of building."""
+    document = environments.read(name)
+    # sources first, so that a missing one is an error before hours of building
     there = set(spack.run("find", "--no-groups", "--format", "{hash}").split())
     wanted = [
         f"/{digest}"
@@ -172,21 +153,22 @@ def _fetch(spack: Spack, document: dict[str, Any], label: str) -> None:
     if wanted:
         print(f"{label}: fetching the sources of {units.counted(len(wanted), 'package')}", flush=True)
         spack.run("fetch", *wanted)
+    if name in names():
+        _drop_old_kernels(spack, document)
+    spack.run("install", line=progress)  # each mirror says whether its binaries must be signed
+    return _packages(spack, document)
 
 
 def _kernel_mark(digest: str) -> Path:
-    return settings.home() / "kernels" / digest
-
-
-def _mark_kernels(digest: str) -> None:
-    files.replace(_kernel_mark(digest), _kernel_sources() + "\n")
+    """The file that says of which sources the kernels with this hash were built."""
+    return environments.home() / "kernels" / digest
 
 
 def _drop_old_kernels(spack: Spack, document: dict[str, Any]) -> None:
     """Spack knows the kernels by recipe, not by source: those built from other sources are removed and built again."""
-    digest, _ = environment.node(document, KERNELS)
+    digest, _ = environments.node(document, KERNELS)
     mark = _kernel_mark(digest)
-    if mark.exists() and mark.read_text(encoding="utf-8").strip() == _kernel_sources():
+    if files.holds(mark, _kernel_sources()):
         return
     mark.unlink(missing_ok=True)
     listed = ("--no-groups", "--format", "{hash}")
@@ -212,99 +194,20 @@ def _packages(spack: Spack, document: dict[str, Any]) -> dict[str, Package]:
     return found
 
 
-def _manifest(name: str, label: str, packages: dict[str, Package]) -> dict[str, Any]:
-    """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external."""
-    wanted = catalogue.environments()[name]
-    family, mpi = FAMILIES[wanted.family], packages[wanted.package]
-    base = _external_stack(mpi)
-    prefix = Path(base["prefix"]) if base else mpi.prefix
-    variables = dict(base["environment"]) if base else family.home_variables(mpi.prefix)
-    merged = {**os.environ, **manifest.environment({"environment": variables}, os.environ)}
-    benchmarks = programs.benchmarks(packages, merged, prefix)
-    for entry in benchmarks.values():
-        if entry["suite"] == "kernels":
-            entry["version"] = _kernel_sources()[:12]  # the recipe's version does not say which sources
-    set_there: dict[str, Any] = {key: base[key] for key in ("settings", "tuned") if key in base} if base else {}
-    document = {
-        "schema": 1,
-        "name": label,
-        "provider": "spack",
-        "mpi": {"family": family.name, "version": mpi.version, "abi": family.abi},
-        "compiler": programs.compiler(packages),
-        "launcher": base["launcher"] if base else programs.launcher(family, mpi.version, mpi.prefix),
-        "prefix": str(prefix),
-        "environment": variables,
-        **set_there,
-        **_accelerator(packages),
-        "modules": [],
-        "benchmarks": benchmarks,
-        "sources": [
-            {"name": item.name, "version": item.version, "hash": f"spack:{item.hash}"} for item in packages.values()
-        ],
-    }
-    return {**document, "loads": libraries.loads(document)}
-
-
-def _accelerator(packages: dict[str, Package]) -> dict[str, str]:
-    """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
-    built = packages["osu-micro-benchmarks"].node.get("parameters", {})
-    found = next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
-    return {"accelerator": found} if found else {}
-
-
-def _external_stack(mpi: Package) -> dict[str, Any] | None:
-    """The manifest of the stack that the MPI was taken from (:mod:`plumbline.stacks.spack.externals`)."""
-    attributes = (mpi.node.get("external") or {}).get("extra_attributes") or {}
-    return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
-
-
 def push(name: str, folder: Path, key: str | None) -> int:
     """Push the packages of environment ``name`` into the buildcache ``folder``; returns how many.
 
     They are signed by ``key``, or unsigned without one. Raises :class:`PlumbError` unless the stack is installed from
     its present lock.
     """
-    wanted, label = catalogue.named(name, "plumb stack push"), stack(name)
-    if (_stale_tools if wanted.roots else _stale)(name):
-        cure = settings.command(f"plumb stack install spack:{name}")
+    environments.named(name, "plumb stack push")
+    label = stack(name)
+    if _stale(name):
+        cure = environments.command(f"plumb stack install spack:{name}")
         raise PlumbError(f"stack {label} is not installed, or not of its present lock", str(folder), cure)
-    variables = {"SPACK_GNUPGHOME": str(signing.own_keys())} if key else {}
+    own_keys = os.environ.get("GNUPGHOME") or Path.home() / ".gnupg"
+    variables = {"SPACK_GNUPGHOME": str(own_keys)} if key else {}
     with files.writing("the buildcache", folder):
         folder.mkdir(parents=True, exist_ok=True)
-        spack = Spack(bootstrap.prepare(), environment.workplace(name), label, variables)
-        return buildcache.push(spack, environment.read(name), folder, *(["--key", key] if key else ["--unsigned"]))
-
-
-def lock(name: str, *, check: bool = False) -> list[str]:
-    """Concretize environment ``name`` and write the site's lock; with ``check`` only compare.
-
-    Returns the differences, a line for each package; empty if the lock is what Spack makes of the environment.
-    """
-    catalogue.named(name, "plumb stack lock")
-    label = stack(name)
-    with files.writing(f"the lock of '{name}'", paths.stacks()), locked(label):
-        base = bootstrap.prepare()
-        place = environment.workplace(name, locked=False)
-        Spack(base, place, label).run("concretize", "--force", "--fresh")
-        fresh = json.loads((place / "spack.lock").read_text(encoding="utf-8"))
-        file = environment.lock(name)
-        differing = _differing(file, fresh)
-        if differing and not check:
-            # a lock may be made on a machine that lacks the compilers
-            target.check_compilers(fresh, str(settings.site() / "packages.yaml"), absent=False)
-            files.replace(file, json.dumps(fresh, indent=1, sort_keys=True) + "\n")
-        shutil.rmtree(place)
-    return differing
-
-
-def _differing(file: Path, fresh: dict[str, Any]) -> list[str]:
-    """How the lock that is there differs from a fresh one."""
-    try:
-        written = json.loads(file.read_text(encoding="utf-8"))
-        found = environment.differences(written, fresh)
-    except FileNotFoundError:
-        return ["there is no lock"]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ["the lock cannot be read"]
-    roots = [sorted((root["spec"], root["hash"]) for root in one["roots"]) for one in (written, fresh)]
-    return found or (["other roots"] if roots[0] != roots[1] else [])
+        spack = Spack(bootstrap.prepare(), environments.workplace(name), label, variables)
+        return buildcache.push(spack, environments.read(name), folder, *(["--key", key] if key else ["--unsigned"]))

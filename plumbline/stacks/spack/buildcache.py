@@ -2,28 +2,62 @@
 
 Spack compares a binary with its SHA-256 too, but builds from source without a message where they differ, and trusts
 the description that holds the SHA-256. In an unpacked archive the description is compared with the archive's list.
+
+``PLUMB_SPACK_KEYS`` names the public keys that are trusted: a file, or a folder of files. With it, every binary of the
+folder ``PLUMB_SPACK_BUILDCACHE`` that a lock can take must be signed by one of them. Spack alone would build from
+source where a signature is missing or wrong, and say nothing. GnuPG signs and checks.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from plumbline import files
-from plumbline.errors import PlumbError
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
 from plumbline.stacks import archive
-from plumbline.stacks.spack import bootstrap, signing
-from plumbline.stacks.spack.programs import KERNELS
-from plumbline.stacks.spack.runner import Spack
+from plumbline.stacks.spack.runner import Spack, keyring
 
+VARIABLE = "PLUMB_SPACK_KEYS"
+#: Our own kernels, which each checkout compiles from its sources.
+KERNELS = "plumbline-kernels"
 _MANIFESTS = Path("v3", "manifests", "spec")
+_BEGIN, _END = "-----BEGIN PGP SIGNED MESSAGE-----", "-----BEGIN PGP SIGNATURE-----"
+
+
+def airgap() -> Path | None:
+    """The folder that an unpacked archive has for Spack, None without one; with it no network is used."""
+    place = (archive.place() / archive.SPACK).resolve()
+    return place if place.exists() else None
+
+
+def folders(variable: str = "PLUMB_SPACK_BUILDCACHE", part: str = "buildcache") -> dict[str, Path]:
+    """The folder that ``variable`` names and the ``part`` of the unpacked archive, each if there is one.
+
+    They are in the order in which Spack looks into them. Without arguments, those with binaries.
+    """
+    given, local = os.environ.get(variable), airgap()
+    found = {"given": Path(given).resolve()} if given else {}
+    return {**found, "airgap": local / part} if local else found
+
+
+def must_be_signed(folder: Path) -> bool:
+    """Whether binaries of a folder must be signed; an unpacked archive has their SHA-256 in its list instead."""
+    local = airgap()
+    return bool(os.environ.get(VARIABLE)) and (local is None or not folder.is_relative_to(local))
 
 
 def holds(digest: str, node: dict[str, Any]) -> bool:
     """Whether some buildcache has the binary of a lock's package."""
-    return any(_description(folder, digest, node).is_file() for folder in bootstrap.buildcaches())
+    return any(_description(folder, digest, node).is_file() for folder in folders().values())
 
 
 def _description(folder: Path, digest: str, node: dict[str, Any]) -> Path:
@@ -32,13 +66,41 @@ def _description(folder: Path, digest: str, node: dict[str, Any]) -> Path:
 
 def check(document: dict[str, Any]) -> None:
     """Raise :class:`PlumbError` for the first file of a package of the lock that a buildcache has changed or lost."""
-    for folder in bootstrap.buildcaches():
-        for digest, node in document["concrete_specs"].items():
-            file = _description(folder, digest, node)
-            if file.is_file():
-                _compare(file, _listed(file), folder)
-                for blob, wanted in _blobs(folder, file):
-                    _compare(blob, wanted, folder)
+    for folder in folders().values():
+        described = (_description(folder, digest, node) for digest, node in document["concrete_specs"].items())
+        for description in filter(Path.is_file, described):
+            for file, wanted in chain([(description, _listed(description))], _blobs(folder, description)):
+                if wanted is None or (file.is_file() and files.sha256(file) == wanted):
+                    continue
+                fault = "is not what was put there" if file.exists() else "is missing"
+                again = (
+                    "do not use it: unpack the archive again"
+                    if folder.parent == airgap()
+                    else "push the packages again"
+                )
+                raise PlumbError(
+                    f"the buildcache is damaged or was tampered with: {file.name} {fault}", str(file), again
+                )
+
+
+def _listed(file: Path) -> str | None:
+    """The SHA-256 of a file of the unpacked archive in the archive's list; None for a file elsewhere."""
+    place = airgap()
+    if place is None or not file.is_relative_to(place):
+        return None
+    listed = archive.sums((place.parent / archive.SUMS).read_text(encoding="utf-8"))
+    return listed.get(str(file.relative_to(place.parent)), "not listed")
+
+
+def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
+    """The files that a description names, each with its SHA-256."""
+    try:
+        text = _content(file, must_be_signed(folder))
+        for entry in json.loads(text)["data"]:
+            kind, digest = str(entry["checksumAlgorithm"]), str(entry["checksum"])
+            yield folder / "blobs" / kind / digest[:2] / digest, digest
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlumbError(f"cannot read the buildcache: {error!r}", str(file), "push the package again") from None
 
 
 def push(spack: Spack, document: dict[str, Any], folder: Path, *signed: str) -> int:
@@ -56,31 +118,58 @@ def push(spack: Spack, document: dict[str, Any], folder: Path, *signed: str) -> 
     return len(hashes)
 
 
-def _compare(file: Path, wanted: str | None, folder: Path) -> None:
-    if wanted is None or (file.is_file() and files.sha256(file) == wanted):
+def trust() -> None:
+    """Make the keyring hold exactly the keys of ``PLUMB_SPACK_KEYS``; does nothing if that is not set.
+
+    Raises :class:`PlumbError` if there are no such keys, or GnuPG cannot import them.
+    """
+    given = os.environ.get(VARIABLE)
+    if not given:
         return
-    what = "is not what was put there" if file.exists() else "is missing"
-    cure = (
-        "do not use it: unpack the archive again" if folder.parent == bootstrap.airgap() else "push the packages again"
-    )
-    raise PlumbError(f"the buildcache is damaged or was tampered with: {file.name} {what}", str(file), cure)
+    place = Path(given)
+    keys = sorted(file for file in place.iterdir() if file.is_file()) if place.is_dir() else [place]
+    if not keys or not all(file.is_file() for file in keys):
+        raise PlumbError("no public key there", str(place), f"{VARIABLE} is a file of public keys or a folder of such")
+    total = hashlib.sha256(b"\0".join(file.read_bytes() for file in keys)).hexdigest()
+    mark = keyring() / "keys.sha256"
+    if files.holds(mark, total):
+        return
+    shutil.rmtree(keyring(), ignore_errors=True)
+    keyring().mkdir(parents=True, mode=0o700)
+    # an import looks for an agent, and the path of the keyring may be too long for the name of the agent's socket
+    with tempfile.TemporaryDirectory(prefix="plumb-gpg-") as folder:
+        done = _gpg(Path(folder), "--import", *map(str, keys))
+        if done.returncode != 0:
+            said = (done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"])[0]
+            raise PlumbError(
+                f"gpg cannot import the keys: {said[:200]}", str(keys[0]), "gpg --armor --export KEY makes one"
+            )
+        shutil.copy(Path(folder) / "pubring.kbx", keyring())
+    files.replace(mark, total + "\n")
 
 
-def _listed(file: Path) -> str | None:
-    """The SHA-256 of a file of the unpacked archive in the archive's list; None for a file elsewhere."""
-    place = bootstrap.airgap()
-    if place is None or not file.is_relative_to(place):
-        return None
-    listed = archive.sums((place.parent / archive.SUMS).read_text(encoding="utf-8"))
-    return listed.get(str(file.relative_to(place.parent)), "not listed")
+def _content(file: Path, must_be_signed: bool) -> str:
+    """The text of a description in a buildcache, without its signature.
+
+    With ``must_be_signed``, raises :class:`PlumbError` unless it is signed by a key in the keyring.
+    """
+    text = file.read_text(encoding="utf-8")
+    if not must_be_signed:
+        return text.partition("\n\n")[2].partition(_END)[0] if text.startswith(_BEGIN) else text
+    if not text.startswith(_BEGIN):
+        cure = f"push it with --key, or unset {VARIABLE} to take unsigned binaries"
+        raise PlumbError(f"the binary is not signed: {file.name}", str(file), cure)
+    done = _gpg(keyring(), "--decrypt", str(file))
+    if done.returncode != 0:
+        cure = f"do not use it, or add the public key of who signed it to {VARIABLE}"
+        raise PlumbError(f"the signature is not that of a trusted key: {file.name}", str(file), cure)
+    return done.stdout.decode()
 
 
-def _blobs(folder: Path, file: Path) -> Iterator[tuple[Path, str]]:
-    """The files that a description names, each with its SHA-256."""
-    try:
-        text = signing.content(file, bootstrap.must_be_signed(folder))
-        for entry in json.loads(text)["data"]:
-            kind, digest = str(entry["checksumAlgorithm"]), str(entry["checksum"])
-            yield folder / "blobs" / kind / digest[:2] / digest, digest
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlumbError(f"cannot read the buildcache: {error!r}", str(file), "push the package again") from None
+def _gpg(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    program = shutil.which("gpg2") or shutil.which("gpg")
+    if program is None:
+        raise PlumbError("gpg is not installed", VARIABLE, "install GnuPG (Debian: apt-get install gnupg)")
+    options = ["--homedir", str(folder), "--batch", "--no-tty", "--quiet", "--no-autostart"]
+    command = [program, *options, *arguments]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""Elements of a stack manifest from what Spack installed: compiler, launcher, and benchmarks with their SHA-256."""
+"""The stack manifest from what Spack installed: MPI, compiler, launcher, and benchmarks with their SHA-256."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.errors import PlumbError
+from plumbline.base.errors import PlumbError
+from plumbline.mpi import TABLE as FAMILIES
 from plumbline.mpi import Family
 from plumbline.stacks import libraries, manifest
-
-#: Folders below the OSU package's prefix that hold its MPI programs.
-OSU = ("libexec/osu-micro-benchmarks/mpi",)
-KERNELS = "plumbline-kernels"
+from plumbline.stacks.spack import buildcache, environments
 
 
 @dataclass(frozen=True)
@@ -30,10 +28,54 @@ class Package:
 
     def built(self, compiler: dict[str, str]) -> str:
         """How it was made, for the manifest."""
-        target = self.node["arch"]["target"]
-        target = target if isinstance(target, str) else target["name"]
         spec = f"{self.node['namespace']}.{self.name}@{self.version}"
-        return f"Spack DAG hash {self.hash}: {spec}, {compiler['name']} {compiler['version']}, target {target}"
+        made_by = f"{compiler['name']} {compiler['version']}, target {environments.target(self.node)}"
+        return f"Spack DAG hash {self.hash}: {spec}, {made_by}"
+
+
+def compose(name: str, label: str, packages: Mapping[str, Package], sources: str) -> dict[str, Any]:
+    """The stack manifest: MPI, launcher and environment from Spack's MPI, or from the stack that is its external.
+
+    ``sources`` is the SHA-256 of those of the kernels, because the recipe's version does not say which they are.
+    """
+    wanted = environments.known()[name]
+    family, mpi = FAMILIES[wanted.family], packages[wanted.package]
+    base = _external_stack(mpi)
+    prefix = Path(base["prefix"]) if base else mpi.prefix
+    variables = dict(base["environment"]) if base else family.home_variables(mpi.prefix)
+    merged = {**os.environ, **manifest.environment({"environment": variables}, os.environ)}
+    set_there: dict[str, Any] = {key: base[key] for key in ("settings", "tuned") if key in base} if base else {}
+    document = {
+        "schema": 1,
+        "name": label,
+        "provider": "spack",
+        "mpi": {"family": family.name, "version": mpi.version, "abi": family.abi},
+        "compiler": compiler(packages),
+        "launcher": base["launcher"] if base else _launcher(family, mpi),
+        "prefix": str(prefix),
+        "environment": variables,
+        **set_there,
+        **_accelerator(packages),
+        "modules": [],
+        "benchmarks": _benchmarks(packages, merged, prefix, sources[:12]),
+        "sources": [
+            {"name": item.name, "version": item.version, "hash": f"spack:{item.hash}"} for item in packages.values()
+        ],
+    }
+    return {**document, "loads": libraries.loads(document)}
+
+
+def _accelerator(packages: Mapping[str, Package]) -> dict[str, str]:
+    """The manifest's ``accelerator``: what the OSU programs were built for, if they were."""
+    built = packages["osu-micro-benchmarks"].node.get("parameters", {})
+    found = next((name for name in ("cuda", "rocm") if built.get(name) is True), None)
+    return {"accelerator": found} if found else {}
+
+
+def _external_stack(mpi: Package) -> dict[str, Any] | None:
+    """The manifest of the stack that the MPI was taken from (:func:`~plumbline.stacks.spack.sites.write_externals`)."""
+    attributes = (mpi.node.get("external") or {}).get("extra_attributes") or {}
+    return manifest.load(attributes["plumb_stack"]) if "plumb_stack" in attributes else None
 
 
 def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
@@ -49,26 +91,34 @@ def compiler(packages: Mapping[str, Package]) -> dict[str, str]:
     return {"name": found.name, "version": found.version, "path": str(path or own)}
 
 
-def launcher(family: Family, version: str, prefix: Path) -> dict[str, str]:
+def _launcher(family: Family, mpi: Package) -> dict[str, str]:
     """The launcher of an MPI that Spack built; raises :class:`PlumbError` if it has none."""
-    found = next((file for pattern in family.launcher_programs for file in sorted(prefix.glob(pattern))), None)
+    found = next((file for pattern in family.launcher_programs for file in sorted(mpi.prefix.glob(pattern))), None)
     if found is None:
         wanted = ", ".join(family.launcher_programs)
-        raise PlumbError(f"{family.name} {version} has no launcher", str(prefix), f"one of {wanted}")
-    return {"family": family.launcher_kind(version), "command": str(found)}
+        raise PlumbError(f"{family.name} {mpi.version} has no launcher", str(mpi.prefix), f"one of {wanted}")
+    return {"family": family.launcher_kind(mpi.version), "command": str(found)}
 
 
-def benchmarks(packages: Mapping[str, Package], environment: dict[str, str], mpi: Path) -> dict[str, dict[str, Any]]:
-    """The manifest's ``benchmarks``; every MPI program must get the library below ``mpi``."""
+def _benchmarks(
+    packages: Mapping[str, Package], environment: dict[str, str], mpi: Path, sources: str
+) -> dict[str, dict[str, Any]]:
+    """The manifest's ``benchmarks``; every MPI program must get the library below ``mpi``.
+
+    The version of the kernels is that of their ``sources``.
+    """
     how = {name: package.built(compiler(packages)) for name, package in packages.items()}
     found: dict[str, dict[str, Any]] = {}
     for ident, suite, package, file in _programs(packages):
-        entry = manifest.benchmark(suite, package.version, file, how[package.name])
-        library = linked(file, environment)
+        version = sources if suite == "kernels" else package.version
+        entry = manifest.benchmark(suite, version, file, how[package.name])
+        needed = libraries.of(file, file.name, "spack", environment)
+        library = next((needed[name] for name in needed if re.match(r"libmpi\.so", name)), None)
         if library is not None and not library.is_relative_to(mpi.resolve()):
             raise PlumbError(f"{ident} gets another MPI library: {library}", str(file), "unset LD_PRELOAD")
         if suite == "stream":
-            entry["facts"] = _stream_facts(package)
+            built = package.node["parameters"]
+            entry["facts"] = {"array_elements": int(built["stream_array_size"]), "ntimes": int(built["ntimes"])}
         elif library is None:
             raise PlumbError(f"{ident} is not linked with an MPI library", str(file), "install the stack with --force")
         else:
@@ -79,29 +129,15 @@ def benchmarks(packages: Mapping[str, Package], environment: dict[str, str], mpi
 
 def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
     """(benchmark id, suite, package, program) of everything that the environment's packages bring."""
-    found = []
-    osu, imb = packages["osu-micro-benchmarks"], packages["intel-mpi-benchmarks"]
-    for folder in OSU:
-        programs = sorted((osu.prefix / folder).rglob("osu_*"))
-        found += [(file.name, "osu", osu, file) for file in programs if file.is_file() and os.access(file, os.X_OK)]
+    osu, imb, stream = (packages[name] for name in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "stream"))
+    kernels = packages[buildcache.KERNELS]
+    own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))
+    found = [(file.name, "osu", osu, file) for file in own if file.is_file() and os.access(file, os.X_OK)]
+    where = str(osu.prefix) if not found else ""
     found += [(ident, "imb", imb, imb.prefix / "bin" / name) for ident, name in manifest.IMB_PROGRAMS.items()]
-    kernels, stream = packages[KERNELS], packages["stream"]
     found += [(file.name, "kernels", kernels, file) for file in sorted((kernels.prefix / "bin").iterdir())]
     found.append(("stream", "stream", stream, stream.prefix / "bin" / "stream"))
-    missing = next((file for *_, file in found if not file.is_file()), None)
-    if missing or not any(suite == "osu" for _, suite, *_ in found):
-        where = str(missing or osu.prefix)
-        raise PlumbError("a benchmark was not installed", where, "install the stack with --force")
+    missing = next((str(file) for *_, file in found if not file.is_file()), where)
+    if missing:
+        raise PlumbError("a benchmark was not installed", missing, "install the stack with --force")
     return found
-
-
-def linked(program: Path, environment: dict[str, str]) -> Path | None:
-    """The MPI library that a program loads, None without one; raises :class:`PlumbError` if any library is missing."""
-    needed = libraries.of(program, program.name, "spack", environment)
-    return next((file for name, file in needed.items() if re.match(r"libmpi\.so", name)), None)
-
-
-def _stream_facts(package: Package) -> dict[str, Any]:
-    parameters = package.node["parameters"]
-    elements = int(parameters["stream_array_size"])
-    return {"array_elements": elements, "ntimes": int(parameters["ntimes"])}

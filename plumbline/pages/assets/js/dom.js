@@ -213,15 +213,15 @@ const VERDICTS = {
   INVALID: ['✕', 'nothing may be concluded'],
 };
 
-/** A verdict; `alone` shows its mark only, and the word to those who hear the page. */
-function badge(verdict, alone = false) {
+/** A verdict, or another `text` with its mark; `alone` shows its mark only, and the word to those who hear the page. */
+function badge(verdict, alone = false, text = verdict) {
   const [mark, meaning] = VERDICTS[verdict] ?? ['?', ''];
   return h(
     'span',
-    { class: `badge ${verdict}`, title: meaning },
+    { class: `badge ${verdict}`, title: text === verdict && meaning },
     h('span', { 'aria-hidden': 'true' }, mark),
     ' ',
-    alone ? h('span', { class: 'hidden-text' }, verdict) : verdict,
+    alone ? h('span', { class: 'hidden-text' }, verdict) : text,
   );
 }
 

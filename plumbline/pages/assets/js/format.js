@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them: the same rules as plumbline/units.py.
+// Numbers, sizes and times as people read them: the same rules as plumbline/base/units.py.
 
 const DASH = '–';
 

@@ -3,7 +3,7 @@
 function pageHead() {
   const { counts } = data;
   const nodes = [...new Set(data.entries.flatMap((entry) => entry.nodes))];
-  const commits = data.shared.suite.map(suiteText).join('; ');
+  const commits = data.shared.suite.join('; ');
   return [
     h('div', { class: 'title' }, h('h1', null, 'Plumbline report'), themeButton()),
     facts('Campaign', [
@@ -32,17 +32,6 @@ function pageHead() {
   ];
 }
 
-/** Whether a record of the history is one of this page. */
-function isHere(id) {
-  return data.entries.some((entry) => entry.id === id);
-}
-
-function openRecord(id) {
-  const entry = data.entries.find((candidate) => candidate.id === id);
-  if (entry) openDetails(entry);
-  else say(`Record ${id} is of another campaign: plumb show ${id}`);
-}
-
 function skippedCount() {
   return data.outcome.groups
     .filter((group) => group.state === 'SKIP')
@@ -52,25 +41,14 @@ function skippedCount() {
 function fillPage() {
   stackNames.push(...new Set(data.entries.map((entry) => entry.stackName)));
   stackNames.sort();
-  const sections = [
-    findingSection,
-    stackSection,
+  const scripted = {
     overview,
-    leftOut,
-    streamSection,
-    curveSection,
-    collectiveSection,
-    hybridSection,
-    matrixSection,
-    profileSection,
-    workSection,
-    launchSection,
-    data.history && historySection,
-    deviceSection,
-    circumstanceSection,
-  ]
-    .filter(Boolean)
-    .map((make) => make());
+    'left-out': leftOut,
+    stream: streamSection,
+    curves: curveSection,
+    launches: launchSection,
+  };
+  const sections = data.sections.map((one) => (typeof one === 'string' ? scripted[one]() : draw(one)));
   layOut(pageHead(), sections);
   prepareDetails();
   openFromAddress();

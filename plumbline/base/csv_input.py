@@ -1,0 +1,115 @@
+"""Reading tables that people give as CSV: rows with their lines, or one error that names the file and the line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+
+#: larger files are refused before they fill the memory
+MOST_BYTES = 1 << 28
+
+
+def rows(file: Path, what: str) -> Iterator[tuple[int, list[str]]]:
+    """The lines of ``file`` that are not empty, the header first, each with the number of its last line.
+
+    Raises :class:`PlumbError` as :func:`text` does, and for broken quotes.
+    """
+    line = 0
+    try:
+        reader = csv.reader(io.StringIO(text(file, what, "give a CSV file"), newline=""), strict=True)
+        for row in reader:
+            line = reader.line_num
+            if row:
+                yield line, row
+    except csv.Error as error:
+        raise PlumbError(f"not CSV: {error}", f"{file}:{line + 1}", "fix the line") from error
+
+
+def text(file: Path, what: str, cure: str = "name another file") -> str:
+    """The text of ``file``, without a byte order mark, its line ends as they are.
+
+    ``what`` names the content in the message of a file that cannot be read: ``cannot read the WHAT``. Raises
+    :class:`PlumbError` for that, for a device, for more than :data:`MOST_BYTES` and for text that is not UTF-8.
+    """
+    try:
+        with file.open("rb") as stream:
+            kind = os.fstat(stream.fileno()).st_mode
+            if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not stream.isatty()):
+                raise PlumbError(f"cannot read the {what}: it is a device", str(file), cure)
+            content = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise PlumbError(f"cannot read the {what}: {error.strerror}", str(file), cure) from error
+    if len(content) > MOST_BYTES:
+        raise PlumbError(f"more than {units.human_bytes(MOST_BYTES)}", str(file), "divide it")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlumbError("not a text file in UTF-8", str(file), cure) from error
+
+
+def plain(text: str) -> float:
+    """The number that ``text`` is, NaN for another text: Python would read 1_000 too."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+def finite(text: str, column: str, where: str, cure: str, kept_out: str) -> float:
+    """The number of a cell; raises :class:`PlumbError` with ``cure`` for another text, ``kept_out`` for infinity."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise PlumbError(f"{column} '{text[:40]}' is not a number", where, cure) from None
+    if not math.isfinite(value):
+        raise PlumbError(f"{column} '{text[:40]}' is not finite", where, kept_out)
+    return value
+
+
+def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
+    """The names of the columns, from the first of :func:`rows`; none for an empty file."""
+    _, names = next(table, (0, []))
+    return [name.strip() for name in names]
+
+
+def table(file: Path, what: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with ``FILE:LINE``.
+
+    ``what`` is as for :func:`rows`. Raises :class:`PlumbError` for a file that is no such table, for one without rows,
+    and for a row that lacks a cell.
+    """
+    lines = rows(file, what)
+    names = header(lines)
+    columns = _form(names, forms, file)
+    places = [names.index(name) for name in columns]
+    where = ""
+    for line, row in lines:
+        where = f"{file}:{line}"
+        if len(row) != len(names):
+            raise PlumbError(f"{len(row)} cells under {len(names)} columns", where, "correct the row")
+        cells = {name: row[place].strip() for name, place in zip(columns, places, strict=True)}
+        empty = next((name for name, cell in cells.items() if not cell), None)
+        if empty:
+            raise PlumbError(f"no {empty}", where, "fill the cell, or remove the row")
+        yield where, cells
+    if not where:
+        raise PlumbError("the table has no rows", f"{file}:1", "nothing was measured, so nothing can be said")
+
+
+def _form(names: list[str], forms: tuple[tuple[str, ...], ...], file: Path) -> tuple[str, ...]:
+    twice = next((name for form in forms for name in form if names.count(name) > 1), None)
+    if twice:
+        raise PlumbError(f"two columns '{twice}'", f"{file}:1", "rename one")
+    for form in forms:
+        if set(form) <= set(names):
+            return form
+    choice = " or ".join(",".join(form) for form in forms)
+    raise PlumbError(f"columns {','.join(names)[:80] or 'missing'}", f"{file}:1", f"the first line has to be {choice}")

@@ -1,0 +1,236 @@
+"""Replacing a file so that at any moment it is either the old or the new one; folders of our own; locks; SHA-256.
+
+Standard library only: :mod:`plumbline.stacks.archive` is run before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PosixPath
+from typing import IO
+
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+
+CURE = "free disk space or fix the permissions, then run it again"
+#: a file in every folder that :func:`make_anew` made
+MARK = ".plumbline"
+
+
+class Output(PosixPath):
+    """The type of an argument that names what a command writes; ``plumb`` checks each before the command begins."""
+
+
+class Copy(Output):
+    """An :class:`Output` for records, which may replace an earlier copy of a session of the results folder."""
+
+
+def replace(file: Path, text: str) -> None:
+    """Write ``text`` beside ``file``, fsync it, rename it over ``file`` and fsync the folder.
+
+    Raises OSError (no space, no permission) with the old file untouched and nothing left beside it.
+    """
+    with replacing(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Give the block a name beside ``file`` to write to; then fsync it, rename it over ``file``, fsync the folder.
+
+    Whatever the block or the renaming raises, the old file is untouched and nothing is left beside it.
+    """
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        sync(temporary)
+        temporary.replace(file)
+        sync(file.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def holds(file: Path, text: str) -> bool:
+    """Whether ``file``, the mark of something that is complete, is there and holds ``text``, without blanks around."""
+    return file.is_file() and file.read_text(encoding="utf-8").strip() == text
+
+
+def write(what: str, file: Path, text: str, cure: str = CURE) -> None:
+    """Replace ``file`` by ``text`` like :func:`replace`, but a device, ``/dev/stdout`` or a FIFO is written to.
+
+    Raises :class:`PlumbError` with ``cure`` where ``what`` cannot be written, or no file is named; the old file is
+    untouched.
+    """
+    if not file.name:
+        raise PlumbError(f"no file is named for {what}", str(file), "name one")
+    try:
+        if file.is_relative_to("/dev") or file.is_fifo():
+            file.write_text(text, encoding="utf-8")
+        else:
+            replace(file, text)
+    except OSError as error:
+        raise PlumbError(f"cannot write {what}: {error.strerror}", str(file), cure) from error
+
+
+def refuse_inputs(targets: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Raise :class:`PlumbError` for one of ``targets``, files to write, that is an input too, or is named twice."""
+    taken = {name for file in inputs for name in _names(file)}
+    for target in targets:
+        if target.is_relative_to("/dev"):
+            continue
+        if taken & _names(target):
+            cure = "name another file"
+            raise PlumbError("this file is to be written, and is read or written otherwise too", str(target), cure)
+        taken |= _names(target)
+
+
+def _names(file: Path) -> set[Path | tuple[int, int]]:
+    """What tells ``file`` from others: its path without symbolic links, and for its hard links its inode."""
+    known: set[Path | tuple[int, int]] = {Path(os.path.realpath(file))}
+    with contextlib.suppress(OSError):
+        found = file.stat()
+        known.add((found.st_dev, found.st_ino))
+    return known
+
+
+@contextlib.contextmanager
+def writing(what: str, where: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a :class:`PlumbError`: ``what`` could not be written.
+
+    The error names the file that the system names, or else ``where``.
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the progress has gone
+        raise
+    except OSError as error:
+        place = str(error.filename or where)
+        raise PlumbError(f"cannot write {what}: {error.strerror or error}", place, CURE) from None
+
+
+def make_anew(folder: Path) -> None:
+    """Make ``folder``, empty but for :data:`MARK`; an older one is removed if this function made it.
+
+    Raises :class:`PlumbError` for anything else of that name, and where the results folder is in it; both stay. Raises
+    OSError.
+    """
+    refuse_foreign(folder)
+    if folder.exists():
+        if paths.results().resolve().is_relative_to(folder.resolve()):
+            raise PlumbError("the folder of the records is in it", str(folder), "name another folder")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise :class:`PlumbError` for what has the name ``folder`` and was not made by :func:`make_anew`."""
+    if folder.is_symlink() or (folder.exists() and not (folder / MARK).is_file()):
+        cure = "move it away, or name another folder for the work"
+        raise PlumbError("this name is needed, and what has it was not made by Plumbline", str(folder), cure)
+
+
+@contextlib.contextmanager
+def replaced(folder: Path, fresh: Path) -> Iterator[None]:
+    """Put the folder ``fresh`` in place of ``folder``, which is removed at the end of the block, if it was there.
+
+    Where the block raises, what was there before is there again.
+    """
+    old = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if not folder.exists():
+        fresh.rename(folder)
+        yield
+        return
+    folder.rename(old)
+    try:
+        fresh.rename(folder)
+        yield
+    except BaseException:
+        if folder.exists():
+            shutil.rmtree(folder)
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def lock(path: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the only lock on the file ``path`` (made if absent, and never removed: others may wait for it).
+
+    The kernel (flock(2)) ends the lock with the process that holds it, however it ends. Another process, or another
+    call in this one, waits; without ``wait`` it gets BlockingIOError. Raises OSError if ``path`` cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+
+
+@contextlib.contextmanager
+def reserved(path: Path, what: str, cure: str) -> Iterator[None]:
+    """Hold the lock on the file ``path``.
+
+    Raises :class:`PlumbError` with ``what`` and ``cure`` where another process holds it, and if it cannot be written.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(lock(path, wait=False))
+        except BlockingIOError:
+            raise PlumbError(what, str(path.parent), cure) from None
+        except OSError as error:
+            raise PlumbError(
+                f"cannot write: {error.strerror}", str(path), "name a folder that can be written"
+            ) from None
+        yield
+
+
+def sha256(file: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits."""
+    with file.open("rb") as stream:
+        return sha256_of(stream)
+
+
+def state(file: Path) -> tuple[int, int, int, int]:
+    """Inode, size in bytes, and times of the last change of content and of inode in ns, without reading the file.
+
+    They differ between two states of a file: no program can set the time of an inode's change.
+    """
+    found = file.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def sha256_once(file: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits; a process reads a file only once in each :func:`state` of it."""
+    return _sha256_of_state(str(file), state(file))
+
+
+@functools.cache
+def _sha256_of_state(file: str, _: tuple[int, int, int, int]) -> str:
+    return sha256(Path(file))
+
+
+def sha256_of(stream: IO[bytes]) -> str:
+    """SHA-256 of the rest of a binary stream, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    for block in iter(lambda: stream.read(1 << 20), b""):
+        digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,167 @@
+"""The terminal: its width, colours, pager and bar of progress, and protection from control characters in text.
+
+Colours: a terminal gets them unless ``NO_COLOR`` is set or ``TERM`` is ``dumb``; ``FORCE_COLOR`` gives them
+to a file too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+#: control characters but line ends and tabs, and those that turn the direction of writing -> how they are shown
+_CONTROLS = {
+    code: f"\\u{code:04x}"
+    for code in (*range(32), *range(127, 160), 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\n\t"
+}
+#: what XML 1.0 has no place for
+NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BOLD, _FAINT, _RED, _GREEN, _YELLOW = 1, 2, 31, 32, 33
+#: characters of the bar of progress
+_BAR_LENGTH = 24
+#: what is coloured, and how; each group of a pattern gets its own colour
+_STYLES = (
+    (re.compile(r"^(.*\S.*)\n(-+(?:  +-+)*)$", re.MULTILINE), (_BOLD, _FAINT)),
+    (re.compile(r"\b(PASS|GAIN)\b|(?<=[0-9] )(OK)\b"), (_GREEN, _GREEN)),
+    (re.compile(r"\b(FAIL|INVALID)\b|(?<=  )(NO)(?=  )"), (_RED, _RED)),
+    (re.compile(r"\b(INCONCLUSIVE)\b"), (_YELLOW,)),
+    (re.compile(r"^(plumb(?=:)|failed(?= )|!!(?= ))", re.MULTILINE), (_RED,)),
+    (re.compile(r"^(next):", re.MULTILINE), (_BOLD,)),
+)
+
+
+def steers(text: str) -> bool:
+    """Whether ``text`` is more than a line that can be shown: it has a control character or a line end."""
+    return any(ord(char) in _CONTROLS or char in "\n\t" for char in text)
+
+
+class _Bar:
+    """A line below all that is written to the terminal. It has no thread, which could disturb a launch."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._drawn = False
+
+    def show(self, text: str) -> None:
+        """Show ``text``; nothing if it is empty."""
+        self.hide()
+        self._text = text
+        self.draw()
+
+    def hide(self) -> None:
+        """Make room for other text."""
+        if self._drawn:
+            self._write("\r\x1b[K")
+        self._drawn = False
+
+    def draw(self) -> None:
+        """Show it again, below."""
+        if self._text and not self._drawn:
+            self._write(self._text)
+            self._drawn = True
+
+    def _write(self, text: str) -> None:
+        stream = sys.stdout.stream if isinstance(sys.stdout, Screen) else sys.stdout
+        stream.write(text)
+        stream.flush()
+
+
+_bar = _Bar()
+
+
+@contextlib.contextmanager
+def bar() -> Iterator[None]:
+    """While the block runs, :func:`progress` shows a bar on the terminal."""
+    try:
+        yield
+    finally:
+        _bar.show("")
+
+
+def say(line: str) -> None:
+    """Print a line at once, whoever reads it."""
+    print(line, flush=True)
+
+
+def progress(done: int, total: int, text: str) -> None:
+    """Move the bar. A file or a pipe gets nothing: what a command prints says how far it is."""
+    room = width()
+    if room is not None:
+        full = round(_BAR_LENGTH * done / total)
+        line = f"[{'#' * full}{'.' * (_BAR_LENGTH - full)}] {done}/{total}  {text}"
+        _bar.show(line.translate(_CONTROLS)[: room - 1])
+
+
+class Screen:
+    """A stream of text that cannot steer a terminal: what a record or a program's output holds is only shown."""
+
+    def __init__(self, stream: TextIO, coloured: bool) -> None:
+        self.stream = stream
+        self._coloured = coloured
+
+    def write(self, text: str) -> int:
+        """Write ``text``, its control characters as JSON writes them, with colours if it is for people."""
+        shown = _shown(text, self._coloured)
+        _bar.hide()
+        count = self.stream.write(shown)
+        if shown.endswith("\n"):
+            _bar.draw()
+        return count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+def _shown(text: str, with_colours: bool) -> str:
+    text = text.translate(_CONTROLS)
+    if not with_colours or text.startswith(("{", "[")):  # JSON is for programs
+        return text
+    for pattern, colours in _STYLES:
+        text = pattern.sub(lambda found, colours=colours: _painted(found, colours), text)  # type: ignore[misc]
+    return text
+
+
+def _painted(found: re.Match[str], colours: tuple[int, ...]) -> str:
+    text, begin = found.group(), found.start()
+    for number in reversed(range(1, len(colours) + 1)):
+        if found[number] is not None:
+            low, high = found.start(number) - begin, found.end(number) - begin
+            text = f"{text[:low]}\x1b[{colours[number - 1]}m{text[low:high]}\x1b[0m{text[high:]}"
+    return text
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether text on ``stream`` gets colours."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM", "dumb") != "dumb")
+
+
+def width() -> int | None:
+    """Columns of the terminal that standard output is; None where it is no terminal, or reports none."""
+    return shutil.get_terminal_size((0, 0)).columns or None if sys.stdout.isatty() else None
+
+
+def page(text: str) -> None:
+    """Print ``text``, on a terminal by ``PAGER`` (default: ``less``, which ends at once if one screen is enough)."""
+    pager = os.environ.get("PAGER", "less")
+    words = pager.split()
+    if not words or not sys.stdout.isatty() or shutil.which(words[0]) is None:
+        print(text)
+        return
+    sys.stdout.flush()
+    environment = {"LESS": "FRX", **os.environ}
+    with subprocess.Popen(["sh", "-c", pager], stdin=subprocess.PIPE, encoding="utf-8", env=environment) as child:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the pager
+        try:
+            child.communicate(_shown(f"{text}\n", coloured(sys.stdout)))
+        finally:
+            signal.signal(signal.SIGINT, before)

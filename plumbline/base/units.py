@@ -1,0 +1,149 @@
+"""Units of figures of merit and how people read them. MB and GB are powers of ten, as STREAM, IMB and OSU use them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+Better = Literal["higher", "lower"]
+
+US = "us"
+MB_S = "MB/s"
+MSG_S = "msg/s"
+PERCENT = "%"
+NS = "ns"
+CYCLES = "cycles"
+GFLOP_S = "GFlop/s"
+MLUP_S = "MLUP/s"
+BYTES = "bytes"
+RATIO = "1"
+
+#: every unit a measurement may have
+UNITS = (US, MB_S, MSG_S, PERCENT, NS, CYCLES, GFLOP_S, MLUP_S, BYTES, RATIO)
+
+#: those of times and rates, which no two launches measure alike
+TIMES_AND_RATES = (US, MB_S, MSG_S, NS, CYCLES, GFLOP_S, MLUP_S)
+
+#: factors of prefixes that stand before a unit, decimal and binary
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
+#: what other programs write -> our unit and the factor to it
+_MULTIPLES = {
+    **{f"{prefix}B/s": (MB_S, factor / 1e6) for prefix, factor in _PREFIXES.items()},
+    **{f"{prefix}Flop/s": (GFLOP_S, factor / 1e9) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
+    **{f"{prefix}msg/s": (MSG_S, factor) for prefix, factor in _PREFIXES.items() if "i" not in prefix},
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (US, 1e6)),
+    **{"ms": (US, 1e3), "µs": (US, 1.0), "ns": (US, 1e-3)},
+    **dict.fromkeys(("min", "minutes"), (US, 6e7)),
+    **dict.fromkeys(("h", "hours"), (US, 3.6e9)),
+}
+#: how other programs spell floating-point operations per second
+_FLOPS = re.compile(r"([kKMGT]?)(?:flops?(?:/s(?:ec)?)?)", re.IGNORECASE)
+#: units in which less is better
+TIMES = (CYCLES, *(unit for unit, (known, _) in _MULTIPLES.items() if known == US), US)
+
+
+def multiple(unit: str) -> tuple[str, float]:
+    """The unit that ``unit`` is a multiple of, and the factor to it; an unknown unit is one of its own.
+
+    >>> multiple("GB/s"), multiple("ns"), multiple("widgets")
+    (('MB/s', 1000.0), ('us', 0.001), ('widgets', 1.0))
+    """
+    flops = _FLOPS.fullmatch(unit)
+    return _MULTIPLES.get(f"{flops[1].upper()}Flop/s" if flops else unit, (unit, 1.0))
+
+
+def moment(text: str) -> datetime.datetime:
+    """A time in the form of ISO 8601, whose ``Z`` Python 3.10 does not know; raises ValueError for another text."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def utc(text: str) -> str:
+    """A time in the form of ISO 8601 (without a zone: UTC) as records have it; raises ValueError for another text.
+
+    Nobody measured before 1970, and a year after 2199 is a slip of the keyboard: both are no times.
+    """
+    known = moment(text)
+    zoned = known if known.tzinfo else known.replace(tzinfo=datetime.timezone.utc)
+    whole = zoned.astimezone(datetime.timezone.utc)
+    if not 1970 <= whole.year < 2200:
+        raise ValueError(f"the year {whole.year}")
+    return whole.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def human(value: float, unit: str) -> tuple[str, str]:
+    """``value`` by :func:`digits`, and the unit to print beside it: GB/s from 1000 MB/s on, Mmsg/s from 1e6 msg/s."""
+    factor, unit = scale(value, unit)
+    return digits(value / factor), unit
+
+
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """The divisor for values as large as ``value``, and the unit of the quotient."""
+    if unit == MB_S and abs(value) >= 1000:
+        return 1000.0, "GB/s"
+    if unit == MSG_S and abs(value) >= 1e6:
+        return 1e6, "Mmsg/s"
+    return 1.0, unit
+
+
+def digits(value: float) -> str:
+    """``value`` with 3 decimals below 10, 2 below 100, 1 below 1000, none above."""
+    magnitude = abs(value)
+    places = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
+    return f"{value:.{places}f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``number`` with its noun, in the plural unless it is 1: ``1 launch``, ``2 launches``."""
+    plural = f"{noun}es" if noun.endswith(("ch", "s", "x")) else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def percent(value: float) -> str:
+    """A fraction in percent, with one decimal below 9.95 %, else none: ``5.1 %``, ``12 %``."""
+    number = 100 * float(value)
+    return f"{number:.0f} %" if abs(number) >= 9.95 else f"{number:.1f} %"
+
+
+def signed(fraction: float) -> str:
+    """A change in percent with its sign and one decimal: ``+5.1 %``, ``−12.0 %``."""
+    return f"{fraction:+.1%}".replace("-", "−").replace("%", " %")
+
+
+def second(text: str) -> str:
+    """A record's time to the second: ``2026-01-05 06:00:00 UTC``."""
+    return f"{text[:10]} {text[11:19]} UTC"
+
+
+def minute(text: str) -> str:
+    """A record's time to the minute, which is enough to tell campaigns apart."""
+    return text[:16].replace("T", " ")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first six of ``names``, and how many more there are."""
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def significant(value: float, digits: int) -> float:
+    """``value`` rounded to so many significant digits."""
+    return float(f"{value:.{digits}g}")
+
+
+def human_bytes(count: int) -> str:
+    """A number of bytes for people: ``8 B``, ``1.5 MiB``."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= step:
+            return f"{count / step:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{count} B"
+
+
+def human_seconds(seconds: float) -> str:
+    """A time in seconds for people: ``45 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

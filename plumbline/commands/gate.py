@@ -1,0 +1,167 @@
+"""``plumb gate``: PASS (or GAIN), FAIL, INCONCLUSIVE or INVALID for a candidate held against its baseline."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.base.terminal import say
+from plumbline.base.verdicts import EXIT
+from plumbline.gate import notes_before as noted
+from plumbline.gate import page
+from plumbline.gate.rules import MARGINS
+from plumbline.judge import decide, from_csv, from_records, statement
+from plumbline.judge.decide import Verdict
+from plumbline.judge.disturbed import OPTION
+from plumbline.judge.pairs import Pairs
+from plumbline.measure import jobs
+from plumbline.pages.page import render
+from plumbline.statistics.sequential import Rule
+
+#: options that a job of a gate gets, and those that measure the same again
+OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")
+REPEAT = (
+    "baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes",
+    "common", "first_fail", "disturbed_by_itself", "gain",
+)  # fmt: skip
+#: options that only a live gate has, as argparse calls them
+LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "first_fail", "resume")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb gate``."""
+    parser.description = (
+        "Measures --candidate against --baseline in pairs, here and now; or judges a session's records, or numbers."
+    )
+    parser.add_argument("records", nargs="?", type=Path, metavar="SESSION.jsonl", help="judge what was recorded")
+    parser.add_argument("--pairs", type=Path, metavar="FILE.csv", help="judge the columns series,baseline,candidate")
+    parser.add_argument("--better", choices=("lower", "higher"), help="which values are better (with --pairs)")
+    parser.add_argument(
+        "--baseline", metavar="SIDE", help="stack or commit; with SESSION.jsonl the id of a record (default: the first)"
+    )
+    parser.add_argument("--candidate", metavar="SIDE", help="stack or commit that is held against the baseline")
+    parser.add_argument("--stack", metavar="NAME", help="stack that the kernels of a commit are built against")
+    parser.add_argument(
+        "--tests", metavar="REGEX", help="tests, as reframe -n takes them (default: those tagged quick)"
+    )
+    parser.add_argument(
+        "--site", metavar="SITE[:PARTITION]", help="as reframe --system takes it (default: this host's)"
+    )
+    parser.add_argument("--common", action="store_true", help="compare what both can run, whatever the candidate lost")
+    parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
+    parser.add_argument("--tolerance", type=float, help="slowdown that may pass (default 0.01: 1 %%)")
+    parser.add_argument("--must-detect", type=float, help="slowdown that must not (default 0.05: 5 %%)")
+    parser.add_argument(
+        OPTION, action="store_true", help="the candidate's own threads disturb it: judge it whatever that does"
+    )
+    parser.add_argument("--gain", action="store_true", help="say GAIN where the candidate is certainly faster")
+    parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
+    parser.add_argument("--first-fail", action="store_true", help="stop when a FAIL is certain, whatever is undecided")
+    parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with the gate of this folder")
+    parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all verdicts as one JSON document")
+    parser.add_argument("--junit", type=files.Output, metavar="FILE", help="write JUnit XML")
+    parser.add_argument(
+        "--markdown", type=files.Output, metavar="FILE", help="write a table for a merge request's comment"
+    )
+    parser.add_argument("--html", type=files.Output, metavar="FILE", help="write a page with a plot of every series")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge given numbers, or measure; returns 0 for PASS and GAIN, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID.
+
+    Given numbers: a JSON line per series, the closing line on stderr. Measured: progress, table, closing line.
+    """
+    _check(args)
+    rule = Rule(**{name: getattr(args, name) for name in MARGINS if getattr(args, name) is not None}, gain=args.gain)
+    return _given(args, rule) if args.records or args.pairs else _live(args, rule)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Exactly one of the ways to use it, and no option of another."""
+    live = [f"--{name.replace('_', '-')}" for name in LIVE if getattr(args, name) not in (None, False)]
+    ways = [bool(args.records), bool(args.pairs), bool(live)]
+    cure = "give SESSION.jsonl, or --pairs FILE.csv, or --baseline and --candidate, or --resume DIR"
+    if sum(ways) != 1:
+        raise PlumbError("nothing to judge" if not any(ways) else "two ways at once", "plumb gate", cure)
+    if args.better and not args.pairs:
+        raise PlumbError("--better goes with --pairs", "plumb gate", "records know their direction")
+    if args.pairs and not args.better:
+        raise PlumbError("--pairs without a direction", "plumb gate", "add --better lower or --better higher")
+    if args.pairs and args.baseline:
+        raise PlumbError("--baseline goes with records or stacks", "plumb gate", "--pairs has a column of that name")
+    if args.pairs and args.disturbed_by_itself:
+        raise PlumbError(f"{OPTION} goes with launches", "plumb gate", "numbers do not say what was disturbed")
+    begun = [name for name in ("baseline", *MARGINS) if getattr(args, name) is not None]
+    begun += [name for name in ("disturbed_by_itself", "gain") if getattr(args, name)]
+    if args.resume and (begun or set(live) - {"--resume", "--minutes", "--first-fail"}):
+        cure = "leave out all but --minutes, --first-fail and files"
+        raise PlumbError("--resume goes on with what was begun", "plumb gate", cure)
+    if live and not args.resume and not (args.baseline and args.candidate):
+        raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
+    if args.minutes is not None and not args.minutes > 0:
+        raise PlumbError(f"--minutes is {args.minutes:g}", "plumb gate", "give a positive number")
+
+
+def _given(args: argparse.Namespace, rule: Rule) -> int:
+    pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
+    verdicts = decide.decide(pairs, rule)
+    _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
+    print(statement.lines(verdicts), flush=True)
+    for line in (*told, decide.closing(verdicts)):
+        print(line, file=sys.stderr)
+    return EXIT[statement.overall(verdicts)]
+
+
+def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
+    """The pairs of a session, and what people noted of its site for the time before its end."""
+    couples = from_records.couples(args.records, args.baseline)
+    by_itself = args.disturbed_by_itself
+    pairs = [item for couple in couples for item in from_records.pairs_of(*couple, by_itself=by_itself)]
+    newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
+    return pairs, noted.happened(newest.site, newest.time)
+
+
+def _live(args: argparse.Namespace, rule: Rule) -> int:
+    from plumbline.gate import run, setup, sides  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate.live import Stop
+    from plumbline.gate.setup import GATE
+
+    folder = args.resume
+    if folder is None:
+        baseline, candidate = (sides.resolve(role, getattr(args, role), args.stack) for role in run.SIDES)
+        terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+        where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
+        folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
+    begun = GATE.peek(folder)
+    if jobs.needed(part := setup.partition_of(begun)):
+        nodes = max(couple[0]["nodes"] for couple in begun.couples)
+        return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
+    outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
+    _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)
+    print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
+    return EXIT[statement.overall(outcome.verdicts)]
+
+
+def _write_all(
+    args: argparse.Namespace,
+    pairs: Sequence[Pairs],
+    verdicts: Sequence[Verdict],
+    rule: Rule,
+    facts: Sequence[tuple[str, str]],
+) -> None:
+    margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
+    for target, text in (
+        (args.json, lambda: statement.document(verdicts, margins, facts)),
+        (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
+        (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
+        (args.html, lambda: render("page", page.document(pairs, verdicts, rule, facts))),
+    ):
+        if target:
+            files.write("the verdicts", target, text())

@@ -1,0 +1,166 @@
+"""``plumb history``: what became slower or faster, in the records or in any numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.base import units
+from plumbline.base.errors import PlumbError
+from plumbline.commands.note import listing
+from plumbline.judge.history import Followed, followed
+from plumbline.records import notes, query, sources
+from plumbline.views.table import table
+
+if TYPE_CHECKING:
+    from plumbline.gate.confirm import Answer
+    from plumbline.statistics.changes import Settings
+
+#: exit statuses, as of the gate: nothing is slower; an alarm (with --confirm: a confirmed one)
+QUIET, ALARM = 0, 1
+HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb history``."""
+    parser.add_argument("--series", type=Path, metavar="F.csv", help="judge these: columns series, index, value")
+    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of --series")
+    parser.add_argument("--min-effect", type=float, default=0.05, metavar="X", help="smallest change (default: 0.05)")
+    parser.add_argument("--persist", type=int, default=5, metavar="N", help="points it must last (default: 5)")
+    parser.add_argument("--site", help="only records of this site")
+    parser.add_argument("--test", help="only tests whose name begins so")
+    parser.add_argument(
+        "--confirm",
+        action="store_true",
+        help="measure what the newest change of a series may have made slower, in pairs",
+    )
+    parser.add_argument("--json", action="store_true", help="a JSON line per series of the records too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow every series; 0 without a slowdown, 1 with an alarm.
+
+    With ``--confirm`` only a confirmed alarm is 1; one that could be neither confirmed nor refuted is 2, one whose
+    measurement is invalid 3.
+    """
+    from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
+
+    settings = Settings(min_effect=args.min_effect, persist=args.persist)
+    return _file(args, settings) if args.series else _records(args, settings)
+
+
+def _file(args: argparse.Namespace, settings: Settings) -> int:
+    if args.confirm:
+        raise PlumbError(
+            "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
+        )
+    for name in ("site", "test", "json"):
+        if getattr(args, name):
+            raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
+    if not args.better:
+        raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
+    from plumbline.judge import from_csv
+    from plumbline.statistics.changes import follow
+
+    said = [
+        followed(series, follow(series.values, settings), settings)
+        for series in from_csv.series(args.series, args.better)
+    ]
+    for item in said:
+        print(json.dumps(item.to_dict()))
+    return _status(said)
+
+
+def _records(args: argparse.Namespace, settings: Settings) -> int:
+    if args.better:
+        raise PlumbError("--better goes with --series", "plumb history", "records know their direction")
+    from plumbline.judge import samples
+    from plumbline.statistics.changes import follow
+
+    rows, damages = query.records(query.Selection(site=args.site, test=args.test))
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    found = samples.series(rows)
+    if args.site:
+        sources.require_site(args.site)
+    if args.test and not rows:
+        query.require_test(args.test)
+    if not found:
+        raise PlumbError("no verified record", "plumb history", "make campaign measures some")
+    noted, spoilt = notes.of_sites(series.key["site"] for series in found)
+    for damage in spoilt:
+        print(f"plumb: damaged note: {damage}", file=sys.stderr)
+    said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
+    answers = _confirm(said, settings, args.json) if args.confirm else {}
+    if args.json:
+        for place, item in enumerate(said):
+            answer = {"confirmation": asdict(answers[place])} if place in answers else {}
+            print(json.dumps({**item.to_dict(), **answer, "unit": item.series.unit, "key": item.series.key}))
+    else:
+        cells = [_row(item, answers.get(place)) for place, item in enumerate(said)]
+        print(table(HEADER, cells, right=("n", "last", "smallest visible")))
+        if noted:
+            print(f"\n{listing(noted)}")
+        for place, answered in answers.items():
+            print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
+        print(f"\n{_closing(said, answers if args.confirm else None)}")
+    if args.confirm:
+        from plumbline.gate.confirm import STATUS
+
+        order = list(STATUS)  # the worst last, as of the gate's verdicts
+        return STATUS[max((one.state for one in answers.values()), key=order.index)] if answers else QUIET
+    return _status(said)
+
+
+def _status(said: Sequence[Followed]) -> int:
+    return ALARM if any(item.state == "worse" for item in said) else QUIET
+
+
+def _confirm(said: Sequence[Followed], settings: Settings, quiet: bool) -> dict[int, Answer]:
+    """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
+    from plumbline.gate import confirm
+    from plumbline.statistics.sequential import Rule
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
+
+    rule = Rule(settings.min_effect / 5, settings.min_effect)
+    confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
+    answers = {}
+    for place, item in enumerate(said):
+        if item.alarms and item.alarms[-1]["direction"] == "worse":
+            good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
+            say(f"confirming: {item.subject}, slower since {bad.id}")
+            answers[place] = confirmer.answer(confirm.Alarm(item.subject, item.series.key["figure"], good, bad))
+    return answers
+
+
+def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:
+    value, unit = units.human(item.series.values[-1], item.series.unit or "")
+    change = "–"
+    if item.ratio is not None:
+        last = item.alarms[-1]
+        suspected = "" if answer and answer.state == "confirmed" else "suspected: "
+        change = f"{suspected}{item.ratio - 1:+.1%} {last['direction']} since {last['index']}"
+        change += f" ({len(item.alarms)} in all)" if len(item.alarms) > 1 else ""
+        change += f", noted: {'; '.join(last['notes'])}" if "notes" in last else ""
+    visible = "too few" if item.detectable is None else f"{item.detectable:.1%}"
+    return item.subject, str(item.count), value, unit, change, visible
+
+
+def _closing(said: Sequence[Followed], answers: dict[int, Answer] | None) -> str:
+    slower = sum(item.state == "worse" for item in said)
+    short = sum(item.detectable is None for item in said)
+    text = f"{len(said)} series, {slower} suspected to have become worse, {short} with too few points to see any"
+    if answers is not None:
+        states = Counter(answer.state for answer in answers.values())
+        text += "\nNewest changes for the worse: " + (", ".join(f"{n} {s}" for s, n in states.items()) or "none")
+    elif slower:
+        text += "\nA slow wave looks like a step: --confirm measures the newest changes in pairs, which decides."
+    return text

@@ -1,0 +1,107 @@
+"""``plumb knobs``: what can be set in the MPI library of a stack, and which of it is worth a try."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterable
+
+import msgspec
+
+from plumbline import mpi
+from plumbline.base.errors import PlumbError
+from plumbline.mpi.base import Family
+from plumbline.mpi.settings import Knob
+from plumbline.stacks import manifest
+from plumbline.tune import inventory
+from plumbline.tune.inventory import Inventory, Known
+from plumbline.views.table import table
+
+#: characters of a cell that may be long
+WIDE = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb knobs``."""
+    parser.add_argument("stack", metavar="STACK", help="an installed stack")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="settings to describe in full; part of a name will do")
+    parser.add_argument("--all", action="store_true", help="every setting that the library has")
+    parser.add_argument("--json", action="store_true", help="everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the settings; returns 1 if none has one of the names in it, else 0."""
+    document = manifest.load(args.stack)
+    found = inventory.of(document)
+    family = mpi.TABLE[document["mpi"]["family"]]
+    if args.json:
+        if args.names or args.all:
+            raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
+        print(json.dumps(msgspec.to_builtins(found), indent=2))
+        return 0
+    if args.names:
+        chosen = [item for item in found.settings.values() if any(part in item.name for part in args.names)]
+        print("\n\n".join(_described(item, found.knobs, family) for item in chosen) or "no such setting")
+        return 0 if chosen else 1
+    print(f"{args.stack}: {found.library}, {len(found.settings)} settings\n")
+    print(_everything(found.settings.values()) if args.all else _curated(args.stack, found, family))
+    return 0
+
+
+def _curated(stack: str, found: Inventory, family: Family) -> str:
+    rows = []
+    for knob in found.knobs:
+        known = found.settings[knob.name]
+        rows.append((
+            knob.name, known.default or "–", known.now or "–", _cut(" ".join(knob.values)), knob.when, knob.scope,
+            " ".join(knob.operations) or "all",
+        ))  # fmt: skip
+    header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
+    lines = [table(header, rows, right=("default", "now"))]
+    notes: dict[str, list[str]] = {}
+    for knob in found.knobs:
+        notes.setdefault(_note(knob), []).append(knob.name)
+    lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
+    if found.lacking:
+        lines.append(f"left out, because this version lacks them: {', '.join(found.lacking)}")
+    variable = f"a setting's variable: {family.setting_variable('NAME')}; " if family.setting_prefix else ""
+    lines.append(f"{variable}all that the library says of one: plumb knobs {stack} NAME")
+    return "\n\n".join(line for line in lines if line)
+
+
+def _note(knob: Knob) -> str:
+    needs = [f"needs {need.name}={need.value}" for need in knob.needs]
+    needs += [f"needs {name} of its size" for name in knob.at_least]
+    return "; ".join([*needs, *([knob.note] if knob.note else [])])
+
+
+def _everything(settings: Iterable[Known]) -> str:
+    rows = [
+        (item.name, item.type, _cut(item.default or "–"), _cut(item.now or "–"), _when(item), _cut(item.allowed))
+        for item in settings
+    ]
+    return table(("setting", "type", "default", "now", "when", "values"), rows)
+
+
+def _described(item: Known, knobs: tuple[Knob, ...], family: Family) -> str:
+    lines = [item.name, f"  variable  {family.setting_variable(item.name)}", f"  type      {item.type}"]
+    lines += [f"  default   {item.default or '–'}", f"  now       {item.now or '–'}", f"  when      {_when(item)}"]
+    if item.allowed:
+        lines.append(f"  values    {item.allowed}")
+    for knob in knobs:
+        if knob.name == item.name:
+            lines.append(f"  curated   {knob.when}, {knob.scope}: {' '.join(knob.values)}")
+            if _note(knob):
+                lines.append(f"            {_note(knob)}")
+    text = " ".join(item.about.replace("$", " ").split())
+    lines += textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def _when(item: Known) -> str:
+    return "running" if item.running else "start"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDE else text[: WIDE - 1] + "…"

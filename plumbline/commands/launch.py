@@ -1,0 +1,54 @@
+"""``plumb launch``: the launches of variants, inside a job."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from plumbline import schemas
+from plumbline.base import files, terminal
+from plumbline.base.errors import PlumbError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb launch``."""
+    parser.add_argument(
+        "variant", nargs="+", type=Path, help="descriptions (JSON); several are alternated in random order"
+    )
+    parser.add_argument("--records", type=files.Copy, help="also copy the session's records to this file")
+    parser.add_argument("--seed", type=int, help="of the order of launches (default: random, recorded)")
+    parser.add_argument("--campaign", metavar="ID", help="that the records belong to")
+    parser.add_argument("--work", type=Path, default=Path(), help="folder for outputs of the launches (default: here)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the launches; returns 0 if all records are valid, 1 if one is not."""
+    from plumbline.launch import process  # imported here: other commands do not need what they load
+    from plumbline.measure import driver
+
+    if args.campaign:
+        process.leave_group()
+    variants = [read(file) for file in args.variant]
+    file, records = driver.run(variants, args.work.resolve(), args.seed, terminal.say, campaign=args.campaign)
+    if args.records:
+        shutil.copyfile(file, args.records)
+    bad = [record for record in records if record.reasons]
+    for record in bad:
+        print(f"plumb: {record.variant.name} is invalid: {record.reasons[0]}", file=sys.stderr)
+    print(f"records: {file}")
+    return 1 if bad else 0
+
+
+def read(file: Path) -> Any:
+    """The description of a variant. Raises :class:`PlumbError` for a file that cannot be read or is not JSON."""
+    try:
+        return schemas.parse_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlumbError(
+            f"cannot read the variant: {error.strerror}", str(file), "give the path of its JSON description"
+        ) from error
+    except ValueError as error:
+        raise PlumbError(f"not JSON: {error}", str(file), "regenerate it") from error

@@ -1,0 +1,149 @@
+"""``plumb nodes``: facts of the nodes of a partition, which of them differ, and which can be used."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+from plumbline import schedulers
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.schedulers import Node, names
+from plumbline.views.table import table
+
+# Comparing and reading facts take long to import, and plumb launch starts before measurements: each action imports what
+# it needs.
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb nodes``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    facts = actions.add_parser("facts", help="collect the facts of nodes, by one job: DIR/HOST.json and HOST.xml")
+    state = actions.add_parser("states", help="the nodes of a partition, usable or not, and why")
+    for action in (facts, state):
+        action.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
+        action.add_argument(
+            "--partition", help="the scheduler's partition or queue, unless an --access option names it"
+        )
+        action.add_argument(
+            "--access", action="append", default=[], metavar="OPTION", help="scheduler option, repeated"
+        )
+        text = f"hosts of scheduler {schedulers.REMOTE.name}"
+        action.add_argument("--hosts", action="append", default=[], metavar="A,B", help=text)
+    which = facts.add_mutually_exclusive_group()
+    which.add_argument("--nodes", type=int, metavar="N", help="any N nodes (default: all that can be used)")
+    which.add_argument("--node", action="append", default=[], metavar="A", help="this node, repeated; node[1-4] too")
+    facts.add_argument(
+        "--output", type=files.Output, required=True, metavar="DIR", help="a folder that the nodes share"
+    )
+    facts.add_argument("--python", default="python3", help="Python 3.6 or newer on the nodes (default: python3)")
+    facts.add_argument("--limit", type=float, default=900, metavar="S", help="give up after S seconds (default: 900)")
+    state.add_argument("--json", action="store_true")
+    comparison = actions.add_parser("compare", help="nodes that differ from the largest group of like nodes")
+    comparison.add_argument("folder", type=Path, metavar="DIR")
+    comparison.add_argument("--json", action="store_true")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what ``plumb nodes ACTION`` says; the exit status is returned."""
+    return {"facts": _facts, "states": _states, "compare": _compare}[args.action](args)
+
+
+def _facts(args: argparse.Namespace) -> int:
+    from plumbline.nodes import collect, compare, read
+
+    queue = _queue(args)
+    if args.nodes is not None and args.nodes < 1:
+        raise PlumbError("at least one node has to be asked", "--nodes", "give a number above 0")
+    if args.python.startswith("-"):
+        raise PlumbError(f"{args.python!r} is not a program", "--python", "give the name or path of Python")
+    chosen = [name for text in args.node for name in names.expand(text, "--node")]
+    hosts = _hosts(args)
+    passed: list[Node] = []
+    count = args.nodes or 1
+    scheduler = schedulers.named(args.scheduler)
+    if scheduler.hosts_are_named and not scheduler.is_one_host:
+        chosen = chosen or hosts[: args.nodes]
+        if not chosen:
+            raise PlumbError(f"scheduler {scheduler.name} needs hosts", "plumb nodes facts", "give --hosts A,B")
+    elif not chosen and args.nodes is None and scheduler.has_jobs:
+        nodes = schedulers.nodes(scheduler, queue)
+        passed = [node for node in nodes if not node.usable]
+        chosen = [node.name for node in nodes if node.usable]
+        if not chosen:
+            raise PlumbError("no node can be used", f"partition {queue or 'default'}", "see plumb nodes states")
+    request = collect.Request(
+        scheduler=args.scheduler, output=args.output.resolve(), queue=queue, access=args.access, nodes=chosen,
+        count=count, python=args.python, limit=args.limit,
+    )  # fmt: skip
+    done = collect.collect(request)
+    try:
+        found = read.folder(request.output)
+    except PlumbError as error:
+        if done.status != 0:
+            raise PlumbError(f"the job failed: {done.last()}", error.where, "run plumb nodes states") from None
+        raise
+    for node in passed:
+        print(f"{node.name}: not asked: {node.state}{f' ({node.reason})' if node.reason else ''}")
+    absent = [item for item in compare.compare(found).differences if not item.what]
+    for item in absent:
+        print(item.line())
+    if done.status != 0:
+        print(f"{args.scheduler}: {done.last()}")
+    print(f"{len(found.nodes)} of {request.size()} nodes answered: {names.fold(found.nodes)} in {args.output}")
+    return 1 if absent or done.status != 0 else 0
+
+
+def _states(args: argparse.Namespace) -> int:
+    nodes = schedulers.nodes(schedulers.named(args.scheduler), _queue(args), _hosts(args), args.access)
+    good = sum(node.usable for node in nodes)
+    if args.json:
+        print(json.dumps([dataclasses.asdict(node) for node in nodes], indent=1))
+        return 0
+    rows = [
+        (node.name, node.state, "yes" if node.usable else "no", node.reason)
+        for node in sorted(nodes, key=lambda node: node.usable)
+    ]
+    print(table(("node", "state", "usable", "reason"), rows))
+    print(f"\n{good} of {len(nodes)} nodes can be used")
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from plumbline.nodes import compare, read
+
+    found = read.folder(args.folder)
+    result = compare.compare(found)
+    if args.json:
+        print(json.dumps(result.document(), indent=1))
+        return 1 if result.differences else 0
+    rows = [(item.where(), item.what, item.here, item.usual, str(item.others or "")) for item in result.differences]
+    if rows:
+        print(table(("nodes", "differ in", "here", "usual", "nodes so"), rows, right=("nodes so",)) + "\n")
+    print(f"largest group: {compare.summary(found, result)}")
+    print(f"clocks: the time stamps of the job's starts lie within {result.spread:.2f} s")
+    differing = result.differing()
+    if not differing:
+        print(f"{result.answered} of {result.asked} nodes answered; they are alike")
+        return 0
+    tie = len(result.groups) > 1 and len(result.groups[0]) == len(result.groups[1])
+    if tie:
+        print("two groups are equally large: neither is the usual one")
+    number = len([name for name in differing if name != "?"]) + found.unnamed()
+    lines = "; ".join(item.line() for item in result.differences[:3])
+    more = len(result.differences) - 3
+    verb = "differs" if number == 1 else "differ"
+    print(f"{number} of {result.asked} nodes {verb}: {lines}{f'; and {more} more' if more > 0 else ''}")
+    return 1
+
+
+def _queue(args: argparse.Namespace) -> str | None:
+    if args.partition is not None:
+        names.partition(args.partition, "--partition")
+    return schedulers.named(args.scheduler).queue(args.partition, args.access)
+
+
+def _hosts(args: argparse.Namespace) -> list[str]:
+    return [name for text in args.hosts for name in names.expand(text, "--hosts")]

@@ -1,0 +1,60 @@
+"""``plumb note``: write down what happened to a site, so that its histories, gates and pages show it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import counted
+from plumbline.records import notes, sources, store
+from plumbline.views.table import table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb note``."""
+    parser.add_argument("text", nargs="?", metavar="TEXT", help="what happened (left out: list the notes)")
+    parser.add_argument("--site", help="where (default: the only one that has records)")
+    parser.add_argument("--time", metavar="TIME", help="when, in UTC, such as 2026-11-22T10:30 (default: now)")
+    parser.add_argument("--remove", metavar="ID", help="remove the note whose id begins so")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write, remove or list; 1 if a line of the notes is damaged."""
+    if args.text and args.remove:
+        raise PlumbError("a note and --remove", "plumb note", "do one after the other")
+    if args.time and not args.text:
+        raise PlumbError("--time goes with a note", "plumb note", "say what happened")
+    if not args.text and not args.remove:
+        return _list([args.site] if args.site else sources.sites())
+    site = args.site or sources.only_site("plumb note")
+    if args.remove:
+        print(f"removed: {line(notes.remove(site, args.remove))}")
+        return 0
+    text = " ".join(args.text.split())
+    if not text or not text.isprintable():
+        raise PlumbError("the text is empty, or has characters that cannot be shown", "plumb note", "say it in a line")
+    if len(text) > notes.LONGEST:
+        cure = f"say it in {notes.LONGEST}, and where the rest is"
+        raise PlumbError(f"the text has {len(text)} characters", "plumb note", cure)
+    print(f"noted: {line(notes.add(site, text, notes.moment(args.time) if args.time else store.now()))}")
+    return 0
+
+
+def line(note: notes.Note) -> str:
+    """A note on one line."""
+    return f"{note.time[:16].replace('T', ' ')} {note.site}: {note.text} ({note.id})"
+
+
+def listing(found: list[notes.Note]) -> str:
+    """A table of notes, oldest first."""
+    rows = [(note.id, note.time[:16].replace("T", " "), note.site, note.text) for note in found]
+    return table(("note", "time (UTC)", "site", "what happened"), rows)
+
+
+def _list(sites: list[str]) -> int:
+    found, damages = notes.of_sites(sites)
+    print(f"{listing(found)}\n\n{counted(len(found), 'note')}" if found else "no notes yet: plumb note TEXT writes one")
+    for damage in damages:
+        print(f"plumb: damaged note: {damage}", file=sys.stderr)
+    return 1 if damages else 0

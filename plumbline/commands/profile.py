@@ -1,0 +1,205 @@
+"""``plumb profile``: what a test, or a person's own program, spends in MPI."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline import profiles, site
+from plumbline.base.errors import PlumbError
+from plumbline.gate.variants import list_variants
+from plumbline.launch.prepare import OWN
+from plumbline.measure import driver, jobs
+from plumbline.measure.session import passing_folder
+from plumbline.profiles import difference, export, maps, text
+from plumbline.profiles.model import Profile, RankMap
+from plumbline.records import model, query
+from plumbline.records.model import Record
+from plumbline.stacks import manifest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb profile``."""
+    parser.usage = (
+        "plumb profile TEST --stack STACK [--json]\n"
+        "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
+        "       plumb profile --compare ID ID\n"
+        "       plumb profile --stack STACK --placement P [--nodes N] [--ranks N] [--threads T] [--memory M] "
+        "-- PROGRAM ARG…"
+    )
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="TEST | -- PROGRAM ARG",
+        help="tests (ReFrame's -n), or a program with its arguments",
+    )
+    parser.add_argument("--stack", help="an installed stack: its launcher and library are used")
+    parser.add_argument("--placement", metavar="P", help="of a program's ranks (docs/placements.md)")
+    parser.add_argument(
+        "--ranks", type=int, metavar="N", help="on each node; default: as many as the placement has room for"
+    )
+    parser.add_argument("--threads", type=int, metavar="T", help="of a rank; default: what fills its object")
+    parser.add_argument("--memory", metavar="M", help="memory policy; default: the placement's")
+    parser.add_argument("--partition", metavar="NAME", help="default: the site's first")
+    parser.add_argument("--time-limit", type=float, default=600.0, metavar="S", help="of a program (default: 600)")
+    parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
+    parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
+    parser.add_argument(
+        "--compare", nargs=2, metavar="ID", help="profile what two records ran, such as a gate's, and say what differs"
+    )
+    parser.add_argument("--against", metavar="ID", help="what changed since the profile of this record")
+    parser.add_argument(
+        "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
+    )
+    parser.add_argument("--nodes", type=int, metavar="N", help="of a program, or of the machine --on (default: 1)")
+    parser.add_argument(
+        "--export", choices=list(export.FORMS), help="as mpiP's report, or as Hatchet and Thicket read it"
+    )
+    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Profile what is asked for and print it; returns 0 if every launch is verified and every rank left a profile."""
+    if args.json and (args.against or args.compare or args.export):
+        raise PlumbError("--json is of one profile", "plumb profile", "leave out --against, --compare and --export")
+    if args.compare:
+        return _compare(args.compare)
+    old = _stored(args.against) if args.against else None
+    if args.show:
+        _show_stored(args, _stored(args.show), old)
+        return 0
+    if args.on or args.export:
+        raise PlumbError(
+            "--on and --export are of a profile that there is", "plumb profile", "name its record by --show"
+        )
+    if not args.words or not args.stack:
+        cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
+        raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
+    known = site.load(site.here())
+    partition = site.partition(known, args.partition or known["partitions"][0]["name"])
+    _refuse_other_nodes(partition, args.stack)
+    good = True
+    with passing_folder("profile") as folder:
+        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
+        for variant in wanted:
+            variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
+            (record,) = _measure([variant], folder)
+            good = _show(record, old, args.json) and good
+    return 0 if good else 1
+
+
+def _compare(idents: Sequence[str]) -> int:
+    """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
+    variants = []
+    for old in map(query.find, idents):
+        if old.is_imported:
+            raise PlumbError("an imported record", old.id, "profile it with the program that measured it")
+        _refuse_other_nodes(site.partition(site.load(old.variant.site), old.variant.partition), old.variant.stack)
+        variants.append(model.document(old.variant))
+    with passing_folder("profile") as folder:
+        records = _measure(variants, folder)
+    found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
+    good = [_whole(record, profile) for record, profile in zip(records, found, strict=True)]
+    print(difference.text(*found))
+    return 0 if all(good) else 1
+
+
+def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
+    if jobs.needed(partition):
+        cure = f"run it inside a job: {stack} is started on this host"
+        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
+
+
+def _measure(variants: list[dict[str, Any]], folder: Path) -> list[Record]:
+    """One launch of each under the profile."""
+    wanted = [{**variant, "profiled": True, "launches": 1} for variant in variants]
+    return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
+
+
+def _stored(ident: str) -> Profile:
+    """The profile of the record whose id begins with ``ident``."""
+    record = query.find(ident)
+    return profiles.read.load(profiles.read.file_of(record.site, record.id))
+
+
+def _show_stored(args: argparse.Namespace, profile: Profile, old: Profile | None) -> None:
+    """Print a stored profile as ``args`` ask for it."""
+    if args.export:
+        if not profile.ranks:
+            raise PlumbError("no rank left a profile", f"record {profile.record}", "plumb profile --show says why")
+        print(export.FORMS[args.export](profile))
+    elif args.on:
+        found = maps.elsewhere(profile, args.on, _nodes(args), args.threads or 1)
+        if args.json:
+            _print_json(profile, found)
+        else:
+            print(text.map_table(found))
+    else:
+        _print(profile, old, args.json)
+
+
+def _print(profile: Profile, old: Profile | None, as_json: bool) -> None:
+    if as_json:
+        _print_json(profile, maps.here(profile))
+    else:
+        print(difference.text(old, profile) if old else text.text(profile))
+
+
+def _print_json(profile: Profile, found: list[RankMap]) -> None:
+    print(msgspec.json.format(msgspec.json.encode(maps.printed(profile, found)), indent=1).decode())
+
+
+def _show(record: Record, old: Profile | None, as_json: bool) -> bool:
+    """Print the profile of ``record``; whether it is whole and its launch verified."""
+    file = profiles.read.file_of(record.site, record.id)
+    profile = profiles.read.load(file)
+    _print(profile, old, as_json)
+    good = _whole(record, profile)
+    print(f"profile: {file}", file=sys.stderr)
+    return good
+
+
+def _whole(record: Record, profile: Profile) -> bool:
+    """Whether the launch is verified and every rank left a profile; says why it is not."""
+    for reason in record.reasons:
+        print(f"plumb: not verified: {reason}", file=sys.stderr)
+    return record.verified and bool(profile.ranks) and not profile.missing
+
+
+def _nodes(args: argparse.Namespace) -> int:
+    return 1 if args.nodes is None else int(args.nodes)
+
+
+def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """The variants that ReFrame selects for the stack."""
+    for name in ("nodes", "ranks", "threads", "memory"):
+        if getattr(args, name) is not None:
+            raise PlumbError(f"--{name} is of a program", "plumb profile", "name its --placement too, or leave it out")
+    manifest.load(args.stack)  # ReFrame only says that it selects nothing for an unknown stack
+    found = list_variants([args.stack], "|".join(args.words), None, folder).of(args.stack)
+    return list(found.values())
+
+
+def _program(args: argparse.Namespace, name: str, partition: str) -> list[dict[str, Any]]:
+    """A person's own program, which runs in the present folder."""
+    program, *arguments = args.words
+    file = shutil.which(program)
+    if file is None:
+        raise PlumbError(f"there is no such program: {program}", "plumb profile", "give its path after --")
+    absolute = str(Path(file).absolute())
+    return [
+        {
+            "schema": 1, "test": "profile", "name": f"profile {Path(program).name}", "site": name,
+            "partition": partition, "stack": args.stack, "benchmark": OWN, "arguments": arguments,
+            "placement": args.placement, "memory": args.memory, "threads": args.threads, "ranks_per_node": args.ranks,
+            "nodes": _nodes(args), "parser": "none", "figures": [], "launches": 1, "time_limit_s": args.time_limit,
+            "environment": {}, "params": {},
+            "context": {"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+        }
+    ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""``plumb publish``: static pages over all systems and campaigns of a results folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from plumbline.base import files
+from plumbline.base.units import counted
+from plumbline.records import sources
+
+#: the scripts that published pages need
+KINDS = ["page", "report"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb publish``."""
+    parser.add_argument(
+        "folder", type=files.Output, metavar="DIR", help="where the pages go: new, empty, or published before"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the pages whose inputs changed; returns 1 if something could not be read or made, which is named, else 0."""
+    from plumbline.publish import (
+        documents,
+        folder,
+        system,
+    )  # not above: scipy takes longer to load than most commands to run
+
+    names = sources.sites()
+    if not names:
+        raise sources.none_yet()
+    pages = folder.opened(args.folder, KINDS)
+    lines, problems = [], list[str]()
+    newest: dict[str, list[system.Known]] = {}
+    try:
+        for name in names:
+            one = system.System(name, pages)
+            line = one.publish()
+            lines += [line] if line else []
+            problems += one.problems
+            if one.newest:
+                newest[name] = one.newest
+    except BaseException:  # whatever ends it, what was made is kept
+        pages.keep()
+        raise
+    together = system.side_by_side(newest, pages) if len(newest) > 1 else None
+    pages.show("index.html", "page", documents.systems(lines, together))
+    pages.finish()
+    for problem in problems:
+        print(f"plumb: {problem}", file=sys.stderr)
+    total = sum(file.stat().st_size for file in args.folder.rglob("*") if file.is_file())
+    kept = len(pages.pages) - pages.rendered
+    print(f"{counted(len(lines), 'system')}, {counted(sum(line['campaigns'] for line in lines), 'campaign')}")
+    print(f"{counted(pages.rendered, 'page')} rendered, {kept} unchanged, {counted(pages.removed, 'file')} removed")
+    print(f"published: {args.folder / 'index.html'} ({total / 1e6:.1f} MB in all)")
+    return 1 if problems else 0

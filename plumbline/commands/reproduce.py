@@ -1,0 +1,54 @@
+"""``plumb reproduce``: runs the variant of a record again on the same stack, and prints what differs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from plumbline.base import terminal
+from plumbline.base.errors import PlumbError
+from plumbline.measure import driver
+from plumbline.measure.session import passing_folder
+from plumbline.records import model, query
+from plumbline.records.model import Record
+from plumbline.stacks import manifest as manifests
+from plumbline.views import diff
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb reproduce``."""
+    parser.add_argument("id", help="beginning of the record's id")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it and print what differs and both sets of figures; 1 if the new record is not verified."""
+    old, new = _measure(args.id, terminal.say)
+    print()
+    print(diff.text(old, new))
+    print(f"\n{'verified' if new.verified else 'NOT VERIFIED'}: plumb show {new.id}")
+    return 0 if new.verified else 1
+
+
+def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
+    """Run the variant of the record whose id begins with ``prefix`` again; returns the old and the new record.
+
+    A program that has changed is only reported, by ``say``. Raises :class:`PlumbError` for an imported record, and when
+    the stack is not installed any more or lacks the benchmark.
+    """
+    old = query.find(prefix)
+    if old.is_imported:
+        raise PlumbError("an imported record", old.id, "run it with the program that measured it")
+    variant = old.variant
+    stack = manifests.load(variant.stack)
+    now = stack["benchmarks"].get(variant.benchmark)
+    if now is None:
+        raise PlumbError(f"stack {variant.stack} no longer has {variant.benchmark}", "its manifest", "install it again")
+    if now["sha256"] != old.benchmark.sha256:
+        say(
+            f"note: {variant.benchmark} is another program now: "
+            f"sha256 {now['sha256'][:12]}, then {old.benchmark.sha256[:12]}"
+        )
+    with passing_folder("reproduce") as folder:
+        seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
+        _, records = driver.run([model.document(variant)], folder, seed=seed, say=say)
+    return old, records[0]

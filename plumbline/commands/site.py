@@ -1,0 +1,172 @@
+"""``plumb site``: write and check site folders, and measure what their machines reach."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from plumbline import schedulers, stacks
+from plumbline.base import paths, terminal
+from plumbline.base.errors import PlumbError
+from plumbline.measure import ceilings
+from plumbline.nodes import compare
+from plumbline.references import References
+from plumbline.schedulers.names import expand
+from plumbline.site import ceilings_file as site_ceilings
+from plumbline.site import site, write
+from plumbline.stacks import manifest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb site``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    init = actions.add_parser("init", help="make a site folder for this host, or add what is missing to one")
+    init.add_argument("--name", default="local", help="the site, and its folder below site-configs/ (default: local)")
+    init.add_argument("--partition", default="default", help="the partition that this host is of (default: default)")
+    init.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
+    init.add_argument("--description", default="", help="one line for people")
+    init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
+    init.add_argument("--nodes", type=int, help="how many nodes one test may use")
+    init.add_argument(
+        "--launcher",
+        choices=("mpirun", *schedulers.RANK_LAUNCHERS),
+        help="what starts ranks in a job (default: mpirun)",
+    )
+    for name in schedulers.RANK_LAUNCHERS:
+        text = f"{name} --mpi=TYPE for an MPI family"
+        init.add_argument(f"--{name}-mpi", action="append", default=[], metavar="FAMILY=TYPE", help=text)
+    init.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="variable of every launch, repeated"
+    )
+    init.add_argument("--hosts", metavar="A,B", help="the nodes by name, where no scheduler gives them")
+    init.add_argument("--max-pending", type=int, metavar="SECONDS", help="longest wait of a job for its nodes")
+    init.add_argument("--max-job", type=int, metavar="SECONDS", help="longest job (default: as the scheduler says)")
+    init.add_argument("--stacks", help="comma separated; default: those that are installed")
+    init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
+    init.add_argument(
+        "--facts", type=Path, metavar="DIR", help="topology and facts from the nodes that plumb nodes facts put there"
+    )
+    init.add_argument(
+        "--hostname", action="append", default=[], metavar="REGEX", help="a login host, repeated (default: this host)"
+    )
+    init.add_argument("--recapture", action="store_true", help="capture the topology again")
+    init.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
+    actions.add_parser("list", help="configured sites and their partitions")
+    check = actions.add_parser("check", help="are site.yaml, topologies and references in order?")
+    check.add_argument("sites", nargs="*", metavar="NAME", help="default: all")
+    measure = actions.add_parser("measure", help="measure the ceilings of a partition's machine: ceilings.yaml")
+    measure.add_argument("--name", help="the site (default: the one that claims this host)")
+    measure.add_argument("--partition", help="default: all partitions of the site")
+    measure.add_argument("--stack", help="whose kernels (default: the first of the partition's)")
+    measure.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
+    measure.add_argument(
+        "--if-needed", action="store_true", help="only where there are no ceilings, or those of another machine"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what ``plumb site ACTION`` says; the exit status is returned."""
+    return {"init": _init, "list": _list, "check": _check, "measure": _measure}[args.action](args)
+
+
+def _init(args: argparse.Namespace) -> int:
+    for option, value in (("--name", args.name), ("--partition", args.partition)):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
+            raise PlumbError(
+                f"'{value}' cannot be a name", f"plumb site init {option}", "use letters, digits, '_' and '-'"
+            )
+    for pattern in args.hostname:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise PlumbError(f"{pattern!r} is no regular expression: {error}", "--hostname", "correct it") from None
+    scheduler = schedulers.named(args.scheduler)
+    request = write.Request(
+        name=args.name,
+        partition=args.partition,
+        scheduler=args.scheduler,
+        description=args.description,
+        stacks=_names(args.stacks) if args.stacks else manifest.names(),
+        add_stacks=_names(args.add_stacks),
+        access=args.access,
+        nodes=args.nodes,
+        keys={
+            "launcher": args.launcher,
+            **{
+                f"{name}_mpi": _pairs(getattr(args, f"{name}_mpi"), f"--{name}-mpi", "FAMILY=TYPE")
+                for name in schedulers.RANK_LAUNCHERS
+            },
+            "environment": _pairs(args.env, "--env", "NAME=VALUE"),
+            "hosts": expand(args.hosts, "--hosts") if args.hosts else None,
+            "max_pending_s": args.max_pending,
+            "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
+        },
+        hostnames=args.hostname,
+        captured=compare.captured(args.facts) if args.facts else None,
+        recapture=args.recapture,
+    )
+    changes = write.init(request, dry_run=args.dry_run)
+    for change in changes:
+        print(change.diff)
+    if not changes:
+        print(f"site {args.name}: unchanged")
+    elif args.dry_run:
+        print(f"site {args.name}: {len(changes)} files would change")
+    else:
+        print(f"site {args.name}: {len(changes)} files written")
+    if site.folder(args.name).joinpath(site.FILE).exists():
+        part = site.partition(site.load(args.name), args.partition)
+        for name in sorted(set(request.stacks) - set(part["stacks"])):
+            print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
+    return 0
+
+
+def _pairs(given: list[str], option: str, form: str) -> dict[str, str]:
+    """A mapping of options like ``NAME=VALUE``."""
+    for item in given:
+        if item.find("=") < 1:
+            raise PlumbError(f"'{item}' is not {form}", option, f"write {option} {form}")
+    return dict(item.split("=", 1) for item in given)
+
+
+def _names(given: str | None) -> list[str]:
+    """What stacks given as ``openmpi,spack:mpich`` are called once installed."""
+    return [stacks.label(*stacks.split(spec.strip())) for spec in (given or "").split(",") if spec.strip()]
+
+
+def _list(_: argparse.Namespace) -> int:
+    names = site.names()
+    if not names:
+        print(f"no site in {paths.sites()}: plumb site init makes one for this host")
+    for name in names:
+        for part in site.load(name)["partitions"]:
+            print(f"{name}:{part['name']}  {part['scheduler']}  {', '.join(part['stacks']) or 'no stacks'}")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    names = args.sites or site.names()
+    if not names:
+        raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
+    for name in names:
+        document = site.load(name)
+        count = len(References.load(name).entries)
+        measured = len(site_ceilings.read(name))
+        print(f"{name}: {len(document['partitions'])} partitions, {measured} with ceilings, {count} references")
+    return 0
+
+
+def _measure(args: argparse.Namespace) -> int:
+    name = args.name or site.here()
+    document = site.load(name)
+    if document.get("archived", False):
+        raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
+    parts = [site.partition(document, args.partition)] if args.partition else document["partitions"]
+    worst = 0
+    for part in parts:
+        if args.if_needed and ceilings.is_current(name, part):
+            print(f"site {name}: the ceilings of partition {part['name']} are up to date")
+            continue
+        worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
+    return worst

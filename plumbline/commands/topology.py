@@ -1,0 +1,45 @@
+"""``plumb topology [FILE]``: the machine as text, with a plan in its place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from plumbline.base.errors import PlumbError
+from plumbline.host import devices
+from plumbline.host.draw import draw
+from plumbline.topology.plan import resolve
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("file", nargs="?", help="hwloc XML file or synthetic description; left out: this host")
+    parser.add_argument("--placement", metavar="P", help="draw the ranks of this placement, such as numa or ways:4")
+    parser.add_argument("--threads", metavar="T", type=int, help="threads a rank")
+    parser.add_argument("--memory", metavar="M", help="memory policy: local, interleave, node:N, remote, firsttouch")
+    parser.add_argument("--ranks", metavar="N", type=int, help="ranks on the node")
+    parser.add_argument("--json", action="store_true", help="instead: its devices, their links and ways, as JSON")
+    parser.add_argument("--allowed", metavar="LIST", help="use these CPUs only, such as 0-6,8")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the drawing, or the devices as JSON; returns the exit status."""
+    if args.json:
+        if args.placement:
+            raise PlumbError("--json shows no placement", None, "plumb-bind --print writes a plan as JSON")
+        print(json.dumps(devices.document(args.file), indent=1))
+        return 0
+    plan = None
+    if args.placement:
+        plan = resolve(
+            args.placement,
+            threads=args.threads,
+            memory=args.memory,
+            ranks=args.ranks,
+            topology=args.file,
+            allowed=args.allowed,
+        )
+    elif any(value is not None for value in (args.threads, args.memory, args.ranks, args.allowed)):
+        raise PlumbError("--threads, --memory, --ranks and --allowed describe a placement", None, "add --placement P")
+    print(draw(args.file, plan), end="")
+    return 0

@@ -1,0 +1,110 @@
+"""``plumb hybrid``: the best hybrid code against the best pure MPI code on the same nodes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+from plumbline.base import paths, units
+from plumbline.base.errors import PlumbError
+from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
+from plumbline.judge.samples import group
+from plumbline.pages import blocks
+from plumbline.records import query, sources
+from plumbline.records.model import AnyRecord, Record
+from plumbline.views.table import table
+
+HEADER = ("test", "stack", "best hybrid", "", "best pure MPI", "", "ratio", "95 % interval", "verdict")
+NOTHING = (
+    "no pure MPI code beside hybrid ones in the records: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb hybrid``."""
+    parser.add_argument("--site")
+    parser.add_argument("--campaign", help="default: the newest that has both")
+    parser.add_argument("--test", help="only tests whose name begins so")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdicts; 1 if some records are damaged."""
+    records, damages = query.records(
+        query.Selection(site=args.site, campaign=args.campaign, test=args.test, valid=True)
+    )
+    if args.site:
+        sources.require_site(args.site)
+    if args.test and not records:
+        query.require_test(args.test)
+    if args.campaign and not records:
+        what = f"no valid record of campaign '{args.campaign}'"
+        raise PlumbError(what, str(paths.results()), "give the whole id: plumb show ID has it")
+    campaigns = group(records, lambda record: record.campaign).values()
+    newest_first = sorted(campaigns, key=lambda own: own[-1].time, reverse=True)
+    print(text(next(filter(None, map(verdicts, newest_first)), [])))
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    return 1 if damages else 0
+
+
+def text(found: Sequence[Verdict]) -> str:
+    """The table with its notes and a closing line."""
+    if not found:
+        return NOTHING
+    rows = [
+        (
+            one.subject,
+            one.pure.stack.name,
+            *_cells(one.hybrid),
+            *_cells(one.pure),
+            *(f"{one.ratio:.3f}", one.bounds, one.said),
+        )
+        for one in found
+    ]
+    counted = Counter(one.state for one in found)
+    closing = ", ".join(f"{counted[word]} {word}" for word in (HYBRID, MPI, NONE, FEW) if counted[word])
+    return "\n".join([table(HEADER, rows, right=("ratio",)), *notes(found), "", closing])
+
+
+def _cells(record: AnyRecord) -> tuple[str, str]:
+    figure = record.figures[0]
+    return how(record), " ".join(units.human(figure.value, figure.unit))
+
+
+def section(usable: Sequence[tuple[Record, int]]) -> blocks.Block:
+    """The verdicts of the valid records ``usable``, each with the number of its entry."""
+    numbers = {record.id: entry for record, entry in usable}
+    found = verdicts([record for record, _ in usable])
+    return blocks.section(
+        "hybrids",
+        "Hybrid or pure MPI",
+        "The best hybrid code against the best pure MPI code, of one problem on the same nodes.",
+        found and blocks.block("bullets", *notes(found)),
+        found
+        and blocks.table(
+            "Best against best",
+            (
+                "test",
+                "stack",
+                "best hybrid",
+                "best pure MPI",
+                blocks.number("hybrid / pure"),
+                blocks.number("95 % interval"),
+                "verdict",
+            ),
+            [
+                [
+                    one.subject,
+                    one.pure.stack.name,
+                    *(blocks.link(how(code), entry=numbers[code.id]) for code in (one.hybrid, one.pure)),
+                    f"{one.ratio:.3f}",
+                    one.bounds,
+                    one.said,
+                ]
+                for one in found
+            ],
+        ),
+        otherwise=blocks.absent("reframe -c reframe-tests -r -S profile=full -n jacobi_modes"),
+    )

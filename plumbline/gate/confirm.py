@@ -1,0 +1,179 @@
+"""Confirmation of an alarm of the history: is the software after a change slower than the software before it?
+
+Where both can be run here, a live gate of that one variant decides. Where the software did not change, or is not
+installed any more, fresh sessions are needed, and the text of the answer says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from plumbline import site
+from plumbline.base import git, paths
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import EXIT
+from plumbline.gate import live, rules, run, setup, sides
+from plumbline.gate.sides import KERNELS, Side
+from plumbline.judge.decide import Verdict
+from plumbline.measure import jobs
+from plumbline.measure.session import Say, circumstances
+from plumbline.records import store
+from plumbline.records.model import Benchmark, Mpi, Record
+from plumbline.stacks import manifest as manifests
+from plumbline.statistics.sequential import Rule
+
+State = Literal["confirmed", "refuted", "open", "invalid"]
+#: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed
+NODES = 3
+STATES: dict[str, State] = {
+    "GAIN": "refuted",
+    "FAIL": "confirmed",
+    "PASS": "refuted",
+    "INCONCLUSIVE": "open",
+    "INVALID": "invalid",
+}
+#: exit status of each, worst last as for verdicts
+STATUS: dict[State, int] = {STATES[name]: status for name, status in EXIT.items()}
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The newest change of a series: the last record before it, and the first one after it."""
+
+    series: str
+    figure: str
+    good: Record
+    bad: Record
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of an alarm."""
+
+    state: State
+    text: str
+
+
+#: measures a couple of variants, one for each side; the tests put another one in its place
+Measure = Callable[[tuple[Side, Side], list[dict[str, Any]], Rule], run.Outcome]
+
+
+@dataclass
+class Confirmer:
+    """Answers alarms; the figures of one variant are measured together, once."""
+
+    rule: Rule
+    measure: Measure
+    seen: dict[tuple[str, str, str], list[Verdict]] = field(default_factory=dict)
+
+    def answer(self, alarm: Alarm) -> Answer:
+        """Measure, or say what must be run and why it cannot be run here."""
+        if alarm.bad.is_imported:
+            return Answer("open", "its figures are imported: the program that measured them must measure again")
+        try:
+            both = choose(alarm.good, alarm.bad)
+            if isinstance(both, str):
+                return Answer("open", f"{both}; {fresh_sessions(alarm)}")
+            verdicts = self._measured(alarm, both)
+        except PlumbError as error:
+            return Answer("open", f"it could not be measured: {error}; {fresh_sessions(alarm)}")
+        name = f"{alarm.bad.variant.name}: {alarm.figure}"
+        found = next((item for item in verdicts if item.subject == name), None)
+        if found is None:
+            return Answer("open", f"a gate does not judge this figure, which is optional; {fresh_sessions(alarm)}")
+        sides_ = f"{both[1].measured} against {both[0].measured}, {found.count} pairs"
+        return Answer(STATES[found.state], f"{sides_}: {found.reason or 'no slowdown that matters'}")
+
+    def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
+        variant = msgspec.to_builtins(alarm.bad.variant)
+        key = (both[0].measured, both[1].measured, variant["name"])
+        if key not in self.seen:
+            couple = [{**rules.settle(variant, [], "", self.rule), "stack": side.measured} for side in both]
+            self.seen[key] = self.measure(both, couple, self.rule).verdicts
+        return self.seen[key]
+
+
+def fresh_sessions(alarm: Alarm) -> str:
+    """What to run where no pairs can be measured."""
+    return (
+        f"measure fresh sessions on at least {NODES} nodes of partition {alarm.bad.partition}, one that was not in "
+        f"doubt among them: plumb reproduce {alarm.bad.id} on each"
+    )
+
+
+def choose(good: Record, bad: Record) -> tuple[Side, Side] | str:
+    """The two sides that stand for the software of ``good`` and of ``bad``, or why there are none here."""
+    here = site.here()
+    if here != bad.site:
+        return f"the records are of site {bad.site}, this host belongs to {here}"
+    if identity(good) == identity(bad):
+        return "the software did not change: node, firmware or operating system did"
+    stacks = [installed(record) for record in (good, bad)]
+    if stacks[0] and stacks[1]:
+        return Side("baseline", stacks[0]), Side("candidate", stacks[1])
+    commits = [record.suite.commit for record in (good, bad)]
+    base = installed(bad, kernels=False)
+    if bad.benchmark.suite == KERNELS and base and base == installed(good, kernels=False):
+        if all(commit and git.commit(commit) for commit in commits):
+            return Side("baseline", base, commits[0]), Side("candidate", base, commits[1])
+        return "the commits of the kernels are not in this checkout"
+    gone = "last good" if not stacks[0] else "newer"
+    name = (good if not stacks[0] else bad).stack.name
+    return f"the {gone} stack {name} is not installed here any more"
+
+
+def identity(record: Record) -> tuple[Any, ...]:
+    """What the software of a record is, whatever the stack is called and wherever it lies."""
+    return *_of_stack(record.stack.mpi, record.stack.compiler, record.stack.sources), *_of_program(record.benchmark)
+
+
+def _of_stack(mpi: Mpi, compiler: dict[str, Any], sources: list[Any]) -> tuple[Any, ...]:
+    return mpi, [compiler.get(name) for name in ("name", "version")], sources
+
+
+def _of_program(benchmark: Benchmark) -> tuple[Any, ...]:
+    hashes = {name: value for name, value in benchmark.facts.items() if name.endswith("sha256")}
+    return benchmark.sha256, hashes
+
+
+def installed(record: Record, kernels: bool = True) -> str | None:
+    """The installed stack with the software of ``record``, None if there is none; that of the same name is tried first.
+
+    Without ``kernels`` the benchmark program may be another one.
+    """
+    own = record.stack
+    for name in sorted(manifests.names(), key=lambda name: name != own.name):
+        manifest = manifests.load(name)
+        found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
+        program = manifest["benchmarks"].get(record.variant.benchmark)
+        if not kernels:
+            if "@" not in name and found == _of_stack(own.mpi, own.compiler, own.sources):
+                return name
+        elif program and (*found, *_of_program(msgspec.convert(program, Benchmark))) == identity(record):
+            return name
+    return None
+
+
+def measure_here(say: Say) -> Measure:
+    """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
+
+    def in_pairs(both: tuple[Side, Side], couple: list[dict[str, Any]], rule: Rule) -> run.Outcome:
+        part = site.partition(site.load(couple[0]["site"]), couple[0]["partition"])
+        if jobs.needed(part):
+            what = f"partition {part['name']} is reached by jobs, and this is none"
+            raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
+        name = store.new_session()
+        for side in both:
+            sides.install_side(side)
+        measured = [side.measured for side in both]
+        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--tests", couple[0]["test"])
+        terms = setup.Terms(rule, command=repeat)
+        begun = setup.compose(name, measured, [couple], terms, circumstances(sorted(set(measured))))
+        setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
+        return run.resume(folder, live.Stop(), say)
+
+    return in_pairs

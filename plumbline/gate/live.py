@@ -1,0 +1,237 @@
+"""The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
+
+Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
+been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from plumbline.base.errors import PlumbError
+from plumbline.base.verdicts import EXIT
+from plumbline.gate import pairs_file
+from plumbline.gate.setup import Session
+from plumbline.judge import decide, from_records, remeasure
+from plumbline.judge.pairs import Pairs
+from plumbline.launch.signals import held_back
+from plumbline.measure import driver
+from plumbline.records import store
+from plumbline.records.model import Launch, Record
+from plumbline.statistics import sequential
+from plumbline.statistics.sequential import CAP, LOOKS, Rule
+
+
+class Bench(Protocol):
+    """Starts launches: variant 2 N is the baseline of couple N, variant 2 N + 1 its candidate."""
+
+    def records(self, position: int, found: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``found`` from before an interruption."""
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """One launch; the record does not hold it yet."""
+
+    def settle(self, which: int) -> None:
+        """Bring what follows from the launches of a record up to date."""
+
+
+class DriverBench(driver.Launches):
+    """The launch driver, in this process: inside a job or on the local node."""
+
+    def __init__(self, begun: Session, folder: Path) -> None:
+        every = [variant for couple in begun.couples for variant in couple]
+        kept = f"the pairs before it are kept: plumb gate --resume {folder}"
+        super().__init__(every, begun.name, folder, begun.seed, kept)
+
+    def records(self, position: int, found: list[Record] | None) -> list[Record]:
+        """Both records of a couple, new ones or those ``found``; a plan or command that changed since is an error."""
+        jobs = self.jobs[2 * position :][:2]
+        for job, old in zip(jobs, found or [], strict=False):
+            for name in ("plan", "command", "benchmark"):
+                if getattr(old, name) != getattr(job.record, name):
+                    what = f"the {name} of {old.variant.name} on {old.stack.name} is another one now"
+                    raise PlumbError(what, str(self.folder), "start a new gate")
+            job.record = old
+        return [job.record for job in jobs]
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start one launch; raises :class:`PlumbError` for a program that cannot be started, or on other nodes."""
+        record, before = self.jobs[which].record, self.jobs[which].record.nodes
+        made = super().launch(which, index, order)
+        if record.launches and record.nodes != before:
+            what = f"ran on {', '.join(record.nodes)}, before on {', '.join(before)}"
+            record.nodes = before
+            raise PlumbError(what, record.variant.name, "a gate stays on its nodes: start a new one")
+        return made
+
+
+@dataclass(frozen=True)
+class FigureState:
+    """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
+
+    ``state`` is a verdict, or ``open``, or ``slower`` or ``faster``: a FAIL or a GAIN that needs more pairs to hold
+    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show. ``note`` says
+    why a figure is still open whose interval lies wholly beyond the tolerance, or why there is no verdict for it.
+    """
+
+    name: str
+    pairs: int
+    ratio: float | None
+    interval: tuple[float, float] | None
+    state: str
+    certain: bool = False
+    note: str = ""
+
+    @property
+    def decided(self) -> bool:
+        """Whether more pairs would not change the state."""
+        return self.state in EXIT
+
+
+@dataclass
+class Contest:
+    """One variant on both sides; ``by_itself`` claims that the candidate disturbs itself."""
+
+    position: int
+    records: list[Record]
+    total: int
+    rule: Rule
+    by_itself: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the variant."""
+        return self.records[0].variant.name
+
+    @property
+    def launches(self) -> list[tuple[Launch, Launch]]:
+        """Its pairs in order, those included that were measured again."""
+        baseline, candidate = self.records
+        return list(zip(baseline.launches, candidate.launches, strict=True))
+
+    @property
+    def replaced(self) -> int:
+        """Pairs that were measured again."""
+        return sum(baseline.superseded for baseline, _ in self.launches)
+
+    @property
+    def kept(self) -> int:
+        """Pairs that count."""
+        return len(self.launches) - self.replaced
+
+    def figure_states(self) -> list[FigureState]:
+        """How each of its figures stands among the ``total`` of the gate."""
+        if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
+            return [FigureState(item.name, 0, None, None, "open") for item in self.records[0].variant.figures]
+        every = from_records.pairs_of(self.records[0], self.records[1], "running", self.by_itself)
+        return [_figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
+
+    def open(self) -> bool:
+        """Whether it needs another pair."""
+        return not all(figure.decided for figure in self.figure_states())
+
+
+def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
+    name = pairs.name.rpartition(": ")[2]
+    values = (*pairs.baseline, *pairs.candidate)
+    if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
+        return FigureState(name, kept, None, None, "INVALID")
+    found = decide.standing([pairs], rule)
+    used = int(found.pairs[0])
+    estimates = sequential.estimate(found.logs[0][None, :used])
+    ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
+    low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
+    state = int(found.state[0])
+    interval = (low, high) if used >= LOOKS[0] else None
+    if found.doubts[0]:
+        return FigureState(name, used, ratio, interval, "INCONCLUSIVE", note=found.doubts[0])
+    holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
+    failed = state == sequential.FAIL and holds
+    after = decide.next_look(used)
+    beyond = state == sequential.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
+    note = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else ""
+    return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed, note)
+
+
+def _state(state: int, holds: bool, kept: int) -> str:
+    """``holds``: the evidence suffices whatever the other series say."""
+    claims = {sequential.FAIL: ("FAIL", "slower"), sequential.GAIN: ("GAIN", "faster")}
+    if state == sequential.PASS:
+        return "PASS"
+    if state in claims:
+        return claims[state][0 if holds or kept >= CAP else 1]
+    return "INCONCLUSIVE" if kept >= CAP else "open"
+
+
+#: called after each pair: its contest, how the figures stand, pairs in all, and whether this one is measured again
+AfterPair = Callable[[Contest, list[FigureState], int, bool], None]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a gate ends before all is decided: after ``minutes``, or (``first_fail``) with the first certain FAIL.
+
+    Such a FAIL waits for the first look at all other series: one without a look is INVALID, which is worse.
+    """
+
+    minutes: float | None = None
+    first_fail: bool = False
+
+
+def measure(
+    contests: Sequence[Contest], bench: Bench, folder: Path, seed: int, after_pair: AfterPair, stop: Stop
+) -> str | None:
+    """Measure pairs until every contest is decided, or until ``stop``; returns why it stopped early, or None.
+
+    The contest with the fewest pairs is next, among equals in an order drawn from ``seed``. ``after_pair`` is called
+    after each.
+    """
+    began = time.monotonic()
+    standing = [(contest, contest.figure_states()) for contest in contests]
+    failed = any(figure.certain for _, figures in standing for figure in figures)
+    undecided = {item.position: item for item, figures in standing if not all(figure.decided for figure in figures)}
+    done = sum(len(contest.launches) for contest in contests)
+    while undecided:
+        if stop.minutes is not None and time.monotonic() >= began + 60 * stop.minutes:
+            return "time is up"
+        if stop.first_fail and failed and all(contest.kept >= LOOKS[0] for contest in undecided.values()):
+            return "a figure failed"
+        contest = min(undecided.values(), key=lambda item: (len(item.launches), _draw(seed, item, "round")))
+        repeated = _pair(contest, bench, seed, done)
+        done += 1
+        with held_back():
+            store.write(pairs_file.path(folder, contest.position), contest.records)
+        figures = contest.figure_states()
+        if all(figure.decided for figure in figures):
+            del undecided[contest.position]
+        failed = failed or any(figure.certain for figure in figures)
+        after_pair(contest, figures, done, repeated)
+    return None
+
+
+def _draw(seed: int, contest: Contest, what: str) -> float:
+    """Between 0 and 1; the same for the same seed, contest and number of its pairs."""
+    text = f"{seed}/{what}/{contest.position}/{len(contest.launches)}"
+    return random.Random(text).random()  # noqa: S311 - an experimental design, not a secret
+
+
+def _pair(contest: Contest, bench: Bench, seed: int, done: int) -> bool:
+    """Measure a pair of ``contest``; True if it is to be measured again."""
+    index = len(contest.launches)
+    first = int(_draw(seed, contest, "pair") < 0.5)
+    found: dict[int, Launch] = {}
+    for place, side in enumerate((first, 1 - first)):
+        found[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
+    repeated = remeasure.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
+    for side, record in enumerate(contest.records):
+        found[side].superseded = repeated
+        record.launches.append(found[side])
+        bench.settle(2 * contest.position + side)
+    return repeated

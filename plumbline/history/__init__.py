@@ -1,1 +1,0 @@
-"""Change points of series of figures: what became slower or faster, and when."""

@@ -1,0 +1,629 @@
+# ruff: noqa: UP006, UP022, UP035, UP045
+"""Facts of the node this runs on, as ``DIR/HOST.json``, and its topology as ``DIR/HOST.xml``.
+
+    python3 collector.py --output DIR [--topology-program plumb-bind]
+
+It runs alone on a compute node: standard library only, Python 3.6 syntax, no root. Nothing is guessed: what cannot be
+read is null and named in ``missing`` with the reason. Schema of the file: ``plumbline/schemas/node.json``.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+#: seconds that a helper program may take
+PATIENCE = 20
+#: words by which the firmware of virtual machines calls its vendor or product; Microsoft's is "Virtual Machine"
+VIRTUAL = (
+    "qemu",
+    "kvm",
+    "vmware",
+    "virtualbox",
+    "innotek",
+    "xen",
+    "amazon ec2",
+    "google",
+    "bochs",
+    "hyper-v",
+    "virtual",
+)
+CPUS = "sys/devices/system/cpu"
+FIRMWARE = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name")
+#: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
+VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
+#: flags that a record names
+SIMD = {
+    *("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512vl", "avx512_bf16"),
+    *("asimd", "sve", "sve2"),
+}
+#: lines of ``scontrol show config`` that decide where a job's processes may run
+SLURM = ("TaskPlugin", "TaskPluginParam", "SelectType", "SelectTypeParameters", "ProctrackType", "MpiDefault")
+CGROUP_CONF = ("/etc/slurm/cgroup.conf", "/run/slurm/conf/cgroup.conf", "/etc/slurm-llnl/cgroup.conf")
+TOOLS = ("gcc", "g++", "gfortran", "clang", "icx", "cmake", "make", "python3", "numactl", "lstopo-no-graphics", "mpicc")
+
+
+class Reader:
+    """Small files of /proc and /sys below a root folder; what cannot be read is None, its reason in ``failures``."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self.root = root
+        self.failures = {}  # type: Dict[str, str]
+
+    def content(self, path: str) -> str:
+        """The file's content without surrounding white space; raises OSError if it cannot be read."""
+        return (self.root / path).read_text(encoding="utf-8", errors="replace").strip()
+
+    def text(self, path: str) -> Optional[str]:
+        """The file's content; None if it is empty or cannot be read."""
+        try:
+            return self.content(path) or None
+        except OSError as error:
+            self.failures[path] = error.strerror or str(error)
+            return None
+
+    def count(self, path: str) -> int:
+        """The file's content as a whole number; raises OSError or ValueError without one."""
+        return int(self.content(path))
+
+    def names(self, path: str, pattern: str = "*") -> List[str]:
+        """Paths below the root that match, sorted as people count."""
+        found = [str(file.relative_to(self.root)) for file in (self.root / path).glob(pattern)]
+        return sorted(found, key=lambda name: [(len(part), part) for part in name.split("/")])
+
+    def number(self, path: str) -> Optional[int]:
+        """The file's content as a whole number."""
+        text = self.text(path) or ""
+        return int(text) if re.match(r"-?\d+$", text) else None
+
+    def numbers(self, paths: Iterable[str]) -> List[int]:
+        """The numbers in those of the files that have one."""
+        return [number for number in map(self.number, paths) if number is not None]
+
+    def flag(self, path: str) -> Optional[bool]:
+        """Whether the number in the file is not 0; None without a number."""
+        value = self.number(path)
+        return None if value is None else value != 0
+
+    def selected(self, path: str) -> Optional[str]:
+        """The choice in brackets of files like ``always [madvise] never``."""
+        words = (self.text(path) or "").split()
+        return next((word.strip("[]") for word in words if word.startswith("[")), None)
+
+    def same(self, folder: str, pattern: str) -> Optional[str]:
+        """The common content of all files that match, or all different ones joined by commas."""
+        found = {self.text(name) for name in self.names(folder, pattern)} - {None}
+        return ", ".join(sorted(str(text) for text in found)) or None
+
+    def joined(self, *paths: str) -> Optional[str]:
+        """The contents of the files that have one, with blanks between them."""
+        return " ".join(text for text in map(self.text, paths) if text) or None
+
+    def cpuinfo(self, key: str) -> Optional[str]:
+        """The first value of ``key`` in /proc/cpuinfo."""
+        found = re.search(rf"^{key}[ \t]*:(.*)$", self.text("proc/cpuinfo") or "", re.MULTILINE)
+        return found.group(1).strip() if found else None
+
+    def flags(self) -> "set[str]":
+        """What the processor can do, in the kernel's words."""
+        return set((self.cpuinfo("flags") or self.cpuinfo("Features") or "").split())
+
+    def virtual(self) -> Optional[str]:
+        """Name of the hypervisor, ``yes`` if only the CPU flag says so, None on bare metal."""
+        kind = self.text("sys/hypervisor/type")
+        if kind:
+            return kind
+        flags = self.cpuinfo("flags")
+        if flags is not None and "hypervisor" not in flags.split():
+            return None  # x86: the firmware of whole machines that are rented may have the names of virtual ones
+        firmware = (self.joined(*FIRMWARE) or "").lower()
+        return next((name for name in VIRTUAL if name in firmware), "yes" if flags else None)
+
+    def is_virtual(self) -> bool:
+        """Whether this is a virtual machine; true also where that is unknown."""
+        known = self.text("proc/cpuinfo") and all(self.text(name) for name in FIRMWARE)
+        return not known or self.virtual() is not None
+
+    def turbo(self) -> Optional[bool]:
+        """Whether the clock may rise above nominal (intel_pstate or the generic boost switch)."""
+        no_turbo = self.flag(CPUS + "/intel_pstate/no_turbo")
+        return self.flag(CPUS + "/cpufreq/boost") if no_turbo is None else not no_turbo
+
+    def smt(self) -> Optional[bool]:
+        """Whether two hardware threads share a core."""
+        return self.flag(CPUS + "/smt/active")
+
+    def load(self) -> Optional[List[float]]:
+        """1, 5 and 15 minute load."""
+        words = re.findall(r"\d+\.\d+", self.text("proc/loadavg") or "")
+        return [float(word) for word in words] if len(words) == 3 else None
+
+    def memory(self, path: str = "proc/meminfo") -> Optional[int]:
+        """Bytes of memory the kernel manages: of the host, or in a NUMA node's own ``meminfo``."""
+        found = re.search(r"MemTotal:\s*(\d+) kB", self.text(path) or "")
+        return int(found.group(1)) * 1024 if found else None
+
+    def size(self, folder: str) -> Optional[int]:
+        """Bytes that the file system of ``folder`` has in all."""
+        try:
+            found = os.statvfs(str(self.root / folder))
+        except OSError as error:
+            self.failures[folder] = error.strerror or str(error)
+            return None
+        return found.f_blocks * found.f_frsize
+
+    def allowed(self) -> Optional[str]:
+        """OS indices of the CPUs that this process may use (cgroup and affinity together), such as ``0-3,8``."""
+        found = re.search(r"^Cpus_allowed_list:\s*(\S+)", self.text("proc/self/status") or "", re.MULTILINE)
+        return found.group(1) if found else None
+
+    def cgroup(self) -> Dict[str, Any]:
+        """CPU quota (in CPUs), memory limit (bytes) and allowed CPUs of this process, by cgroup version 1 or 2."""
+        quotas = []  # type: List[float]
+        limits = []  # type: List[int]
+        for folder in self._cgroup_folders():
+            quota = (self.text(folder + "/cpu.max") or "").split()
+            if len(quota) == 2 and quota[0] != "max":
+                quotas.append(int(quota[0]) / int(quota[1]))
+            period = self.number(folder + "/cpu.cfs_period_us")
+            slice_us = self.number(folder + "/cpu.cfs_quota_us")
+            if period and slice_us and slice_us > 0:
+                quotas.append(slice_us / period)
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                limit = self.number(folder + "/" + name)
+                if limit is not None and limit < 1 << 60:
+                    limits.append(limit)
+        return {
+            "cpu_quota": min(quotas, default=None),
+            "memory_limit_bytes": min(limits, default=None),
+            "cpus_allowed": self.allowed(),
+        }
+
+    def _cgroup_folders(self) -> List[str]:
+        """The folder of this process in every hierarchy, and its ancestors: a limit of a parent binds too."""
+        folders = []  # type: List[str]
+        for line in (self.text("proc/self/cgroup") or "").splitlines():
+            controllers, _, path = line.partition(":")[2].partition(":")
+            named = controllers and not controllers.startswith("name=")
+            base = "sys/fs/cgroup/" + controllers if named else "sys/fs/cgroup"
+            parts = [part for part in path.split("/") if part and part != ".."]
+            folders += ["/".join([base, *parts[:length]]) for length in range(len(parts) + 1)]
+        return folders
+
+
+def parse_dmidecode(text: str) -> Dict[str, Any]:
+    """Facts of the memory channels from the output of ``dmidecode --type 17``.
+
+    Each populated module has lines such as ``Locator: P0 CHANNEL A``, ``Configured Memory Speed: 4800 MT/s`` and
+    ``Data Width: 64 bits``. A fact is absent unless all modules have the same; the channels per package are absent
+    unless all locators name socket and channel, and all sockets have as many.
+    """
+    rates, widths, channels = set(), set(), set()
+    for block in re.split(r"\n\s*\n", text):
+        fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in block.splitlines())}
+        size = fields.get("Size", "")
+        if "Memory Device" not in block or not size or size.startswith(("No Module", "0 ", "Unknown")):
+            continue
+        rates.add(fields.get("Configured Memory Speed") or fields.get("Configured Clock Speed", ""))
+        widths.add(fields.get("Data Width", ""))
+        places = "{} {}".format(fields.get("Locator", ""), fields.get("Bank Locator", ""))
+        named = re.search(
+            r"(?:P|CPU|PROC|NODE)\s*_?(\d+)[ _-]*(?:CHANNEL|CH|DIMM)?[ _-]*([A-Z])\d*", places, re.IGNORECASE
+        )
+        channels.add((named.group(1), named.group(2).upper()) if named else None)
+    found = {}  # type: Dict[str, Any]
+    rate = re.match(r"(\d+) MT/s$", rates.pop()) if len(rates) == 1 else None
+    width = re.match(r"(\d+) bits$", widths.pop()) if len(widths) == 1 else None
+    if rate and int(rate.group(1)):
+        found["memory_mts"] = int(rate.group(1))
+    if width and int(width.group(1)) >= 8:
+        found["memory_bytes_per_transfer"] = int(width.group(1)) // 8
+    if channels and None not in channels:
+        known = [item for item in channels if item]
+        sockets = [sum(1 for item in known if item[0] == socket_) for socket_ in {item[0] for item in known}]
+        if len(set(sockets)) == 1:
+            found["memory_channels_per_package"] = sockets[0]
+    return found
+
+
+def _rate(text: str) -> Optional[float]:
+    """Gbit/s of a line such as ``100 Gb/sec (4X EDR)``."""
+    found = re.match(r"([\d.]+) Gb/sec", text)
+    return float(found.group(1)) if found else None
+
+
+def _answer(command: List[str]) -> Tuple[Optional[str], str]:
+    """Standard output of a program, or None and the reason."""
+    try:
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=PATIENCE,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, f"{command[0]}: {error}"
+    if done.returncode != 0:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return None, lines[-1] if lines else f"{command[0]}: exit status {done.returncode}"
+    return done.stdout.decode("utf-8", "replace"), ""
+
+
+# --- topology
+
+
+def topology(program: Optional[str] = None) -> Tuple[Optional[str], str]:
+    """This machine as hwloc XML without serial numbers, or None and the reason.
+
+    By ``program`` (``plumb-bind``) if given, else by ``lstopo-no-graphics``, else by ``lstopo``.
+    """
+    reason = "neither plumb-bind nor lstopo-no-graphics is there"
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "topology.xml"
+        commands = [[program, "--export-topology", str(file)]] if program else []
+        for name in ("lstopo-no-graphics", "lstopo"):
+            found = shutil.which(name)
+            if found:
+                commands.append([found, "--of", "xml", "--force", str(file)])
+        for command in commands:
+            done, reason = _answer(command)
+            text = Reader().text(str(file)) or ""
+            if done is not None and "<topology" in text:
+                return without_serials(text + "\n"), ""
+            reason = reason or f"{command[0]}: no topology was written"
+    return None, reason
+
+
+def without_serials(xml: str) -> str:
+    """``xml`` without serial numbers and UUIDs, which hwloc adds for root and which no site wants to publish."""
+    return re.sub(r"^ *<info name=\"DMI\w*(?:Serial|UUID|AssetTag)\"[^>]*/>\n", "", xml, flags=re.MULTILINE)
+
+
+# --- the node
+
+
+class Node:
+    """Collects the facts of one node; ``missing`` says what could not be read and why."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.missing = {}  # type: Dict[str, str]
+
+    def known(self, key: str, value: Any, *paths: str) -> Any:
+        """``value``; if it is None, ``key`` is noted as missing with the reason of the files it comes from."""
+        if value is None:
+            reasons = [f"/{path}: {self._why(path)}" for path in paths]
+            self.missing[key] = "; ".join(reasons) or "not reported"
+        return value
+
+    def _why(self, path: str) -> str:
+        there = (self.reader.root / path).exists()
+        return self.reader.failures.get(path) or ("does not say" if there else "is not there")
+
+    def cpu(self) -> Dict[str, Any]:
+        """Model, microcode and vector flags."""
+        read = self.reader
+        return {
+            "model": self.known("cpu.model", read.cpuinfo("model name") or read.cpuinfo("CPU part"), "proc/cpuinfo"),
+            "microcode": self.known("cpu.microcode", read.cpuinfo("microcode"), "proc/cpuinfo"),
+            "simd": sorted(read.flags() & SIMD),
+        }
+
+    def counts(self) -> Dict[str, Any]:
+        """Packages, cores and hardware threads that are online."""
+        packages, cores = set(), set()
+        threads = self.reader.names(CPUS, "cpu[0-9]*/topology")
+        for folder in threads:
+            packages.add(self.reader.text(folder + "/physical_package_id"))
+            cores.add(self.reader.text(folder + "/thread_siblings_list") or folder)
+        found = {"packages": len(packages), "cores": len(cores), "threads": len(threads)}
+        return {key: self.known(key, value or None, CPUS) for key, value in found.items()}
+
+    def numa(self) -> List[Dict[str, Any]]:
+        """NUMA nodes by OS index: CPUs, memory in MiB, distances to all nodes in their order."""
+        nodes = []
+        for folder in self.reader.names("sys/devices/system/node", "node[0-9]*"):
+            size = self.reader.memory(folder + "/meminfo")
+            distances = (self.reader.text(folder + "/distance") or "").split()
+            nodes.append({
+                "node": int(folder.rsplit("node", 1)[1]),
+                "cpus": self.reader.text(folder + "/cpulist") or "",
+                "memory_mib": None if size is None else size >> 20,
+                "distances": [int(word) for word in distances],
+            })  # fmt: skip
+        if not nodes:
+            self.missing["numa"] = "/sys/devices/system/node: no NUMA node is listed"
+        return nodes
+
+    def numa_node(self, device: str) -> Optional[int]:
+        """The NUMA node of a device; the kernel says -1 for one that is near to no node in particular."""
+        number = self.reader.number(device + "/numa_node")
+        return number if number is not None and number >= 0 else None
+
+    def nics(self) -> List[Dict[str, Any]]:
+        """Network interfaces but the loopback; ``physical`` ones have a device below them."""
+        found = []
+        for folder in self.reader.names("sys/class/net"):
+            if folder.endswith("/lo") or not (self.reader.root / folder).is_dir():
+                continue
+            device = self.reader.root / folder / "device"
+            driver = device / "driver"
+            speed = self.reader.number(folder + "/speed")
+            found.append({
+                "name": folder.rsplit("/", 1)[1],
+                "physical": device.exists(),
+                "driver": driver.resolve().name if driver.is_symlink() else None,
+                "speed_mbit": speed if speed and speed > 0 else None,
+                "state": self.reader.text(folder + "/operstate"),
+                "numa": self.numa_node(folder + "/device"),
+            })  # fmt: skip
+        return found
+
+    def hcas(self) -> List[Dict[str, Any]]:
+        """InfiniBand, RoCE and Omni-Path adapters with their ports."""
+        found = []
+        for folder in self.reader.names("sys/class/infiniband"):
+            ports = [
+                {
+                    "port": int(port.rsplit("/", 1)[1]),
+                    "state": (self.reader.text(port + "/state") or "").split(": ")[-1] or None,
+                    "rate_gbit": _rate(self.reader.text(port + "/rate") or ""),
+                    "link_layer": self.reader.text(port + "/link_layer"),
+                }
+                for port in self.reader.names(folder + "/ports", "[0-9]*")
+            ]
+            found.append({
+                "name": folder.rsplit("/", 1)[1],
+                "type": self.reader.text(folder + "/hca_type"),
+                "numa": self.numa_node(folder + "/device"),
+                "ports": ports,
+            })  # fmt: skip
+        return found
+
+    def gpus(self) -> List[Dict[str, Any]]:
+        """PCI display and 3D controllers (class 0x03…)."""
+        found = []
+        for folder in self.reader.names("sys/bus/pci/devices"):
+            kind = self.reader.text(folder + "/class") or ""
+            if kind.startswith("0x03"):
+                found.append({
+                    "address": folder.rsplit("/", 1)[1],
+                    "class": kind[2:6],
+                    "vendor": self.reader.text(folder + "/vendor"),
+                    "device": self.reader.text(folder + "/device"),
+                    "numa": self.numa_node(folder),
+                })  # fmt: skip
+        return found
+
+    def knobs(self) -> Dict[str, Any]:
+        """Settings of the kernel that change figures."""
+        read, frequency = self.reader, CPUS + "/cpu0/cpufreq"
+        thp = "sys/kernel/mm/transparent_hugepage/"
+        found = {}  # type: Dict[str, Any]
+        for key, value, path in (
+            ("governor", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_governor"), frequency),
+            ("frequency_driver", read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_driver"), frequency),
+            ("turbo", read.turbo(), CPUS + "/cpufreq/boost"),
+            ("thp", read.selected(thp + "enabled"), thp + "enabled"),
+            ("thp_defrag", read.selected(thp + "defrag"), thp + "defrag"),
+            ("numa_balancing", read.flag("proc/sys/kernel/numa_balancing"), "proc/sys/kernel/numa_balancing"),
+            ("zone_reclaim", read.number("proc/sys/vm/zone_reclaim_mode"), "proc/sys/vm/zone_reclaim_mode"),
+            ("swappiness", read.number("proc/sys/vm/swappiness"), "proc/sys/vm/swappiness"),
+            ("perf_event_paranoid", read.number("proc/sys/kernel/perf_event_paranoid"),
+             "proc/sys/kernel/perf_event_paranoid"),
+            ("clocksource", read.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+             "sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            ("shm_bytes", read.size("dev/shm"), "dev/shm"),
+        ):  # fmt: skip
+            found[key] = self.known("knobs." + key, value, path)
+        soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+        found["memlock_bytes"] = "unlimited" if soft == resource.RLIM_INFINITY else soft
+        return found
+
+    def mount(self, folder: Path) -> Dict[str, Any]:
+        """The mount that ``folder`` (the shared one) lies on: the longest mount point above it."""
+        place, best = str(folder.resolve()), None  # type: Tuple[str, Optional[List[str]]]
+        for line in (self.reader.text("proc/self/mounts") or "").splitlines():
+            words = line.split()
+            point = words[1].replace("\\040", " ")
+            inside = place == point or place.startswith(point.rstrip("/") + "/")
+            if inside and (best is None or len(point) >= len(best[1])):
+                best = [words[0], point, words[2]]
+        if best is None:
+            self.missing["mount"] = f"/proc/self/mounts names no mount for {place}"
+            return {}
+        return {"path": best[1], "type": best[2], "source": best[0]}
+
+    def tools(self) -> Dict[str, Dict[str, str]]:
+        """Compilers and tools on PATH with the first line of their ``--version``."""
+        found = {}
+        for name in TOOLS:
+            path = shutil.which(name)
+            if path is None:
+                continue
+            text, reason = _answer([path, "--version"])
+            lines = (text or "").strip().splitlines()
+            found[name] = {"path": path, "version": lines[0][:200] if lines else ""}
+            if not lines:
+                self.missing[f"tools.{name}.version"] = reason or "nothing was printed"
+        return found
+
+    def scheduler(self) -> Dict[str, Any]:
+        """What decides about binding: Slurm's settings, and what the environment asks for."""
+        found = {}
+        if "SLURM_STEP_ID" in os.environ:
+            self.missing["scheduler.SLURM_CPU_BIND"] = "set by the srun that started the collector"
+        elif "SLURM_CPU_BIND" in os.environ:
+            found["SLURM_CPU_BIND"] = os.environ["SLURM_CPU_BIND"]
+        if shutil.which("scontrol") is None:
+            self.missing["scheduler"] = "scontrol is not on PATH"
+        elif os.environ.get("SLURM_PROCID", "0") != "0":
+            self.missing["scheduler"] = "asked on the first node of the job only, to spare the controller"
+        else:
+            text, reason = _answer(["scontrol", "show", "config"])
+            if text is None:
+                self.missing["scheduler"] = reason
+            for key, value in re.findall(r"^(\w+)\s*=\s*(.*?)\s*$", text or "", re.MULTILINE):
+                if key in SLURM:
+                    found[key] = value
+        constrain = next((text for text in map(self.reader.text, (path[1:] for path in CGROUP_CONF)) if text), None)
+        if constrain is None:
+            self.missing["scheduler.ConstrainCores"] = "none of {} can be read".format(", ".join(CGROUP_CONF))
+        else:
+            line = re.search(r"^\s*ConstrainCores\s*=\s*(\w+)", constrain, re.MULTILINE | re.IGNORECASE)
+            found["ConstrainCores"] = line.group(1) if line else "no"
+        return found
+
+    def no_memory_tables(self) -> Optional[str]:
+        """Why the firmware's memory tables cannot be read here; None if they can.
+
+        They need root, ``dmidecode`` and real hardware: the tables of a virtual machine describe nothing.
+        """
+        if os.geteuid() != 0:
+            return "only root may read the firmware's tables (dmidecode)"
+        if shutil.which("dmidecode") is None:
+            return "dmidecode is not installed"
+        return "a virtual machine's firmware tables describe nothing" if self.reader.is_virtual() else None
+
+    def core_ghz(self) -> Optional[float]:
+        """Highest clock, boost included. The driver acpi-cpufreq leaves boost out: believed where boost is off."""
+        read = self.reader
+        drivers = read.same(CPUS, "cpu[0-9]*/cpufreq/scaling_driver") or ""
+        if "acpi-cpufreq" in drivers and read.number(CPUS + "/cpufreq/boost") != 0:
+            return None
+        clocks = read.numbers(read.names(CPUS, "cpu[0-9]*/cpufreq/cpuinfo_max_freq"))
+        return max(clocks, default=0) / 1e6 or None
+
+    def link_gbit(self) -> Optional[float]:
+        """Rate of all active links together: of the InfiniBand ports, or else of the network cards.
+
+        None if one of them does not report its rate: the sum of the others would be too low a limit.
+        """
+        ports = [port for adapter in self.hcas() for port in adapter["ports"] if port["state"] == "ACTIVE"]
+        cards = [card["speed_mbit"] for card in self.nics() if card["physical"] and card["state"] == "up"]
+        rates = [port["rate_gbit"] for port in ports] or [speed and speed / 1000 for speed in cards]
+        return sum(rates) if rates and all(rates) else None
+
+    def limits(self) -> Dict[str, Any]:
+        """Facts for physical limits; what the host does not report is absent, and missing if every site wants it.
+
+        How many multiply-add units a core has is written nowhere on a host: people declare ``fma_units``.
+        """
+        flags, why = self.reader.flags(), self.no_memory_tables()
+        found = {} if why else parse_dmidecode(_answer(["dmidecode", "--type", "17"])[0] or "")
+        why = why or "the firmware's tables do not say it for all modules alike"
+        for key, value, reason in (
+            ("memory_channels_per_package", found.get("memory_channels_per_package"), why),
+            ("memory_mts", found.get("memory_mts"), why),
+            ("memory_bytes_per_transfer", found.get("memory_bytes_per_transfer"), why),
+            ("core_ghz", self.core_ghz(), "cpufreq does not report the highest clock"),
+            ("simd_bits", next((bits for flag, bits in VECTORS if flag in flags), None), "no CPU flag says it"),
+            ("link_gbit", self.link_gbit(), "no active link reports its rate"),
+        ):
+            if value is None:
+                self.missing["limits." + key] = reason
+            else:
+                found[key] = value
+        return found
+
+    def common(self) -> Dict[str, Any]:
+        """The facts that records have too: hardware, kernel, knobs, limits of the cgroup, load."""
+        read = self.reader
+        return {
+            "machine": platform.machine(),
+            "kernel": platform.release(),
+            "virtual": read.virtual(),
+            "smt": self.known("smt", read.smt(), CPUS + "/smt/active"),
+            "cpus_online": self.known("cpus_online", read.text(CPUS + "/online")),
+            "memory_bytes": self.known("memory_bytes", read.memory(), "proc/meminfo"),
+            "cgroup": read.cgroup(),
+            "load": self.known("load", read.load(), "proc/loadavg"),
+            "knobs": self.knobs(),
+        }
+
+
+def distribution(reader: Reader) -> Optional[str]:
+    """PRETTY_NAME of /etc/os-release."""
+    found = re.search(r"^PRETTY_NAME=\"?(.*?)\"?$", reader.text("etc/os-release") or "", re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def collect(name: str, output: Path, job: Optional[str] = None, root: Path = Path("/")) -> Dict[str, Any]:
+    """All facts of this node; the times are taken first, because nodes are compared by them."""
+    now, monotonic = time.time(), time.monotonic()
+    reader = Reader(root)
+    node = Node(reader)
+    return {
+        "schema": 1,
+        "host": name,
+        "job": job,
+        "time": now,
+        "monotonic": monotonic,
+        **node.common(),
+        "distribution": node.known("distribution", distribution(reader), "etc/os-release"),
+        "cpu": node.cpu(),
+        **node.counts(),
+        "numa": node.numa(),
+        "nics": node.nics(),
+        "hcas": node.hcas(),
+        "gpus": node.gpus(),
+        "limits": node.limits(),
+        "mount": node.mount(output),
+        "tools": node.tools(),
+        "scheduler": node.scheduler(),
+        "missing": node.missing,
+    }
+
+
+def write(file: Path, text: str) -> None:
+    """Write ``file`` (mode 0640) in one step: temporary name, fsync, rename."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    handle = os.open(str(temporary), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            os.fchmod(stream.fileno(), 0o640)
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink()
+        raise
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Collect and write; status 2 and one line if the files cannot be written."""
+    parser = argparse.ArgumentParser(description="Write the facts of this node to DIR/HOST.json and DIR/HOST.xml.")
+    parser.add_argument("--output", required=True, metavar="DIR")
+    parser.add_argument("--topology-program", metavar="PROGRAM", help="plumb-bind; default: lstopo")
+    parser.add_argument("--host", default=os.environ.get("SLURMD_NODENAME") or socket.gethostname())
+    parser.add_argument("--job", help="name of the collection, the same on all its nodes")
+    arguments = parser.parse_args(argv)
+    if not re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*$", arguments.host):
+        parser.error(f"'{arguments.host}' is not a host name")
+    output = Path(arguments.output)
+    facts = collect(arguments.host, output, arguments.job)
+    xml, reason = topology(arguments.topology_program)
+    if xml is None:
+        facts["missing"]["topology"] = reason
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if xml is not None:
+            write(output / (arguments.host + ".xml"), xml)
+        write(output / (arguments.host + ".json"), json.dumps(facts, indent=1, sort_keys=True) + "\n")
+    except OSError as error:
+        sys.stderr.write(f"collector: cannot write to {output}: {error.strerror}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

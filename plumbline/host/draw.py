@@ -1,0 +1,162 @@
+"""A drawing of the machine in text, with a plan's ranks and threads in their places."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from plumbline.base.units import counted, human_bytes
+from plumbline.host import devices, links
+from plumbline.topology import machine as machines
+from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
+from plumbline.topology.plan import Pages, Plan
+
+WIDTH = 100
+MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"
+IDLE = "."
+ANYWHERE = "*"
+
+Labels = dict[int, str]
+
+
+def draw(topology: str | Path | None, plan: Plan | None = None, name: str | None = None) -> str:
+    """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
+
+    One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
+    threads stand below the first. GPUs, network cards and NVMe drives follow, if there are any. With a plan,
+    ``RANK.THREAD`` stands below each CPU that is used, and the last lines say where the memory is. ``name`` replaces
+    the path of the description in the title.
+    """
+    machine = machines.load(topology)
+    machine = replace(machine, name=name or machine.name)
+    labels = _labels(plan) if plan else {}
+    cell = 1 + max(len(text) for text in [*map(str, machine.cpus), *labels.values()])
+    lines = _title(machine)
+    for package in machine.packages:
+        head = f"socket {package.index}, {_cpu_count(machine, package.cpus)} "
+        lines += ["", head.ljust(WIDTH, "=")]
+        lines += _inside(machine, package.cpus, labels, cell)
+    away = [node for node in machine.numa_nodes if not node.cpus]
+    if away:
+        lines += ["", "no socket ".ljust(WIDTH, "=")]
+        lines += [f"  {_node(node)}, no CPU of its own" for node in away]
+    found = devices.load(topology)
+    if found.devices:
+        here = links.read() if topology is None else {}
+        lines += ["", "devices ".ljust(WIDTH, "="), *(line.rstrip() for line in devices.draw(found, here, WIDTH))]
+    if plan:
+        lines += ["", *_legend(plan)]
+    return "\n".join(lines) + "\n"
+
+
+def _title(machine: Machine) -> list[str]:
+    facts = [
+        counted(len(machine.packages), "socket"),
+        counted(len(machine.numa_nodes), "NUMA node"),
+        _cpu_count(machine, machine.cpus),
+        f"last-level caches {human_bytes(machine.last_level_cache_bytes)}",
+    ]
+    return _wrap(f"{machine.name}: " + ", ".join(facts))
+
+
+def _cpu_count(machine: Machine, cpus: Cpus) -> str:
+    cores = sum(1 for core in machine.cores if set(core.cpus) & set(cpus))
+    threads = f", {len(cpus)} hardware threads" if len(cpus) != cores else ""
+    return counted(cores, "core") + threads
+
+
+def _node(node: NumaNode) -> str:
+    return f"NUMA node {node.index}  {human_bytes(node.size) if node.size else 'no memory'}"
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _inside(machine: Machine, cpus: Cpus, labels: Labels, cell: int) -> Iterator[str]:
+    """The NUMA nodes of one socket, and in each the groups of cores that share an L3."""
+    cores = [core for core in machine.cores if set(core.cpus) & set(cpus)]
+    for home, in_node in groupby(cores, key=lambda core: machine.home_node(core.cpus[0])):
+        if home is not None:
+            yield "  " + _node_line(machine, home)
+        for cache, group in groupby(in_node, key=lambda core: _cache_around(machine, core)):
+            yield from _group(cache, list(group), labels, cell)
+
+
+def _node_line(machine: Machine, home: NumaNode) -> str:
+    beside = [node for node in machine.numa_nodes if node != home and set(node.cpus) == set(home.cpus)]
+    text = "; ".join(_node(node) for node in [home, *beside])
+    sockets = [package.index for package in machine.packages if set(package.cpus) & set(home.cpus)]
+    if len(sockets) > 1:
+        text += ", the same for sockets " + ", ".join(map(str, sockets))
+    return text
+
+
+def _cache_around(machine: Machine, core: Core) -> str:
+    """The last-level cache that the core shares, by name; its first CPU distinguishes two neighbours of one size."""
+    for cache in (*machine.l3s, *machine.last_level_caches):
+        if core.cpus[0] in cache.cpus and (cache.level == 3 or len(cache.cpus) > len(core.cpus)):
+            return f"L{cache.level} {human_bytes(cache.size)}|{cache.cpus[0]}"
+    return "|"
+
+
+def _group(cache: str, cores: list[Core], labels: Labels, cell: int) -> Iterator[str]:
+    name = cache.partition("|")[0]
+    per_line = (WIDTH - MARGIN) // cell
+    for start in range(0, len(cores), per_line):
+        chunk = cores[start : start + per_line]
+        for thread in range(max(len(core.cpus) for core in chunk)):
+            cpus = [core.cpus[thread] if thread < len(core.cpus) else None for core in chunk]
+            yield _row(name, "cpu", ("" if cpu is None else str(cpu) for cpu in cpus), cell)
+            name = ""
+            if any(cpu in labels for cpu in cpus):
+                places = ("" if cpu is None else labels.get(cpu, IDLE) for cpu in cpus)
+                yield _row("", "rank", places, cell)
+
+
+def _row(name: str, kind: str, cells: Iterable[str], cell: int) -> str:
+    return (f"    {name}".ljust(MARGIN - 4) + kind.ljust(4) + "".join(text.rjust(cell) for text in cells)).rstrip()
+
+
+def _labels(plan: Plan) -> Labels:
+    """``RANK.THREAD`` per CPU; ``*`` where a rank may run anywhere among its CPUs."""
+    labels: Labels = {}
+    for rank in plan.ranks:
+        for thread, place in enumerate(rank.places):
+            labels |= {cpu: f"{rank.local_rank}.{thread}" for cpu in place}
+        if not rank.places:
+            labels |= dict.fromkeys(rank.cpus, ANYWHERE)
+    return labels
+
+
+def _legend(plan: Plan) -> list[str]:
+    ranks = plan.ranks
+    size = f"{counted(len(ranks), 'rank')} of {counted(plan.threads, 'thread')}"
+    mark = "R.T = rank.thread" if ranks[0].places else f"{ANYWHERE} = any rank"
+    lines = _wrap(f"placement {plan.placement}: {size}; {mark}, {IDLE} = idle beside a used CPU")
+    ranks_by_memory: dict[str, list[int]] = {}
+    for rank in ranks:
+        ranks_by_memory.setdefault(_where(rank.mem), []).append(rank.local_rank)
+    policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
+    lines += _wrap(f"memory {plan.memory}: " + ", ".join(policies))
+    chosen = [f"{device} (rank {rank.local_rank})" for rank in ranks for device in rank.devices or []]
+    return lines + (_wrap("devices: " + ", ".join(chosen)) if chosen else [])
+
+
+def _where(mem: Pages) -> str:
+    if mem.policy == "none":
+        return "where first touched"
+    nodes = ("node " if len(mem.nodes) == 1 else "nodes ") + "+".join(map(str, mem.nodes))
+    return nodes if mem.policy == "bind" else f"interleaved over {nodes}"
+
+
+def _span(numbers: list[int]) -> str:
+    """``0-7``, ``0-14 by 2`` or, without a regular step, ``0,1,5``."""
+    steps = {b - a for a, b in pairwise(numbers)}
+    if len(numbers) < 3 or len(steps) > 1:
+        return ",".join(map(str, numbers))
+    step = steps.pop()
+    return f"{numbers[0]}-{numbers[-1]}" + (f" by {step}" if step > 1 else "")

@@ -1,0 +1,229 @@
+"""What sides have in common, figure by figure, and which of them is better where."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from plumbline.base.units import Better, multiple
+from plumbline.judge.samples import group
+from plumbline.judge.sides import Side, free
+from plumbline.records.model import FLEETING, AnyRecord, Figure
+from plumbline.statistics import unpaired
+from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.resolution import step_of
+from plumbline.views import summary
+
+#: what may tell two lines of one test, placement and figure apart
+MEMBERS = ("site", "partition", "stack")
+#: the number of a side, and a figure of it
+Measured: TypeAlias = tuple[int, AnyRecord, Figure]
+#: by the numbers of two sides: the difference of the second to the first, and whether it is claimed
+Pairs: TypeAlias = dict[tuple[int, int], tuple[unpaired.Difference, bool]]
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What a line compares. Members in which the sides differ are empty.
+
+    ``variant`` has the arguments in which variants of one name differ. ``unit`` is what multiples of it are compared
+    in: 5 GB/s and 5000 MB/s are of one line.
+    """
+
+    test: str
+    variant: str
+    placement: str
+    figure: str
+    site: str
+    partition: str
+    stack: str
+    unit: str
+    better: Better
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a side measured: ``value`` is the median over ``sessions`` of the medians of their launches.
+
+    ``records`` are their ids, oldest first. ``step`` is the last decimal place of the figures as they were recorded.
+    """
+
+    value: float
+    records: tuple[str, ...]
+    sessions: tuple[tuple[float, ...], ...]
+    disturbed: int
+    launches: int
+    step: float
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether its figures have a ratio to others: none is 0."""
+        return all(value > 0 for samples in self.sessions for value in samples)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A figure on all sides. ``cells`` and ``differences`` are in the order of the sides, None where a side lacks it.
+
+    ``differences`` are to the first side that has it, None too where a figure is 0; ``claimed`` says which of them may
+    be claimed. ``best`` has the sides that are worse than no other, if some side is worse than another; otherwise it is
+    empty.
+    """
+
+    key: Key
+    unit: str
+    better: Better
+    cells: tuple[Cell | None, ...]
+    differences: tuple[unpaired.Difference | None, ...]
+    claimed: tuple[bool, ...]
+    best: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``circumstances``: what else differs between the sides, with each side's values.
+
+    ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
+    that are no multiples of one another, with other directions or with other arguments.
+    """
+
+    sides: tuple[str, ...]
+    lines: tuple[Line, ...]
+    circumstances: tuple[tuple[str, tuple[str, ...]], ...]
+    alone: int
+    unlike: tuple[str, ...] = ()
+
+
+def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool = False) -> Comparison:
+    """Compare ``sides`` over valid ``rows``: a line for each figure that at least two of them have.
+
+    Without ``all_figures`` only the first figure of each test counts.
+    """
+    loose = free(sides)
+    chosen = [[row for row in rows if side.has(row)] for side in sides]
+    call = summary.naming(row.variant for own in chosen for row in own)
+    measured = (
+        (number, row, figure)
+        for number, own in enumerate(chosen)
+        for row in own
+        for figure in (row.figures if all_figures else row.figures[:1])
+    )
+    found = group(measured, lambda item: _key(*item[1:], loose, call(item[1].variant)))
+    on_sides = {
+        key: [[item for item in own if item[0] == side] for side in range(len(sides))] for key, own in found.items()
+    }
+    shared = sorted(key for key, every in on_sides.items() if sum(map(bool, every)) > 1)
+    named = group(
+        found, lambda key: replace(key, variant=summary.name(found[key][0][1].variant), unit="", better="lower")
+    )
+    unlike = [[key for key in keys if key not in shared] for keys in named.values()]
+    return Comparison(
+        tuple(side.name for side in sides),
+        tuple(_judged([(key, *_cells(on_sides[key], key.unit)) for key in shared])),
+        tuple(_circumstances(chosen, loose)),
+        len(found) - len(shared),
+        tuple(
+            " and ".join(f"{key.variant} {key.figure} ({key.unit}, {key.better} is better)" for key in keys)
+            for keys in unlike
+            if len({number for key in keys for number, *_ in found[key]}) > 1
+        ),
+    )
+
+
+def _key(row: AnyRecord, figure: Figure, loose: set[str], called: str) -> Key:
+    known = {"site": row.site, "partition": row.partition, "stack": row.stack.name}
+    kept = {member: "" if member in loose else value for member, value in known.items()}
+    unit, _ = multiple(figure.unit)
+    placed = summary.placement(row.placement)
+    return Key(row.variant.test, called, placed, figure.name, **kept, unit=unit, better=figure.better)
+
+
+def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None, ...]]:
+    """The unit of a line, ``unit`` if the figures have several, and what each side measured in it."""
+    units = {figure.unit for side in own for *_, figure in side}
+    shown = units.pop() if len(units) == 1 else unit
+    return shown, tuple(_cell(side, shown) if side else None for side in own)
+
+
+def _cell(side: list[Measured], unit: str) -> Cell:
+    factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for *_, figure in side]
+    sessions: dict[str, list[float]] = defaultdict(list)
+    for (_, row, figure), factor in zip(side, factors, strict=True):
+        sessions[row.session] += [sample * factor for sample in figure.samples]
+    return Cell(
+        float(np.median([float(np.median(samples)) for samples in sessions.values()])),
+        tuple(row.id for _, row, _ in side),
+        tuple(tuple(samples) for samples in sessions.values()),
+        sum(row.disturbed_count for _, row, _ in side),
+        sum(row.launch_count for _, row, _ in side),
+        min(step_of(map(repr, figure.samples)) * factor for (*_, figure), factor in zip(side, factors, strict=True)),
+    )
+
+
+def _judged(measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]]) -> list[Line]:
+    """The lines with what may be claimed: every pair of sides of every line is a hypothesis of one family."""
+    couples = [
+        (number, i, j, one, other)
+        for number, (_, _, cells) in enumerate(measured)
+        for (i, one), (j, other) in itertools.combinations(enumerate(cells), 2)
+        if one and other and one.has_ratio and other.has_ratio
+    ]
+    differences = [
+        unpaired.compare(one.sessions, other.sessions, min(one.step, other.step), len(couples))
+        for *_, one, other in couples
+    ]
+    kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)
+    found: dict[int, Pairs] = defaultdict(dict)
+    for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True):
+        found[number][i, j] = (difference, bool(is_claimed))
+    return [_line(*one, found[number]) for number, one in enumerate(measured)]
+
+
+def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs) -> Line:
+    first = next(number for number, cell in enumerate(cells) if cell)
+    to_first = [pairs.get((first, number), (None, False)) for number in range(len(cells))]
+    worse = {
+        i if (difference.ratio > 1) == (key.better == "higher") else j
+        for (i, j), (difference, is_claimed) in pairs.items()
+        if is_claimed
+    }
+    best = tuple(
+        number for number in sorted({side for pair in pairs for side in pair}) if worse and number not in worse
+    )
+    differences, claimed = tuple(one for one, _ in to_first), tuple(one for _, one in to_first)
+    return Line(key, unit, key.better, cells, differences, claimed, best)
+
+
+def _circumstances(chosen: list[list[AnyRecord]], loose: set[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Facts of the hosts, versions and the suite that are not the same on all sides, and periods that do not meet."""
+    sides = [_facts(rows) for rows in chosen]
+    names = sorted({name for facts in sides for name in facts})
+    if "stack" in loose:
+        names = [name for name in names if not name.startswith("stack ")]
+    found = [(name, tuple(", ".join(sorted(facts.get(name, {"–"}))) for facts in sides)) for name in names]
+    return _periods(chosen) + [(name, values) for name, values in found if len(set(values)) > 1]
+
+
+def _periods(chosen: list[list[AnyRecord]]) -> list[tuple[str, tuple[str, ...]]]:
+    """When each side was measured, if one of them was before another: what changed with time is in the difference."""
+    spans = [(min(row.time for row in rows), max(row.time for row in rows)) for rows in chosen if rows]
+    if not any(one[1] < other[0] for one, other in itertools.permutations(spans, 2)):
+        return []
+    return [("measured (UTC)", tuple(" to ".join(time[:16].replace("T", " ") for time in span) for span in spans))]
+
+
+def _facts(rows: list[AnyRecord]) -> dict[str, set[str]]:
+    facts: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        facts["provenance"].add(row.provenance)
+        facts["suite commit"].add((row.suite.commit or "unknown")[:12])
+        facts[f"stack {row.stack.name}"].add(f"{row.stack.mpi.family} {row.stack.mpi.version}")
+        for name, value in row.host.items():
+            if name not in FLEETING and value is not None:
+                facts[name].add(str(value))
+    return facts

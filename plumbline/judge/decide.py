@@ -1,0 +1,269 @@
+"""From series of pairs to verdicts, each with its ratio, interval and reason, and to the verdict of a campaign."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import percent
+from plumbline.judge import disturbed, statement
+from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
+from plumbline.judge.statement import Statement, given, rounded
+from plumbline.statistics import fixed, parts, sequential
+from plumbline.statistics.arrays import Floats, Ints
+from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
+
+#: probability of any wrong FAIL among all series of a campaign
+CAMPAIGN_ERROR = 0.01
+#: why an interval that lies wholly beyond the tolerance may not be a FAIL yet
+FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
+
+
+@dataclass(frozen=True)
+class Verdict(Statement):
+    """What the gate says of one series.
+
+    ``ratio`` is candidate / baseline (above 1 is slower for times, faster for rates), ``count`` the pairs used; an
+    INVALID series has neither ratio nor ``detectable``. ``rule`` is the series' own, if it has one; ``disturbed`` how
+    many launches of baseline and candidate were, None if unknown.
+    """
+
+    rule: Rule | None = None
+    disturbed: tuple[int, int] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
+        numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
+        flagged = self.disturbed if self.disturbed and any(self.disturbed) else ()
+        return {
+            "series": self.subject,
+            "verdict": self.state,
+            "pairs": self.count,
+            **rounded(numbers, 6),
+            **given(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
+            **({"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect} if self.rule else {}),
+        }
+
+
+def closing(verdicts: Sequence[Verdict]) -> str:
+    """The line for people at the end."""
+    return statement.closing(verdicts, "gate: {}: ", "slowdowns of {} and more are ruled out in every series")
+
+
+def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
+    """The verdict of each of ``series``, decided as one campaign; raises :class:`PlumbError` if there is none.
+
+    A FAIL has to survive Holm's procedure at :data:`CAMPAIGN_ERROR` over all series that could be judged; pairs that
+    were measured after the deciding look count there too. A FAIL that does not survive is INCONCLUSIVE. A GAIN has to
+    survive likewise; one that does not is a PASS if its pairs rule out what must be detected.
+    """
+    if not series:
+        raise PlumbError("0 series to judge", "plumb gate", "nothing measured is not a PASS: see why there are none")
+    names = Counter(item.name for item in series)
+    reasons = [["more than one series has this name"] * (names[item.name] > 1) + faults(item) for item in series]
+    judged = iter(_decide([item for item, why in zip(series, reasons, strict=True) if not why], rule))
+    return [
+        Verdict(
+            item.name,
+            "INVALID",
+            min(len(item.baseline), len(item.candidate)),
+            reason="; ".join(why),
+            rule=item.rule,
+        )
+        if why
+        else next(judged)
+        for item, why in zip(series, reasons, strict=True)
+    ]
+
+
+def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
+    """What is decided of ``series`` so far, each by its own rule, or else by ``rule``.
+
+    The only fault that one of them may have is too few pairs.
+    """
+    rules = [item.judged_by(rule) for item in series]
+    logs = [_logs(item) for item in series]
+    pairs = np.array([item.size for item in logs], dtype=np.int64)
+    hidden = np.array([blur(item) for item in series], dtype=np.int64)
+    state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
+    p = np.ones(len(series))
+    alike: dict[tuple[Rule, bool, int], list[int]] = {}
+    for row, item in enumerate(series):
+        alike.setdefault((rules[row], item.fixed, logs[row].size), []).append(row)
+    for (one, is_fixed, _), members in alike.items():
+        rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
+        if is_fixed:
+            state[rows] = fixed.states(part, one, extra)
+        else:
+            found = sequential.decisions(part, pairs[rows], one, extra)
+            state[rows], pairs[rows] = found.state, found.pairs
+        against[rows] = parts.contradicting(part, state[rows], one, extra)
+        evidence = fixed.evidence if is_fixed else sequential.evidence
+        for claim, sign in ((sequential.FAIL, 1), (sequential.GAIN, -1)):
+            claimed = np.flatnonzero(state[rows] == claim)
+            p[rows[claimed]] = evidence(sign * part[claimed], one, extra[claimed])
+    together = disturbed.together(item.disturbed for item in series)
+    doubts = [
+        _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
+        for row, item in enumerate(series)
+    ]
+    return Standing(rules, logs, hidden, state, pairs, p, doubts)
+
+
+def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None:
+    """Why disturbance leaves neither PASS nor FAIL for what was decided, or makes more pairs of ``item`` useless."""
+    if item.disturbed is None:
+        return None
+    if state != sequential.GO_ON:
+        return item.disturbed.doubt(together)
+    return item.disturbed.lasting() if item.fixed or item.counting in LOOKS else None
+
+
+def _logs(item: Pairs) -> Ints:
+    baseline = np.asarray(item.baseline[: item.counting], dtype=np.float64)
+    candidate = np.asarray(item.candidate[: item.counting], dtype=np.float64)
+    return log_ratios(baseline, candidate, item.better)
+
+
+def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
+    """The error probabilities of the look that decided ``item`` after ``pairs`` pairs."""
+    return fixed.ERRORS if item.fixed else sequential.errors_at(pairs)
+
+
+def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
+    if not series:
+        return []
+    found = standing(series, rule)
+    survives = np.ones(len(series), dtype=bool)
+    for claim in (sequential.FAIL, sequential.GAIN):
+        claimed = np.flatnonzero(found.state == claim)
+        survives[claimed] = holm(found.p[claimed], len(series), CAMPAIGN_ERROR)
+    return [_verdict(item, found, row, bool(survives[row])) for row, item in enumerate(series)]
+
+
+def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
+    rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
+    used = found.logs[row][None, :pairs]
+    estimates = sequential.estimate(used, errors_of(item, pairs))
+    centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
+    bound = float(sequential.detectable(estimates, hidden)[0])
+    claims = {
+        sequential.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
+        f"{percent(rule.tolerance)} is tolerated",
+        sequential.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
+    }
+    state, reason = "INCONCLUSIVE", None
+    if found.doubts[row]:
+        reason = found.doubts[row]
+    elif claim == sequential.PASS or (claim == sequential.GAIN and not survives and bound <= rule.detected):
+        state = "PASS"
+    elif claim in claims and survives:
+        state, reason = "FAIL" if claim == sequential.FAIL else "GAIN", claims[claim]
+    elif claim in claims:
+        more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
+        reason = (
+            f"{claims[claim]}, but p = {found.p[row]:.1e} with {found.logs[row].size} pairs is too much "
+            f"for a campaign of {len(found.rules)} series (Holm, 1 %): {more}"
+        )
+    else:
+        reason = _undecided(item, estimates, used, rule, hidden)
+    if state not in ("GAIN", "PASS"):
+        bound = high - centre + hidden
+    ends = ratios(item, low, high)
+    return Verdict(
+        item.name,
+        state,
+        pairs,
+        ratios(item, centre)[0],
+        (min(ends), max(ends)),
+        float(sequential.fraction(bound)),
+        reason,
+        rule=item.rule,
+        disturbed=item.disturbed.launches if item.disturbed else None,
+    )
+
+
+def _changed(logs: Ints, place: int) -> str | None:
+    """What all of ``logs`` says, and what the part says that contradicts it (:func:`parts.contradicting`)."""
+    if not place:
+        return None
+    part = f"the first {place}" if place > 0 else f"the last {-place}"
+    inside = logs[:place] if place > 0 else logs[place:]
+    whole, its = (_percent(sequential.estimate(values[None], fixed.ERRORS).centre[0]) for values in (logs, inside))
+    return f"slower by {whole} over all {logs.size} pairs, but by {its} over {part}: something changed meanwhile"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One element per series: what was looked at and what was decided.
+
+    ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur` of each;
+    ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
+    else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
+    """
+
+    rules: list[Rule]
+    logs: list[Ints]
+    blur: Ints
+    state: Ints
+    pairs: Ints
+    p: Floats
+    doubts: list[str | None]
+
+
+def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
+    """The ratios candidate / baseline that log ratios of ``item`` in 1e-9 stand for."""
+    sign = 1 if item.better == "lower" else -1
+    with np.errstate(over="ignore"):
+        values = [float(np.exp(sign * float(value) / sequential.SCALE)) for value in logs]
+    largest = float(np.finfo(np.float64).max)  # JSON has no infinity
+    return tuple(min(value, largest) for value in values)
+
+
+def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
+    """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
+    pairs = used.shape[1]
+    exact = sequential.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]
+    if hidden and exact != sequential.GO_ON:
+        return (
+            f"the values have few digits, or hardly leave one step of their timer: that may hide {_percent(hidden)}; "
+            "without it this would be decided: print more digits"
+        )
+    seen = f"pair noise {_percent(sequential.noise(used)[0])}"
+    after = None if item.fixed else next_look(pairs)
+    if float(estimates.low[0]) > rule.tolerated:
+        low, high = _percent(estimates.low[0]), _percent(estimates.high[0])
+        slower = (
+            f"slower than {percent(rule.tolerance)} with 99 % certainty ({low} to {high}, {seen}), but {FAIL_NEEDS}"
+        )
+        return f"{slower}: " + (f"the next look is at {after} pairs" if after else f"{pairs} pairs are too few for it")
+    if after:
+        return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
+    visible = float(sequential.fraction(sequential.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
+    if visible > rule.must_detect:
+        return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
+    return (
+        f"the slowdown lies between {_percent(estimates.low[0])} and {_percent(estimates.high[0])}, {seen}: neither "
+        f"above {percent(rule.tolerance)} nor below {percent(rule.must_detect)} for certain with {pairs} pairs"
+    )
+
+
+def next_look(pairs: int) -> int | None:
+    """At how many pairs a series is looked at that is undecided after ``pairs``; None after the last look."""
+    return next((look for look in LOOKS if look > pairs), None)
+
+
+def _percent(log: float) -> str:
+    """A log ratio in 1e-9 for people."""
+    return percent(float(sequential.fraction(log)))
+
+
+def _speedup(log: float) -> str:
+    """A log ratio in 1e-9, negative where the candidate is faster, as the part of the time that is saved."""
+    return percent(-float(sequential.fraction(log)))

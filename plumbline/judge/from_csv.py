@@ -1,0 +1,141 @@
+"""Numbers that people give as CSV: pairs, classes of nodes and of links, series in time.
+
+Columns may stand in any order, and others are ignored; rows of different series or classes may be mixed. A bad row is
+an error and never left out, except among pairs: there a cell that is no positive number makes its series INVALID, as
+does a side whose values repeat digit by digit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+from plumbline.base import csv_input
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import Better
+from plumbline.judge.history import Series
+from plumbline.judge.members import BETWEEN, Matrix, Nodes
+from plumbline.judge.pairs import Pairs
+from plumbline.statistics import constant
+from plumbline.statistics.resolution import limiting_step, step_of
+
+PAIRS = ("series", "baseline", "candidate")
+NODES = (("node", "class", "value"), ("node", "series", "index", "value"))
+LINKS = (("first", "second", "class", "launch", "value"), ("first", "second", "class", "value"))
+SERIES = ("series", "index", "value")
+#: what is to be done with a value that says nothing
+LEAVE_OUT = "leave out what is no measurement"
+
+
+def pairs(file: Path, better: Better) -> list[Pairs]:
+    """The series of ``file``, pairs in the order measured; raises :class:`PlumbError` with file and line."""
+    rows = csv_input.rows(file, "pairs")
+    header = csv_input.header(rows)
+    for name in PAIRS:
+        if header.count(name) != 1:
+            number = "no" if name not in header else "more than one"
+            cure = f"the first line has to be {','.join(PAIRS)}"
+            seen = ", ".join(header)[:80] or "nothing"
+            raise PlumbError(f"{number} column '{name}' among: {seen}", f"{file}:1", cure)
+    places = [header.index(name) for name in PAIRS]
+    cells: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
+    for line, row in rows:
+        if len(row) > len(header):
+            raise PlumbError(f"{len(row)} cells under {len(header)} columns", f"{file}:{line}", "correct the row")
+        name, baseline, candidate = (row[place] if place < len(row) else "" for place in places)
+        if not name.strip():
+            raise PlumbError("a row without the name of its series", f"{file}:{line}", "name it")
+        cells[name.strip()].append((line, baseline, candidate))
+    if not cells:
+        raise PlumbError("0 series: the table has no rows", f"{file}:1", "nothing measured is not a PASS")
+    return [_series(name, own, file, better) for name, own in cells.items()]
+
+
+def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Better) -> Pairs:
+    lines, *sides = zip(*cells, strict=True)
+    numbers = [[csv_input.plain(text) for text in texts] for texts in sides]
+    faults = []
+    for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
+        unread = [place for place, value in enumerate(values) if math.isnan(value)]
+        bad = unread or [place for place, value in enumerate(values) if not 0 < value < math.inf]
+        if bad:
+            text = texts[bad[0]].strip()
+            what = f"'{text[:40]}', not a positive number" if text else "missing"
+            faults.append(f"{file}:{lines[bad[0]]}: the {side} is {what}")
+    if faults:
+        return Pairs(name, [0.0] * len(cells), [0.0] * len(cells), better, faults=faults, fixed=True)
+    for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
+        if step_of(texts) < 1 and constant.repeats([values]):  # whole numbers may be counts, which repeat
+            faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
+    baseline, candidate = numbers
+    return Pairs(name, baseline, candidate, better, (step_of(sides[0]), step_of(sides[1])), faults=faults, fixed=True)
+
+
+def nodes(file: Path, better: Better) -> list[Nodes]:
+    """The classes of ``file``; values of a node are its launches in the order measured, of an index those of a round.
+
+    Raises :class:`PlumbError` with file and line.
+    """
+    classes: dict[str, Nodes] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    for where, row in csv_input.table(file, "values", NODES):
+        name = row.get("class") or row.get("series", "")
+        classes.setdefault(name, Nodes(name, better)).add(row["node"], _positive(row["value"], where), row.get("index"))
+        texts[name].append(row["value"])
+    for name, made in classes.items():
+        made.step = limiting_step(texts[name])
+    return list(classes.values())
+
+
+def matrices(file: Path, better: Better) -> list[Matrix]:
+    """The classes of links of ``file``; ends are cores where all names are numbers, else nodes.
+
+    Without a column ``launch``, the first value of each pair in each direction is taken for the first launch, and so
+    on. Raises :class:`PlumbError` with file and line.
+    """
+    classes: dict[str, Matrix] = {}
+    texts: dict[str, list[str]] = defaultdict(list)
+    seen: dict[tuple[str, str, str], int] = defaultdict(int)
+    for where, row in csv_input.table(file, "values", LINKS):
+        first, second, name = row["first"], row["second"], row["class"]
+        if first == second:
+            raise PlumbError(f"{first} is paired with itself", where, "remove the row")
+        if BETWEEN in first or BETWEEN in second:
+            raise PlumbError(f"a name contains '{BETWEEN}'", where, "rename it")
+        text = row.get("launch", "0")
+        if not text.isdecimal() or len(text) > 4:
+            raise PlumbError(f"launch '{text[:40]}' is not a number from 0 to 9999", where, "count the launches")
+        launch = int(text) if "launch" in row else seen[name, first, second]
+        seen[name, first, second] += 1
+        classes.setdefault(name, Matrix(name, better)).add(first, second, _positive(row["value"], where), launch)
+        texts[name].append(row["value"])
+    for name, made in classes.items():
+        made.step = limiting_step(texts[name])
+        made.ends = "core" if all(end.isdecimal() for link in made.values for end in link) else "node"
+    return list(classes.values())
+
+
+def _positive(text: str, where: str) -> float:
+    value = csv_input.plain(text)
+    if not 0 < value < math.inf:
+        raise PlumbError(f"value '{text[:40]}' is not a positive number", where, LEAVE_OUT)
+    return value
+
+
+def series(file: Path, better: Better) -> list[Series]:
+    """The series of ``file``, whose indices increase; raises :class:`PlumbError` with file and line."""
+    found: dict[str, Series] = {}
+    for where, row in csv_input.table(file, "series", (SERIES,)):
+        index, value = (csv_input.finite(row[name], name, where, "correct that line", LEAVE_OUT) for name in SERIES[1:])
+        if value <= 0:
+            raise PlumbError(f"value '{row['value']}' is not positive", where, LEAVE_OUT)
+        made = found.setdefault(row["series"], Series(row["series"], better))
+        number = int(row["index"]) if row["index"].isdecimal() else index
+        if made.index and number <= made.index[-1]:
+            what = "twice" if number == made.index[-1] else f"after {made.index[-1]}"
+            cure = "rows stand in the order measured, indices increase"
+            raise PlumbError(f"series {made.name} has index {number} {what}", where, cure)
+        made.index.append(number)
+        made.values.append(value)
+    return list(found.values())

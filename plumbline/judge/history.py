@@ -1,0 +1,99 @@
+"""A series in time, and what is said of its course: what became slower or faster, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plumbline.judge.statement import Statement, given
+from plumbline.records.notes import Note, between
+
+if TYPE_CHECKING:
+    from plumbline.statistics.changes import Course, Settings
+
+#: parts of a series' key that are part of its name where they differ between series
+LABELS = ("site", "partition", "nodes", "environment", "provenance")
+#: ... and those that are part of it where two series would have one name
+UNLIKE = ("arguments", "unit", "better")
+
+
+@dataclass
+class Series:
+    """Values in the order measured. ``index`` is what people know each point by: a number, or a record's id."""
+
+    name: str
+    better: str
+    index: list[Any] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    unit: str | None = None
+    #: when each point's session began, for the records' series
+    times: list[str] = field(default_factory=list)
+    #: what the series is of, for the records' series
+    key: dict[str, Any] = field(default_factory=dict)
+
+
+def label(key: dict[str, Any], differing: Sequence[str]) -> str:
+    """A series' name: variant, stack and figure, and the ``differing`` ones of its other members."""
+    parts = [key["variant"], key["stack"], key["figure"]]
+    for name in differing:
+        value = key[name]
+        parts.append(("+" if name == "nodes" else " ").join(value) if isinstance(value, list) else value)
+    return " ".join(parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed(Statement):
+    """What a series did: ``worse`` if a change of it is for the worse, else ``steady``.
+
+    ``ratio`` is that of its newest change, after over before; ``last`` is the place of the first value after it.
+    ``alarms`` are the changes as JSON: each has ``notes`` where people noted something of the site for the time between
+    the last point before the change and the first one after it.
+    """
+
+    series: Series
+    settings: Settings
+    alarms: list[dict[str, Any]]
+    last: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of ``plumb history`` and the report; ``smallest_visible`` is a fraction."""
+        return {
+            "series": self.subject,
+            "points": self.count,
+            "better": self.series.better,
+            "alarms": self.alarms,
+            "smallest_visible": None if self.detectable is None else round(self.detectable, 4),
+            "min_effect": self.settings.min_effect,
+            "persist": self.settings.persist,
+        }
+
+
+def followed(series: Series, course: Course, settings: Settings, notes: Sequence[Note] = ()) -> Followed:
+    """What is said of ``series``, which went on as ``course`` says, with what people noted of its site."""
+    alarms = [
+        {
+            "index": series.index[change.index],
+            "seen_at": series.index[change.seen_at],
+            "ratio": round(change.ratio, 6),
+            "direction": "worse" if (change.ratio > 1) == (series.better == "lower") else "better",
+            **given(notes=_noted(series, change.index, notes)),
+        }
+        for change in course.changes
+    ]
+    return Followed(
+        series.name,
+        "worse" if any(alarm["direction"] == "worse" for alarm in alarms) else "steady",
+        len(series.values),
+        course.changes[-1].ratio if course.changes else None,
+        detectable=course.smallest_visible,
+        series=series,
+        settings=settings,
+        alarms=alarms,
+        last=course.changes[-1].index if course.changes else 0,
+    )
+
+
+def _noted(series: Series, index: int, notes: Sequence[Note]) -> list[str]:
+    found = between(notes, series.key["site"], *series.times[index - 1 : index + 1]) if notes else []
+    return [note.text for note in found]

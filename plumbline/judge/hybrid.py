@@ -1,0 +1,124 @@
+"""The best hybrid code against the best pure MPI code on the same nodes.
+
+"You have to compare apples to apples, i.e. the best hybrid code to the best pure MPI code" (RRZE 2010).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.base import units
+from plumbline.judge.samples import group
+from plumbline.judge.statement import Statement
+from plumbline.records.model import AnyRecord, Figure
+from plumbline.statistics import bests, unpaired
+from plumbline.views import summary
+
+#: the parameter that names the mode of a code, and its value without threads
+MODE, PURE = "operation", "pure"
+#: parameters in which the codes that are compared may differ: how they fill the nodes
+FREE = (MODE, "placement", "memory", "threads")
+HYBRID, MPI, NONE, FEW = "hybrid wins", "pure MPI wins", "no difference seen", "too few launches"
+MEANING = "ratio of speeds: above 1 the hybrid code is faster; the interval allows for the choice of both"
+APART = (
+    "the interval knows nothing of how sessions differ: of codes measured in sessions of their own, a winner is named "
+    f"where the ratio exceeds {1 + unpaired.ALLOWANCE:g} too"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict(Statement):
+    """The best code of each kind, and which wins; ``ratio`` is that of their speeds, hybrid to pure.
+
+    The ``subject`` is the problem that both solve; ``records`` are all that the two were chosen from.
+    """
+
+    hybrid: AnyRecord
+    pure: AnyRecord
+    records: Sequence[AnyRecord]
+
+    @property
+    def bounds(self) -> str:
+        """The interval; a dash where it has no bound."""
+        low, high = self.interval or (0.0, math.inf)
+        return f"[{f'{low:.3f}' if low > 0 else '–'}, {f'{high:.3f}' if high < math.inf else '–'}]"
+
+
+def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
+    """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds."""
+    usable = [row for row in records if MODE in row.variant.params and row.is_valid and row.figures]
+    found = []
+    for _, rows in sorted(group(sorted(usable, key=lambda row: row.time), _problem_on_a_machine).items()):
+        newest = {row.variant.name: row for row in rows}.values()
+        pure, hybrid = ([row for row in newest if _is_pure(row) == wanted] for wanted in (True, False))
+        if hybrid and any(row.variant.params[MODE] == PURE for row in pure):
+            found.append(_verdict(hybrid, pure))
+    return found
+
+
+def notes(found: Sequence[Verdict]) -> list[str]:
+    """What a reader of the verdicts must know."""
+    records = [record for one in found for record in one.records]
+    disturbed = sum(record.disturbed_count for record in records)
+    launches = units.counted(sum(record.launch_count for record in records), "launch")
+    return [
+        MEANING,
+        *([APART] if any(map(_apart, (one.records for one in found))) else []),
+        *([f"{disturbed} of {launches} were disturbed, which makes the interval wider"] if disturbed else []),
+    ]
+
+
+def _apart(records: Sequence[AnyRecord]) -> bool:
+    """Whether the records are of several sessions."""
+    return len({record.session for record in records}) > 1
+
+
+def _is_pure(record: AnyRecord) -> bool:
+    """Whether no rank had two threads at work."""
+    return record.variant.params[MODE] == PURE or record.placement.threads == 1
+
+
+def _problem_on_a_machine(record: AnyRecord) -> str:
+    fixed = {key: value for key, value in record.variant.params.items() if key not in FREE}
+    machine = (record.site, record.partition, record.placement.nodes)
+    return repr((record.variant.test, machine, fixed, record.figures[0].name, record.stack.name))
+
+
+def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
+    """Which wins, as far as the interval says it."""
+    one, other = (max(rows, key=lambda row: _speed(row.figures[0], row.figures[0].value)) for rows in (hybrid, pure))
+    values, others = (
+        [[_speed(row.figures[0], sample) for sample in row.figures[0].samples] for row in rows]
+        for rows in (hybrid, pure)
+    )
+    ratio = _speed(one.figures[0], one.figures[0].value) / _speed(other.figures[0], other.figures[0].value)
+    low, high = bests.ratio(values, others)
+    launches = bests.values_needed(len(hybrid), len(pure))  # of each variant, for an interval with both bounds
+    records = [*hybrid, *pure]
+    enough = not _apart(records) or unpaired.exceeds_sessions(ratio)
+    state = NONE if low > 0 and high < math.inf else FEW
+    if enough and (low > 1 < ratio or high < 1 > ratio):
+        state = HYBRID if ratio > 1 else MPI
+    shared = [f"{key}={value}" for key, value in other.variant.params.items() if key not in FREE]
+    return Verdict(
+        " ".join([other.variant.test, *shared]),
+        state,
+        sum(record.launch_count for record in records),
+        ratio,
+        (low, high),
+        reason=f"{FEW}: -S launches={launches}" if state == FEW else state,
+        hybrid=one,
+        pure=other,
+        records=records,
+    )
+
+
+def _speed(figure: Figure, value: float) -> float:
+    return value if figure.better == "higher" else 1 / value
+
+
+def how(record: AnyRecord) -> str:
+    """Mode and placement."""
+    return f"{record.variant.params[MODE]} {summary.placement(record.placement)}"

@@ -1,0 +1,270 @@
+"""Classes of members that should be alike: nodes, or links, which are the pairs of nodes or cores at one distance.
+
+Classes of the same nodes are joined as well: a node that is slow in everything shows there first. The value of a node's
+launch is the weighted geometric mean of what its classes measured in launches of that number. The noise of figures that
+are measured apart cancels; figures of the same launches only repeat each other, and nothing is assumed of that: what is
+compared are nodes and launches, as in any class. More precise classes weigh more.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plumbline.base.units import Better
+from plumbline.judge import evidence
+from plumbline.judge.evidence import Family
+from plumbline.statistics import scale
+from plumbline.statistics.arrays import Floats
+
+#: nodes that each round needs, so that its level can be removed from the values
+ROUND_SIZE = 5
+#: links that an end needs in a class for it to be distinguished from them
+DEGREE = 3
+#: between the names of a link's ends
+BETWEEN = " – "
+#: share of the smallest effect: a class that is still more precise than that weighs hardly more
+EVEN = 0.25
+
+
+@dataclass
+class Nodes:
+    """The same figure of the same variant on the same stack and partition, from every node.
+
+    Each value has the round that it was measured in (a campaign, an index, or None). ``step`` is the finest step that
+    the values are given in, 0 if unknown. ``remarks``: what else is known of a node. ``combined``: how many classes
+    these are the means of, 0 for what was measured.
+    """
+
+    name: str
+    better: Better
+    values: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
+    step: float = 0.0
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    combined: int = 0
+
+    @property
+    def sign(self) -> float:
+        """1 where less is better, else -1: of what logarithms are multiplied by, so that positive is worse."""
+        return 1.0 if self.better == "lower" else -1.0
+
+    def add(self, node: str, value: float, measured_in: Any = None) -> None:
+        """One launch (positive, finite) of ``node``, and the round that it was measured in."""
+        self.values.setdefault(node, []).append((measured_in, value))
+
+    def members(self) -> dict[str, int]:
+        """How many members of each kind are compared."""
+        return {"node": len(self.values)}
+
+    def launches(self) -> int:
+        """The most launches that a member has."""
+        return max(map(len, self.values.values()), default=0)
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """What else is known of a member."""
+        return tuple(self.remarks.get(name, ()))
+
+    def facts(self) -> dict[str, int]:
+        """How many classes these are, and how many rounds there were if the nodes were compared round by round."""
+        counts = {"together": self.combined, "rounds": len(self._rounds())}
+        return {name: count for name, count in counts.items() if count}
+
+    def every(self) -> list[float]:
+        """All values."""
+        return [value for values in self.values.values() for _, value in values]
+
+    def families(self, floor: float) -> list[tuple[str, Family]]:
+        """The one family of nodes; ``floor`` (a log ratio) is raised to one step of the values.
+
+        Logarithms are without the level of each round that enough nodes share.
+        """
+        labels = sorted(self.values)
+        usual = float(np.median([self.sign * math.log(value) for value in self.every()]))
+        level = {
+            one: float(np.median([np.median([self.sign * math.log(v) for v in own]) for own in nodes.values()])) - usual
+            for one, nodes in self._rounds().items()
+        }
+        logs = [
+            [self.sign * math.log(value) - level.get(one, 0.0) for one, value in self.values[name]] for name in labels
+        ]
+        values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
+        return [("node", evidence.of_launches(labels, values, max(floor, _step(self, values))))]
+
+    def links(self, floor: float, without: Iterable[str]) -> Family | None:
+        """The family of links: none."""
+
+    def _rounds(self) -> dict[Any, dict[str, list[float]]]:
+        """The values of each round by node; none for one round, or if one has too few nodes to know its level."""
+        rounds: dict[Any, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for node, values in self.values.items():
+            for measured_in, value in values:
+                rounds[measured_in][node].append(value)
+        return rounds if len(rounds) > 1 and min(map(len, rounds.values())) >= ROUND_SIZE else {}
+
+
+@dataclass
+class Matrix:
+    """Values of each link, a list per launch (both directions of a link may be in it).
+
+    ``ends`` says what the ends are, ``node`` or ``core``; ``step`` is as for :class:`Nodes`.
+    """
+
+    name: str
+    better: Better
+    ends: str = "node"
+    values: dict[tuple[str, str], list[list[float]]] = field(default_factory=dict)
+    step: float = 0.0
+
+    def add(self, first: str, second: str, value: float, launch: int) -> None:
+        """One value (positive, finite) of a link in a launch, counted from 0; the order of the ends does not matter."""
+        launches = self.values.setdefault((min(first, second), max(first, second)), [])
+        launches.extend([] for _ in range(launch + 1 - len(launches)))
+        launches[launch].append(value)
+
+    def members(self) -> dict[str, int]:
+        """How many members of each kind are compared."""
+        ends = len(self._joined())
+        return {**({self.ends: ends} if ends else {}), "link": len(self.values)}
+
+    def launches(self) -> int:
+        """The most launches that a member has."""
+        return max((sum(map(bool, launches)) for launches in self.values.values()), default=0)
+
+    def notes(self, name: str) -> tuple[str, ...]:
+        """What else is known of a member."""
+        return ("one launch only: measure again",) if self.launches() == 1 and name else ()
+
+    def facts(self) -> dict[str, int]:
+        """What else is printed of the class: nothing."""
+        return {}
+
+    def every(self) -> list[float]:
+        """All values."""
+        return [value for launches in self.values.values() for own in launches for value in own]
+
+    def families(self, floor: float) -> list[tuple[str, Family]]:
+        """The family of the ends that have :data:`DEGREE` links or more in this class; the links come later.
+
+        An end is tested by its links, or, where the ends are few and the launches many, by its launches: whichever can
+        give the clearer evidence.
+        """
+        labels = self._joined()
+        if not labels:
+            return []
+        links = [link for link in sorted(self.values) if set(link) <= set(labels)]
+        values, floor = self._logs(links, floor)
+        noise = scale.of_differences(values)
+        place = {name: number for number, name in enumerate(labels)}
+        owners = np.array([[place[first], place[second]] for first, second in links], dtype=np.int64)
+        of_end = [np.flatnonzero((owners == number).any(axis=1)) for number in range(len(labels))]
+        observations = evidence.summarise(values, noise)
+        summary = np.array([float(np.median(observations[rows])) for rows in of_end])
+        launches = np.array([_medians(values[rows]) for rows in of_end])
+        lasting = np.nanmedian(launches - _medians(launches), axis=1)
+        # in how many ways the launches divide into those of one end and of the others: 1 / this is the smallest p
+        ways = math.comb(int(np.isfinite(launches).sum()), launches.shape[1])
+        if ways >= math.comb(len(links), min(map(len, of_end))):
+            few = evidence.of_launches(labels, launches, floor)
+            observations, owners = few.observations, few.owners
+        return [(self.ends, Family(labels, summary, lasting, observations, owners, floor, noise))]
+
+    def links(self, floor: float, without: Iterable[str]) -> Family | None:
+        """The family of links, less those of the ends ``without``; None if none is left."""
+        links = [link for link in sorted(self.values) if not set(without) & set(link)]
+        return (
+            evidence.of_launches([BETWEEN.join(link) for link in links], *self._logs(links, floor)) if links else None
+        )
+
+    def _joined(self) -> list[str]:
+        """The ends with :data:`DEGREE` links or more among themselves; none if there are not more ends than that."""
+        left, links = set[tuple[str, str]](), set(self.values)
+        while left != links:  # an end that is removed takes links of other ends with it
+            left, counts = links, Counter(end for link in links for end in link)
+            links = {link for link in left if min(counts[end] for end in link) >= DEGREE}
+        joined = sorted({end for link in links for end in link})
+        return joined if len(joined) > DEGREE else []
+
+    def _logs(self, links: list[tuple[str, str]], floor: float) -> tuple[Floats, float]:
+        """A row per link, a column per launch, positive is worse, without the level that all links of a launch share.
+
+        What one launch has of a link is its mean logarithm. ``floor`` is raised to one step of the values.
+        """
+        sign = 1.0 if self.better == "lower" else -1.0
+        logs = [
+            [sign * sum(map(math.log, own)) / len(own) if own else math.nan for own in self.values[link]]
+            for link in links
+        ]
+        values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
+        return values - _medians(values) + float(np.nanmedian(values)), max(floor, _step(self, values))
+
+
+def joined(classes: Iterable[Nodes | Matrix], floor: float) -> list[Nodes]:
+    """A class for each set of nodes that two or more of ``classes`` have; ``floor`` is the smallest log effect.
+
+    Values are relative times: 1.05 is 5 % slower than the usual node. Only launches that every class has are taken.
+    """
+    groups: dict[frozenset[str], list[Nodes]] = defaultdict(list)
+    for item in classes:
+        if isinstance(item, Nodes):
+            groups[frozenset(item.values)].append(item)
+    made = (_join(group, floor) for group in groups.values() if len(group) > 1)
+    return [item for item in made if item is not None]
+
+
+def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
+    """None if some node has no launch that is in all classes. Its name begins with the words that all names have."""
+    weights = [_weight(item, floor) for item in group]
+    usual = [math.log(float(np.median(item.every()))) for item in group]
+    words = itertools.takewhile(
+        lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in group), strict=False)
+    )
+    made = Nodes(
+        " ".join([*(word for word, *_ in words), f"{len(group)} classes together"]), "lower", combined=len(group)
+    )
+    for node in sorted(group[0].values):
+        first, *others = tables = [_places(item.values[node]) for item in group]
+        for place in (place for place in first if all(place in table for table in others)):
+            logs = zip(group, weights, usual, tables, strict=True)
+            relative = (
+                weight / sum(weights) * item.sign * (math.log(table[place]) - middle)
+                for item, weight, middle, table in logs
+            )
+            made.add(node, math.exp(sum(relative)), place[0])
+        if node not in made.values:
+            return None
+        made.remarks[node] = list(dict.fromkeys(remark for item in group for remark in item.notes(node)))
+    return made
+
+
+def _places(values: list[tuple[Any, float]]) -> dict[tuple[Any, int], float]:
+    """The values by the round that each was measured in, and its number there."""
+    seen: Counter[Any] = Counter()
+    places = {}
+    for measured_in, value in values:
+        places[measured_in, seen[measured_in]] = value
+        seen[measured_in] += 1
+    return places
+
+
+def _weight(item: Nodes, floor: float) -> float:
+    """The inverse variance of a node's value: of its launches and of the nodes."""
+    ((_, family),) = item.families(floor)
+    return 1 / (family.noise**2 + evidence.spread(family.summary) ** 2 + (EVEN * floor) ** 2)
+
+
+def _step(item: Nodes | Matrix, logs: Floats) -> float:
+    """One step of the values as a log ratio at their usual size; 0 if the step is unknown."""
+    usual = math.exp(float(np.nanmedian(logs)) * (1 if item.better == "lower" else -1))
+    return math.log1p(min(item.step / usual, 10.0)) if item.step > 0 else 0.0
+
+
+def _medians(values: Floats) -> Floats:
+    """The median of each column, NaN where there is nothing."""
+    columns = [column[np.isfinite(column)] for column in values.T]
+    return np.array([float(np.median(column)) if column.size else math.nan for column in columns])

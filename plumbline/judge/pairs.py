@@ -1,0 +1,114 @@
+"""The pairs of one figure, and what makes them INVALID before any statistics: with a fault there is no PASS."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from plumbline.base.units import Better
+from plumbline.judge.disturbed import Disturbed
+from plumbline.statistics import resolution
+from plumbline.statistics.arrays import Floats, Ints
+from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
+
+#: a candidate faster by more than this factor was measured in another unit, or measured something else
+IMPLAUSIBLE = 100.0
+#: pairs that differ by so much (log ratio), all by about as much and in both directions, have their sides mixed up
+MIXED = 0.02
+#: so many different values, each equal in both columns, are one measurement listed twice
+COPIED = 10
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of one figure in the order measured; any unit, the same on both sides.
+
+    ``steps`` are the finest steps that the values of baseline and candidate are given in, in their unit (0.01 for
+    1.23), 0 if unknown. ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with
+    file and line). ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was
+    fixed before measuring, and all count; otherwise they were measured until they were decided, 90 at most.
+    ``disturbed``: how many of them were, if that is known. ``superseded`` are the pairs that were measured again: after
+    how many of the pairs that count, and the values of both sides.
+    """
+
+    name: str
+    baseline: Sequence[float]
+    candidate: Sequence[float]
+    better: Better
+    steps: tuple[float, float] = (0.0, 0.0)
+    faults: list[str] = field(default_factory=list)
+    rule: Rule | None = None
+    fixed: bool = False
+    disturbed: Disturbed | None = None
+    superseded: list[tuple[int, float, float]] = field(default_factory=list)
+
+    @property
+    def counting(self) -> int:
+        """How many pairs count, at most; a faulty series may have fewer."""
+        return len(self.baseline) if self.fixed else min(len(self.baseline), CAP)
+
+    def judged_by(self, default: Rule) -> Rule:
+        """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
+        return replace(self.rule, gain=default.gain) if self.rule else default
+
+
+def faults(pairs: Pairs) -> list[str]:
+    """Why ``pairs`` cannot be judged, most telling first; empty if they can."""
+    if pairs.faults:
+        return list(pairs.faults)
+    if pairs.better not in ("higher", "lower"):
+        return [f"better is '{pairs.better}', neither higher nor lower"]
+    baseline, candidate = _array(pairs.baseline), _array(pairs.candidate)
+    if baseline is None or candidate is None:
+        return ["a value is missing or no number"]
+    found = []
+    if baseline.size != candidate.size:
+        found.append(f"{baseline.size} values of the baseline, {candidate.size} of the candidate")
+    for side, values in (("baseline", baseline), ("candidate", candidate)):
+        bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if bad.size:
+            found.append(f"pair {bad[0] + 1}: the {side} is {values[bad[0]]:g}, not a positive number")
+    if not found and baseline.size < LOOKS[0]:
+        found.append(f"{baseline.size} pairs: {LOOKS[0]} are needed")
+    if not found:
+        found += _not_measured(baseline, candidate, pairs.better)
+    return found
+
+
+def _array(values: Sequence[float]) -> Floats | None:
+    try:
+        return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _not_measured(baseline: Floats, candidate: Floats, better: Better) -> list[str]:
+    if np.array_equal(baseline, candidate) and np.unique(baseline).size >= COPIED:
+        return ["every value of the candidate is the baseline's: one measurement, listed twice"]
+    logs = log_ratios(baseline, candidate, better) / SCALE
+    distance = np.abs(logs)
+    usual = float(np.median(distance))
+    if usual > MIXED and distance.min() > 0.75 * usual and 3 <= (logs > 0).sum() <= logs.size - 3:
+        change = f"about {100 * math.expm1(usual):.0f} %, some up and some down"
+        return [f"every pair differs by {change}: sides mixed up, or the order inside a pair decides"]
+    factor = math.exp(-float(np.median(logs)))
+    if factor > IMPLAUSIBLE:
+        return [f"the candidate is {factor:.0f} times better: another unit, or another measurement"]
+    return []
+
+
+def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
+    """Log ratios in 1e-9, positive where the candidate is worse; values must be positive and finite."""
+    logs = np.log(candidate) - np.log(baseline)
+    return np.rint((logs if better == "lower" else -logs) * SCALE).astype(np.int64)
+
+
+def blur(pairs: Pairs) -> int:
+    """What rounding may hide in ``pairs`` (log ratio in 1e-9), by :func:`plumbline.statistics.resolution.hidden`."""
+    if not any(pairs.steps):
+        return 0
+    baseline, candidate = (np.asarray(side[: pairs.counting]) for side in (pairs.baseline, pairs.candidate))
+    return round(resolution.hidden(baseline, candidate, pairs.steps) * SCALE)

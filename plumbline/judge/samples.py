@@ -1,0 +1,176 @@
+"""Figures of records in groups: what is alike in one group, and each group is judged or followed by itself.
+
+Classes of nodes are from the figures of many records, classes of links from the matrix of one record of the pairs
+kernel, series in time from all records of one variant.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from plumbline.base.errors import PlumbError
+from plumbline.host import provenance
+from plumbline.judge.history import LABELS, UNLIKE, Series, label
+from plumbline.judge.members import BETWEEN, Matrix, Nodes
+from plumbline.records.model import AnyRecord, Figure, Record
+from plumbline.statistics.resolution import limiting_step
+
+#: a figure and its record
+Measured: TypeAlias = tuple[AnyRecord, Figure]
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+#: the ranks at the ends of a link
+RANKS = ("first", "second")
+#: parameters that say which link a measurement is of; all others are part of its class
+OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
+
+
+def group(items: Iterable[Item], by: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """``items`` by what ``by`` says of each, in the order of the first of each group."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(by(item), []).append(item)
+    return groups
+
+
+def measured(records: Iterable[AnyRecord], test: str | None, figure: str | None = None) -> Iterator[Measured]:
+    """The figures of valid and of imported ``records``, of tests that begin with ``test``, of the name ``figure``."""
+    for row in records:
+        if row.is_comparable and row.variant.test.startswith(test or ""):
+            yield from ((row, one) for one in row.figures if figure in (None, one.name))
+
+
+def nodes(records: Iterable[AnyRecord], test: str | None = None, figure: str | None = None) -> list[Nodes]:
+    """Classes of the single-node ``records`` (rows or whole ones) that count, sorted by name.
+
+    A class is of one site, partition, stack, variant and figure. A node's values are the samples of its launches; those
+    of one campaign were measured together. ``test`` keeps the tests whose names begin with it, ``figure`` the figures
+    of that name.
+    """
+    usable = (
+        (row, one)
+        for row, one in measured(records, test, figure)
+        if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in one.samples)
+    )
+    classes = []
+    for name, own in sorted(group(usable, _class_of_nodes).items()):
+        made = Nodes(name, own[0][1].better, remarks=_remarks([row for row, _ in own]))
+        for row, one in own:
+            for sample in one.samples:
+                made.add(row.nodes[0], sample, row.campaign)
+        made.step = limiting_step(map(repr, made.every()))
+        classes.append(made)
+    return classes
+
+
+def _class_of_nodes(item: Measured) -> str:
+    row, figure = item
+    return " ".join((row.site, row.partition, row.stack.name, row.variant.name, figure.name))
+
+
+def matrices(record: Record) -> list[Matrix]:
+    """The classes of links in the launches of one record; raises :class:`PlumbError` where there is no matrix."""
+    where = f"record {record.id}"
+    if not record.is_valid:
+        reason = (record.faults or ["it is not verified"])[0]
+        raise PlumbError(f"the record does not count: {reason}", where, "measure again")
+    classes: dict[str, Matrix] = {}
+    for number, launch in enumerate(record.counting()):
+        for row in (row for row in launch.measurements if all(name in row.params for name in RANKS)):
+            kind, first, second = _ends(row.params, several=len(record.nodes) > 1)
+            if first == second or BETWEEN in first or BETWEEN in second:
+                raise PlumbError(f"a pair of '{first}' and '{second}'", where, "measure again")
+            if not 0 < row.value < math.inf:
+                raise PlumbError(f"{row.metric} of {first} and {second} is {row.value}", where, "measure again")
+            rest = {name: value for name, value in row.params.items() if name not in OF_LINK}
+            kinds = [str(rest.pop("class"))] if "class" in rest else []
+            others = [f"{name}={value}" for name, value in sorted(rest.items())]
+            name = " ".join([row.metric, *kinds, *others, record.stack.name])
+            made = classes.setdefault(name, Matrix(name, row.better))
+            made.ends = kind
+            made.add(first, second, row.value, number)
+    if not classes:
+        raise PlumbError("no pair was measured", where, "give a record of the pairs kernel")
+    for made in classes.values():
+        made.step = limiting_step(map(repr, made.every()))
+    return [classes[name] for name in sorted(classes)]
+
+
+def _ends(params: dict[str, Any], several: bool) -> tuple[str, str, str]:
+    """What the ends of a link are, and their names: nodes, or CPUs of a node (with its name if there are ``several``).
+
+    A rank stands for its CPU where it was not bound to one.
+    """
+    hosts = [params.get(f"{end}_host") for end in RANKS]
+    if None not in hosts and hosts[0] != hosts[1]:
+        return "node", str(hosts[0]), str(hosts[1])
+    cores = [str(params.get(f"{end}_cpu", params[end])) for end in RANKS]
+    if several and None not in hosts:
+        cores = [f"{host}:{core}" for host, core in zip(hosts, cores, strict=True)]
+    return "core", cores[0], cores[1]
+
+
+def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
+    """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
+    remarks: dict[str, list[str]] = defaultdict(list)
+    for node, own in group(rows, lambda row: row.nodes[0]).items():
+        disturbed = sum(row.disturbed_count for row in own)
+        if disturbed:
+            remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in own)} launches disturbed")
+    for name in provenance.SETTINGS:
+        settings = [json.dumps(row.host.get(name)) for row in rows]
+        usual, often = Counter(settings).most_common(1)[0]
+        for row, setting in zip(rows, settings, strict=True):
+            text = f"{name} {_plain(setting)}, most have {_plain(usual)}"
+            if setting != usual and 2 * often > len(rows) and text not in remarks[row.nodes[0]]:
+                remarks[row.nodes[0]].append(text)
+    return remarks
+
+
+def _plain(text: str) -> str:
+    value = json.loads(text)
+    return "unknown" if value is None else str(value)
+
+
+def series(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
+    """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
+
+    A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
+    provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test``
+    keeps the tests whose names begin with it.
+    """
+    usable = (item for item in measured(records, test) if 0 < item[1].value < math.inf)
+    groups = [
+        (_key(*own[0]), own) for own in group(usable, lambda item: json.dumps(_key(*item), sort_keys=True)).values()
+    ]
+    differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
+    names = Counter(label(key, differing) for key, _ in groups)
+    found = []
+    for key, own in groups:
+        name = label(key, differing)
+        made = Series(name if names[name] == 1 else label(key, [*differing, *UNLIKE]), key["better"], unit=key["unit"])
+        made.key, made.index, made.times = key, [row.id for row, _ in own], [row.time for row, _ in own]
+        made.values = [figure.value for _, figure in own]
+        found.append(made)
+    return sorted(found, key=lambda made: made.name)
+
+
+def _key(row: AnyRecord, figure: Figure) -> dict[str, Any]:
+    return {
+        "test": row.variant.test,
+        "variant": row.variant.name,
+        "figure": figure.name,
+        "unit": figure.unit,
+        "better": figure.better,
+        "arguments": row.variant.arguments,
+        "stack": row.stack.name,
+        "site": row.site,
+        "partition": row.partition,
+        "nodes": sorted(row.nodes),
+        "environment": provenance.fingerprint(row.host),
+        "provenance": row.provenance,
+    }

@@ -1,0 +1,110 @@
+"""A side of a comparison: which records are its own. ``stack=mpich``, ``2026-10..2026-11``, or a name that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from plumbline.base import git
+from plumbline.base.errors import PlumbError, suggest
+from plumbline.records.model import AnyRecord
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A property in which sides may differ: ``has`` tests a record, ``members`` of a line's key may then differ too."""
+
+    has: Callable[[AnyRecord, str], bool]
+    members: tuple[str, ...]
+
+
+def _in_period(row: AnyRecord, period: str) -> bool:
+    first, _, last = period.partition("..")
+    return row.time >= first and (not last or row.time[: len(last)] <= last)
+
+
+def _of_partition(row: AnyRecord, name: str) -> bool:
+    return f"{row.site}:{row.partition}" == name
+
+
+KINDS = {
+    "stack": Kind(lambda row, value: row.stack.name == value, ("stack",)),
+    "site": Kind(lambda row, value: row.site == value, ("site", "partition")),
+    "partition": Kind(_of_partition, ("site", "partition")),
+    "node": Kind(lambda row, value: value in row.nodes, ()),
+    "campaign": Kind(lambda row, value: (row.campaign or "").startswith(value), ()),
+    "commit": Kind(lambda row, value: (row.suite.commit or "").startswith(value), ()),
+    "version": Kind(lambda row, value: row.stack.mpi.version == value, ("stack",)),
+    "period": Kind(_in_period, ()),
+}
+#: a tag of this checkout stands for its commit
+TAG = "tag"
+
+
+@dataclass(frozen=True)
+class Side:
+    """``name`` as it was given, and the conditions that all hold for its records."""
+
+    name: str
+    conditions: tuple[tuple[str, str], ...]
+
+    def has(self, row: AnyRecord) -> bool:
+        """Whether a record is on this side."""
+        return all(KINDS[kind].has(row, value) for kind, value in self.conditions)
+
+
+def parse(text: str, rows: Sequence[AnyRecord]) -> Side:
+    """The side that ``text`` names: ``KIND=VALUE[,KIND=VALUE…]``, a period ``FROM..TO``, or a value alone.
+
+    A value alone is looked for among the ``rows``: it must be the stack, site, partition, campaign, and so on, of some,
+    and of one kind only. Raises :class:`PlumbError` for a condition that cannot be read, and for a side without
+    records.
+    """
+    side = Side(text, tuple(_condition(part, text, rows) for part in text.split(",")))
+    if not any(side.has(row) for row in rows):
+        raise PlumbError(f"no valid record is of side '{text}'", "plumb compare", "plumb list shows what there is")
+    return side
+
+
+def _condition(part: str, text: str, rows: Sequence[AnyRecord]) -> tuple[str, str]:
+    kind, equals, value = part.partition("=")
+    if equals:
+        if kind not in (*KINDS, TAG) or not value:
+            cure = f"KIND=VALUE of {', '.join((*KINDS, TAG))}"
+            raise PlumbError(f"'{part}' is no condition", f"plumb compare {text}", cure)
+        return ("commit", _commit(value)) if kind == TAG else (kind, value)
+    if ".." in part:
+        return "period", part
+    found = [name for name in _guessed(part) if any(KINDS[name].has(row, part) for row in rows)]
+    if len(found) != 1:
+        what = (
+            f"is a {' and a '.join(found)}" if found else "is no stack, site, partition, node, campaign or commit here"
+        )
+        known = {row.stack.name for row in rows} | {row.site for row in rows}
+        cure = f"write {found[0]}={part}" if found else suggest(part, known, "plumb list shows what there is")
+        raise PlumbError(f"'{part}' {what}", "plumb compare", cure)
+    return found[0], part
+
+
+def _commit(tag: str) -> str:
+    found = git.commit(f"refs/tags/{tag}")
+    if found is None:
+        raise PlumbError(f"'{tag}' is no tag of this checkout", "plumb compare", "git tag lists them")
+    return found
+
+
+def _guessed(part: str) -> Iterable[str]:
+    """The kinds that a value alone may be of; a commit and a campaign need at least 6 characters."""
+    names = ["stack", "site", "partition", "node"]
+    return [*names, "campaign", "commit"] if len(part) >= 6 else names
+
+
+def free(sides: Sequence[Side]) -> set[str]:
+    """The members of a row's key in which the sides may differ, because their conditions do."""
+    return {
+        member
+        for side in sides
+        for condition in side.conditions
+        if any(condition not in other.conditions for other in sides)
+        for member in KINDS[condition[0]].members
+    }

@@ -1,0 +1,58 @@
+"""What a launch printed: its ranks into a file each, its launcher into two."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline import mpi
+from plumbline.launch import cause, process
+
+#: characters of a failed launch's output that its record keeps
+TAIL = 2000
+#: how the binder begins its errors
+BINDER = "plumb-bind: "
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the launch in ``folder``, whose MPI library is of ``family``, has printed."""
+
+    folder: Path
+    family: mpi.Family
+
+    def of_ranks(self, without_startup: bool = False) -> list[str]:
+        """What each rank printed; ``without_startup``: without what the MPI library says when it starts."""
+        texts = [process.printed(file) for file in sorted((self.folder / "output").iterdir())]
+        startup = self.family.startup
+        if not without_startup or startup is None:
+            return texts
+        return ["".join(line for line in text.splitlines(True) if not re.match(startup, line)) for text in texts]
+
+    def _of_all(self) -> list[str]:
+        """What the ranks printed, and then the launcher."""
+        return [*self.of_ranks(), *(process.printed(self.folder / name) for name in ("stdout", "stderr"))]
+
+    def tail(self) -> str:
+        """The end of all output, from the start of a line on."""
+        whole = "\n".join(text for text in self._of_all() if text)
+        return whole if len(whole) <= TAIL else whole[-TAIL:].partition("\n")[2] or whole[-TAIL:]
+
+    def cause(self, ended: process.Ended, kernel: str | None) -> str:
+        """Why it failed: an error of plumb-bind (too few CPUs), our ``kernel`` or a scheduler's launcher, or a line."""
+        names = [BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS]
+        return self.line(*names) or cause.of(ended, self._of_all())
+
+    def degraded(self) -> list[str]:
+        """The MPI library's own report that it does without something and is slower for it."""
+        lines = process.printed(self.folder / "stderr").splitlines()
+        for pattern in self.family.degraded:
+            if told := next((line for line in lines if re.match(pattern, line)), None):
+                return [f"{self.family.name} reports: {told.strip()}"]
+        return []
+
+    def line(self, *names: str) -> str | None:
+        """The first line of stderr that has one of ``names``, from the name on; earlier names have priority."""
+        lines = process.printed(self.folder / "stderr").splitlines()
+        return next((line[line.index(name) :] for name in names for line in lines if name in line), None)

@@ -1,0 +1,239 @@
+"""One launch: start → observe → prove → parse. Each step fills in its part of the launch and returns its reasons.
+
+A launch without a reason is verified.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from plumbline import parsers, profiles, schedulers, witness
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.launch import (
+    cause,
+    environment,
+    figures,
+    hosts,
+    joules,
+    loaded_files,
+    plausible,
+    process,
+    settings,
+    shared_memory,
+)
+from plumbline.launch.output import BINDER, Output
+from plumbline.launch.prepare import Prepared
+from plumbline.records import store
+from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
+from plumbline.witness import disturbance, processes, scheduling
+from plumbline.witness.compare_nodes import compare_nodes
+from plumbline.witness.model import RankWitness, transports_between
+
+#: how often a launch is started whose launcher starts no rank, and the seconds between
+STARTS = 2
+PAUSE_S = 1.0
+
+
+@dataclass
+class Run:
+    """A start of ``job``: its ``launch`` as far as it is known, and what a later step needs of an earlier one."""
+
+    job: Prepared
+    launch: Launch
+    ended: process.Ended
+    output: Output
+    snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
+    seen: list[RankWitness] = field(default_factory=list)
+
+    def why_ended(self) -> list[str]:
+        """How a launch ended that did not end well."""
+        if self.ended.status == "timeout":
+            where = f"; waiting: {'; '.join(self.ended.waiting[:8])}" if self.ended.waiting else ""
+            return [f"ended by its time limit of {self.job.variant.time_limit_s:g} s{where}"]
+        failed = self.ended.status == "failed"
+        return [self.output.cause(self.ended, self.job.variant.context.get("kernel"))] if failed else []
+
+
+def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
+    """Launch ``job`` once, as launch ``index`` of its variant and ``position`` of the session, in ``folder``.
+
+    Sets the nodes of the job's record to those that the launch ran on. A launch that measured nothing because its
+    launcher started no rank is started again; its ``start_errors`` say why. Raises :class:`Interrupted`, OSError when
+    the launch cannot be started, and :class:`PlumbError` for a ``folder`` that Plumbline did not make.
+    """
+    errors: list[str] = []
+    run, reasons = start(job, index, position, folder)
+    while _worth_another_start(run, errors):
+        errors += run.why_ended()
+        time.sleep(PAUSE_S)
+        run, reasons = start(job, index, position, folder)
+    reasons += [*observe(run), *prove(run), *parse(run)]
+    made = run.launch
+    made.start_errors = errors
+    made.output_tail = run.output.tail() if reasons else None
+    if job.variant.profiled:
+        reasons += _keep_profile(run, folder)
+    made.reasons, made.verified = reasons, not reasons
+    if made.verified and made.status == "ok":
+        shutil.rmtree(folder)
+    job.record.nodes = sorted({rank.host for rank in made.ranks}) or job.record.nodes
+    return made
+
+
+def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, list[str]]:
+    """Run the program under its time limit. Reasons: files that were changed, and how it ended."""
+    files.make_anew(folder)
+    for name in ("witness", "output", *(["profile"] if job.variant.profiled else [])):
+        (folder / name).mkdir()
+    layout = job.ranks.layout
+    if layout.nodes > 1 and job.record.hosts is None:
+        job.record.hosts = hosts.collect(job.ranks, folder.with_name(f"{folder.name}-hosts"))
+    cpus = job.plan.cpus
+    changed = job.files.changes()
+    free, begin = shared_memory.free(), store.now()
+    meter = joules.Meter(layout.nodes, os.environ)
+    before = disturbance.snapshot(cpus)
+    around = environment.at_home(job.ranks.environment, folder)
+    ended = process.run(job.record.command, around, folder, job.variant.time_limit_s)
+    after = disturbance.snapshot(cpus)
+    spent = meter.used()
+    begun = Launch(
+        index=index,
+        order=position,
+        start=begin,
+        wall_s=round(ended.wall_s, 4),
+        status=ended.status,
+        verified=False,
+        reasons=[],
+        disturbed=False,
+        disturbance=Disturbance(),
+        measurements=[],
+        ranks=[],
+    )
+    begun.exit_code, begun.waiting, begun.shm_free_bytes = ended.exit_code, ended.waiting or None, free
+    begun.energy_j, begun.gpu_energy_j, begun.remarks = spent.processors, spent.gpus, list(spent.remarks)
+    run = Run(job, begun, ended, Output(folder, job.ranks.launcher.family), (before, after))
+    return run, [*(changed or job.files.changes()), *run.why_ended(), *run.output.degraded()]
+
+
+def observe(run: Run) -> list[str]:
+    """Read what the ranks' witnesses saw, and what disturbed them. Reasons: witnesses that are missing or damaged."""
+    run.seen, reasons = witness.read(run.output.folder / "witness")
+    made, (before, after) = run.launch, run.snapshots
+    found = msgspec.convert(disturbance.assess(before, after, run.seen, run.job.host), Disturbance)
+    if short := _without_room(run.job, made.shm_free_bytes):
+        found = msgspec.structs.replace(found, disturbed=True, causes=[*found.causes, *short])
+    made.disturbed, made.disturbance = found.disturbed, found
+    made.transports = transports_between(run.seen)
+    made.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item.rank)]
+    return reasons
+
+
+def prove(run: Run) -> list[str]:
+    """Reasons: places, scheduling, libraries, settings or work of the ranks that are not those that were asked for."""
+    job, seen = run.job, run.seen
+    here = os.uname().nodename  # as witnesses name it
+    reasons = [
+        *_misplaced(job, seen),
+        *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
+        *scheduling.faults(seen, scheduling.own()),
+        *loaded_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
+        *loaded_files.note(job.record, seen),
+    ]
+    run.launch.settings = SettingsSeen(job.settings, {}) if job.settings else None
+    if run.ended.status != "ok":
+        return reasons
+    if job.settings:
+        lines = [line for text in run.output.of_ranks() for line in text.splitlines()]
+        run.launch.settings, unproven = settings.compare(job.ranks.launcher.family, job.settings, seen, lines)
+        reasons += unproven
+    return reasons + plausible.shortfalls(job.record.benchmark, seen)
+
+
+def parse(run: Run) -> list[str]:
+    """Read the figures that the program printed. Reasons: output without them, or figures that it cannot have."""
+    job, made = run.job, run.launch
+    said: list[str] = []
+    reasons: list[str] = []
+    if run.ended.status == "ok" and not job.variant.profiled:
+        texts = run.output.of_ranks(without_startup=bool(job.settings))
+        try:
+            made.measurements = _measurements(job, texts)
+            said = parsers.remarks(job.variant.parser, "".join(texts))
+            made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
+            reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
+        except PlumbError as error:
+            reasons = [str(error)]
+    made.remarks = [*job.remarks, *said, *made.remarks]
+    return reasons
+
+
+def _keep_profile(run: Run, folder: Path) -> list[str]:
+    """Write the profile beside the record. Reasons: what could not be read."""
+    job = run.job
+    found, faults = profiles.read.ranks(folder / "profile")
+    profiles.read.save(job.variant.site, profiles.read.profile_of(job.record, run.launch.ranks, found, job.host))
+    return faults
+
+
+def _worth_another_start(run: Run, errors: list[str]) -> bool:
+    """Whether to start again a launch whose launcher started no rank, without an error of the binder.
+
+    After a time limit this is done once in a record: a job has time for one such wait, and a second is no accident.
+    """
+    if len(errors) + 1 >= STARTS or not cause.never_began(run.ended, run.output.folder) or run.output.line(BINDER):
+        return False
+    return run.ended.status == "failed" or not any(launch.start_errors for launch in run.job.record.launches)
+
+
+def _rank(witness: RankWitness) -> RankSeen:
+    """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
+    others: dict[str, list[float]] = {}
+    for item in witness.others:
+        others.setdefault(item.program, []).append(processes.cpu_s(item))
+    summed = [
+        {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
+        for program, times in sorted(others.items())
+    ]
+    said = msgspec.to_builtins(witness, str_keys=True)
+    return msgspec.convert({**said, "others": summed, "scheduling": scheduling.at_start(witness)}, RankSeen)
+
+
+def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
+    """Why the MPI library had too little shared memory on this node, if the benchmark uses it."""
+    ranks = job.ranks.layout.ranks_per_node
+    if job.record.benchmark.suite not in plausible.MPI_SUITES or ranks == 1:
+        return []
+    return shared_memory.shortage(job.ranks.launcher.family, ranks, free_bytes)
+
+
+def _misplaced(job: Prepared, seen: list[RankWitness]) -> list[str]:
+    """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
+    here = schedulers.host_name()
+    layout = job.ranks.layout
+    if layout.nodes == 1:
+        names = sorted({item.host for item in seen}) or [here]
+        return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node))
+    known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
+    spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
+    return compare_nodes(job.plan, seen, *spread, here, known)
+
+
+def _measurements(job: Prepared, texts: list[str]) -> list[Measurement]:
+    """Measurements of one launch. Each rank of STREAM, which has no MPI, prints its own table; their rates add up."""
+    kind, context = job.variant.parser, dict(job.variant.context)
+    if kind == "stream":
+        benchmark = job.record.benchmark
+        figures.check_stream_rule(benchmark, job.host)
+        context |= {"threads": job.plan.threads, "array_elements": benchmark.facts["array_elements"]}
+        return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
+    if kind == "kernel":
+        context["threads"] = job.plan.threads
+    return parsers.parse(kind, "".join(texts), {**context, "ranks": job.ranks.layout.ranks})

@@ -1,0 +1,1 @@
+"""Launches: one folder of them is a measuring session, here or in a job, which can be resumed."""

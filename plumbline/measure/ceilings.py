@@ -1,0 +1,322 @@
+"""Measuring the ceilings of a partition's machine: verified launches of our own kernels, here or in a job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from plumbline import schedulers, site
+from plumbline.base import paths, units
+from plumbline.base.errors import PlumbError
+from plumbline.host import energy
+from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
+from plumbline.measure import driver, jobs
+from plumbline.records import model
+from plumbline.records.model import Figure, Record, Variant, WantedFigure
+from plumbline.site import ceilings_file as file_of
+from plumbline.stacks import manifest as manifests
+from plumbline.topology import machine, placements, plan
+from plumbline.topology.counts import cores_in
+from plumbline.topology.machine import Machine
+
+#: launches of each experiment; set-up measures twice
+LAUNCHES = 2
+#: bytes that a repetition goes over in a cache, and its repetitions
+CACHE_BYTES = 64 << 20
+CACHE_REPETITIONS = 10
+#: sweeps over memory, the first of which is not counted
+MEMORY_REPETITIONS = 2
+#: seconds after which a launch is ended; arrays of several times the caches have to be touched first
+TIME_LIMIT_S = 300
+#: elements of a page: what the kernel rounds the size of an array up to
+PAGE_ELEMENTS = 512
+#: seconds over which idle power is measured
+IDLE_S = 10
+
+
+MEMORY_LIST = "memory_bandwidth_MB_per_s"
+CACHE_LIST = "cache_bandwidth_MB_per_s"
+COPY_LIST = "copy_bandwidth_MB_per_s"
+PEAK_LIST = "peak_GFlop_per_s"
+HANDOVER_LIST = "handover_latency_ns"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an experiment runs: ``cores`` cores under a placement, or the two of a pair."""
+
+    placement: str
+    cores: int | None = None
+    numa_node: int | None = None
+    ranks: int | None = None
+    threads: int | None = None
+    pair: str | None = None
+
+
+@dataclass(frozen=True)
+class Gives:
+    """A ceiling: a figure of an experiment, the best of its kernels if none is named, and the list it stands in.
+
+    It is ``part`` times the figure: 0.5 for a copy, which counts bytes read and bytes written; a message counts once.
+    """
+
+    list: str
+    metric: str
+    kernel: str | None = None
+    level: int | None = None
+    part: float = 1.0
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One variant, and the ceilings that its best launch gives."""
+
+    program: str
+    arguments: Sequence[str]
+    place: Place
+    gives: Sequence[Gives]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def where(self, given: Gives) -> dict[str, Any]:
+        """The members by which a ceiling differs from others of its list."""
+        place = self.place
+        members = {"cores": place.cores, "numa_node": place.numa_node, "level": given.level, "pair": place.pair}
+        return {name: value for name, value in members.items() if value is not None}
+
+    def describe(self) -> str:
+        """One line that names the experiment and its ceilings."""
+        lists = ", ".join(given.list for given in self.gives)
+        return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
+
+
+def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[str], None], add: bool = False) -> int:
+    """Measure the ceilings of partition ``part`` (an element of ``site.yaml``) of site ``name``, in a job if needed.
+
+    Returns 0 if every ceiling was measured, 1 if some were left out, which the file and a line say. ``stack``: whose
+    kernels; None: those of the first of the partition's that are installed. ``add``: ceilings that were measured on
+    such a machine before stay where they are better.
+    """
+    work = paths.build() / "ceilings" / name
+    if jobs.needed(part):
+        words = ["site", "measure", "--name", name, "--partition", part["name"]]
+        words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
+        return jobs.run_plumb(words, part, 1, (work / f"job-{part['name']}").resolve(), say)
+    return _here(name, part, stack or _stack(part), work, say, add)
+
+
+def is_current(name: str, part: dict[str, Any]) -> bool:
+    """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
+    behind = schedulers.named(part["scheduler"]).has_jobs
+    host = machine.load(site.folder(name) / part["topology"] if behind else None)
+    return site.ceilings_of(name, part["name"], words(host)) is not None
+
+
+def _stack(part: dict[str, Any]) -> str:
+    """The first stack of ``part`` that is installed and has the kernels."""
+    for name in part["stacks"]:
+        if name in manifests.names() and "membw" in manifests.load(name)["benchmarks"]:
+            return str(name)
+    known = ", ".join(part["stacks"]) or "none"
+    raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
+
+
+def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
+    host = machine.load()
+    benchmarks = manifests.load(stack)["benchmarks"]
+    wanted = list(experiments(host))
+    left_out = [
+        f"{one.describe()}: stack {stack} has no {one.program}" for one in wanted if one.program not in benchmarks
+    ]
+    chosen = [one for one in wanted if one.program in benchmarks]
+    if not chosen:
+        raise PlumbError("the stack has none of the kernels that measure", stack, "name another one with --stack")
+    begin = time.monotonic()
+    watts, unknown = _idle()
+    descriptions = [description(one, name, part["name"], stack) for one in chosen]
+    _, records = driver.run(descriptions, work / f"work-{part['name']}", say=say, into=work)
+    found = collect(chosen, records, left_out)
+    measured = Measured(
+        partition=part["name"],
+        machine=words(host),
+        host=schedulers.host_name(),
+        measured=records[0].time,
+        suite=f"plumbline {records[0].suite.version}, commit {(records[0].suite.commit or 'unknown')[:12]}",
+        stack=stack,
+        session=records[0].session,
+        seconds=round(time.monotonic() - begin, 1),
+        idle_W=watts,
+        no_idle_W=unknown,
+        left_out=left_out,
+        **found,
+    )
+    say(f"ceilings: {file_of.save(name, measured, add)}, in {measured.seconds:.0f} s")
+    say(f"idle power: {f'not known: {measured.no_idle_W}' if measured.idle_W is None else f'{measured.idle_W:g} W'}")
+    if disturbed := sum(record.disturbed_count for record in records):
+        total = units.counted(sum(record.launch_count for record in records), "launch")
+        say(f"{disturbed} of {total} were disturbed: measure again when the machine is idle")
+    for line in left_out:
+        say(f"left out: {line}")
+    return 1 if left_out else 0
+
+
+def _idle() -> tuple[float | None, str | None]:
+    """The idle power of this host in W, or why it is not known."""
+    meter = energy.find()
+    watts = energy.idle(meter, IDLE_S) if meter.counters else None
+    if watts is None:
+        return None, meter.missing or f"the counters of {meter} could not be read"
+    return units.significant(watts, 4), None
+
+
+def experiments(host: Machine) -> Iterator[Experiment]:
+    """What is measured on ``host``."""
+    alone = Place("compact", cores=1, ranks=1, threads=1)
+    whole = Place("node", cores=len(host.cores))
+    places = [alone, whole] if len(host.cores) > 1 else [alone]
+    yield from _memory(host, places)
+    yield from _caches(host, places)
+    for place in places:
+        # OpenBLAS would otherwise start threads of its own, which sleep
+        quiet = {"OPENBLAS_NUM_THREADS": "1"}
+        yield Experiment("dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives(PEAK_LIST, "peak")], quiet)
+    for pair in placements.listed():
+        if pair.pair and not pair.argument and pair.nodes == 1 and _exists(pair.name):
+            place = Place(pair.name, ranks=1, threads=2, pair=pair.name)
+            yield Experiment("handover", (), place, [Gives(HANDOVER_LIST, "time")])
+
+
+def _exists(placement: str) -> bool:
+    """Whether this host has such a pair of cores."""
+    try:
+        plan.resolve(placement, threads=2)
+    except PlumbError:
+        return False
+    return True
+
+
+def _memory(host: Machine, places: Sequence[Place]) -> Iterator[Experiment]:
+    """Read, triad and copy, each of arrays that the others have driven out of the caches before."""
+    data = LARGER * host.last_level_cache_bytes
+    options = ("--kernels", "bounds", "--repetitions", str(MEMORY_REPETITIONS), "--size", str(_elements(data, 3)))
+    nodes = sorted({(home.index, home.cpus) for cpu in host.cpus if (home := host.home_node(cpu))})
+    by_node = [Place(f"numa:{index}", cores_in(host, cpus), numa_node=index) for index, cpus in nodes]
+    for place in [*places, *(by_node if len(nodes) > 1 else [])]:
+        gives = [Gives(MEMORY_LIST, "bandwidth")]
+        if place is places[0]:
+            gives.append(Gives(COPY_LIST, "bandwidth", "copy", MEMORY, part=0.5))
+        yield Experiment("membw", options, place, gives)
+
+
+def _caches(host: Machine, places: Sequence[Place]) -> Iterator[Experiment]:
+    """Read and copy of one core in each level; read of all cores where some share a cache."""
+    alone, *whole = places
+    around = cache_bytes(host, host.cores[0].cpus[:1])
+    for level in around:
+        bandwidth, copy = (
+            Gives(CACHE_LIST, "bandwidth", level=level),
+            Gives(COPY_LIST, "bandwidth", level=level, part=0.5),
+        )
+        yield Experiment("membw", _sweeps("load", around, level, 1), alone, [bandwidth])
+        yield Experiment("membw", _sweeps("copy", around, level, 1), alone, [bandwidth, copy])
+    everywhere = cache_bytes(host, host.cpus)
+    for level in everywhere if whole else ():
+        if sum(cache.level == level for cache in host.caches) < len(host.cores):
+            cores = len(host.cores)
+            yield Experiment(
+                "membw",
+                _sweeps("load", everywhere, level, cores),
+                whole[0],
+                [Gives(CACHE_LIST, "bandwidth", level=level)],
+            )
+
+
+def _elements(data: int, arrays: int, least: int = 1) -> int:
+    """Elements of each of ``arrays`` of ``data`` bytes together, in whole pages and ``least`` pages at least."""
+    return max(least, data // arrays // 8 // PAGE_ELEMENTS) * PAGE_ELEMENTS
+
+
+def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tuple[str, ...]:
+    """Options for many sweeps over half of the cache ``level``, or over :data:`LARGER` x the level below if less."""
+    arrays = 2 if kernel == "copy" else 1
+    data = min([caches[level] // 2, *(LARGER * size for below, size in caches.items() if below == level - 1)])
+    elements = _elements(data, arrays, least=cores)
+    sweeps = max(1, cores * CACHE_BYTES // (elements * arrays * 8))
+    options = ("--kernels", kernel, "--stores", "regular", "--size", str(elements))
+    return (*options, "--sweeps", str(sweeps), "--repetitions", str(CACHE_REPETITIONS))
+
+
+def description(one: Experiment, name: str, partition: str, stack: str) -> dict[str, Any]:
+    """The variant of ``one``, as ``plumb launch`` takes it."""
+    place = one.place
+    variant = Variant(
+        schema=1,
+        test="ceiling",
+        name=f"ceiling {one.describe()}",
+        site=name,
+        partition=partition,
+        stack=stack,
+        benchmark=one.program,
+        arguments=[*one.arguments, "--json"],
+        placement=place.placement,
+        memory=None,
+        threads=place.threads,
+        ranks_per_node=place.ranks,
+        nodes=1,
+        parser="kernel",
+        context={"kernel": one.program},
+        figures=[
+            WantedFigure(name=given.list, metric=given.metric, where={"kernel": given.kernel} if given.kernel else {})
+            for given in one.gives
+        ],
+        launches=LAUNCHES,
+        time_limit_s=TIME_LIMIT_S,
+        environment=one.environment,
+        params={},
+    )
+    return model.document(variant)
+
+
+def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:
+    """The ceilings by list; the best one where several experiments give the same.
+
+    What was not verified or is not valid gives none: its reason is added to ``left_out``.
+    """
+    found: dict[str, dict[str, Ceiling]] = {}
+    for one, record in zip(chosen, records, strict=True):
+        if not record.is_valid:
+            left_out.append(f"{one.describe()}: {(record.faults or ['it is invalid'])[0]}")
+            continue
+        for given, wanted, figure in zip(one.gives, record.variant.figures, record.figures, strict=True):
+            better: Callable[[Sequence[float]], float] = max if figure.better == "higher" else min
+            ceiling = _ceiling(one, given, record, wanted, figure, better(figure.samples))
+            same = found.setdefault(given.list, {})
+            known = same.setdefault(repr(one.where(given)), ceiling)
+            if better([ceiling.best, known.best]) != known.best:
+                same[repr(one.where(given))] = ceiling
+    return {name: list(same.values()) for name, same in found.items()}
+
+
+def _ceiling(
+    one: Experiment, given: Gives, record: Record, wanted: WantedFigure, figure: Figure, best: float
+) -> Ceiling:
+    launch = record.counting()[figure.samples.index(best)]
+    return Ceiling(
+        best=units.significant(given.part * best, 5),
+        spread_percent=round(100 * max(abs(sample / best - 1) for sample in figure.samples), 2),
+        launches=figure.launches,
+        disturbed_launches=record.disturbed_count,
+        method=_method(one, launch.measurement(wanted).params),
+        record=record.id,
+        **one.where(given),
+    )
+
+
+def _method(one: Experiment, params: dict[str, Any]) -> str:
+    """What was run where, and which of its figures was the best."""
+    parts = [" ".join([one.program, *one.arguments]), f"placement {one.place.placement}"]
+    if "kernel" in params and "mode" in params:
+        parts.append(f"best: {params['kernel']}, {params['mode']}")
+    return "; ".join(parts)

@@ -1,0 +1,197 @@
+"""The launches of one session: one at a time, or every launch of one variant, or of several in turn.
+
+Nothing measured depends on who called: the record is on disk after every launch.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline.base import files, terminal
+from plumbline.base.errors import PlumbError
+from plumbline.base.units import human_seconds
+from plumbline.launch import figures, pipeline
+from plumbline.launch.prepare import Prepared, prepare
+from plumbline.launch.signals import held_back, interruptible
+from plumbline.records import store
+from plumbline.records.model import Launch, Record, State
+from plumbline.references import References
+from plumbline.site import ceilings_file as site_ceilings
+
+#: the lock file in the work folder, held while launches run there
+LOCK = ".plumbline.lock"
+
+
+class Launches:
+    """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
+
+    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` stand in the records.
+    ``kept`` says what became of earlier launches, where one cannot be started. Raises :class:`PlumbError` for a variant
+    that cannot be run here.
+    """
+
+    def __init__(
+        self, descriptions: Sequence[dict[str, Any]], session: str, folder: Path, seed: int, kept: str
+    ) -> None:
+        self.folder, self.kept = folder, kept
+        self.jobs = [prepare(description, session) for description in descriptions]
+        self.expected = References.load(self.jobs[0].record.site)
+        for job in self.jobs:
+            job.record.seed = seed
+
+    @property
+    def all_records(self) -> list[Record]:
+        """The records, in the order of the variants."""
+        return [job.record for job in self.jobs]
+
+    def folder_of(self, order: int) -> Path:
+        """Where launch ``order`` of the session runs."""
+        return self.folder / f"launch-{order}"
+
+    def launch(self, which: int, index: int, order: int) -> Launch:
+        """Start launch ``index`` of variant ``which``; its record does not hold it yet.
+
+        Raises :class:`PlumbError` for a program that cannot be started.
+        """
+        folder = self.folder_of(order)
+        try:
+            return pipeline.launch(self.jobs[which], index, order, folder)
+        except OSError as error:
+            raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
+
+    def settle(self, which: int) -> None:
+        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        job = self.jobs[which]
+        figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
+
+
+def run(
+    descriptions: Sequence[dict[str, Any]],
+    folder: Path,
+    seed: int | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    campaign: str | None = None,
+    into: Path | None = None,
+) -> tuple[Path, list[Record]]:
+    """Run all launches of some variants, in random order if there are several, with ``folder`` as work space.
+
+    Returns the session file and its records. ``seed`` makes the order repeatable; it is kept in the record, as is the
+    ``campaign`` that the records belong to. The session file is among the site's results, or in the folder ``into``.
+    ``say`` gets a line after each launch.
+
+    Raises :class:`PlumbError` as :class:`Launches` does, for a launch folder that Plumbline did not make, and where
+    another session uses ``folder``; raises :class:`Interrupted` on SIGINT, SIGTERM, SIGHUP or SIGUSR2. In every case
+    the records hold the launches that finished.
+    """
+    taken, cure = "another plumb launch works in this folder", "name another folder with --work, or wait"
+    with files.reserved(folder / LOCK, taken, cure), interruptible():
+        session = store.new_session()
+        seed = secrets.randbits(32) if seed is None else seed
+        launches = Launches(descriptions, session, folder, seed, "launches that had finished are recorded")
+        records = launches.all_records
+        file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
+        for record in records:
+            record.campaign = campaign
+        _measure(launches, schedule([record.variant.launches for record in records], seed), file, say)
+        if into is None and any([_raise_ceilings(job, launches.expected, say) for job in launches.jobs]):
+            with held_back():
+                store.write(file, records)
+        return file, records
+
+
+def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: Callable[[str], None]) -> None:
+    """Run the launches in ``order``; the records are in ``file`` after each."""
+    records = launches.all_records
+    for position in range(len(order)):
+        files.refuse_foreign(launches.folder_of(position))
+    store.write(file, records)
+    if unknown := records[0].suite.unknown:
+        say(f"the records do not name this checkout's commit: {unknown}")
+    if removed := records[0].removed_variables:
+        say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
+    try:
+        begin = time.monotonic()
+        with terminal.bar():
+            for position, (which, index) in enumerate(order):
+                record = records[which]
+                began = time.monotonic()
+                launch = launches.launch(which, index, position)
+                with held_back():
+                    record.launches.append(launch)
+                    launches.settle(which)
+                    store.write(file, records)
+                now, done = time.monotonic(), position + 1
+                say(_progress(record, launch, done, len(order), now - began))
+                earlier = [one.last_lines() for one in record.launches[:-1]]
+                if (told := launch.last_lines()) and told not in earlier:
+                    say("\n".join(f"    {line}" for line in told))
+                left = human_seconds((now - begin) / done * (len(order) - done))
+                terminal.progress(done, len(order), f"launches, about {left} left")
+    except BaseException:  # whatever ends it, what was measured is kept
+        close(file, records, "interrupted")
+        raise
+    close(file, records, "complete")
+    if unseen := _unseen(records):
+        say(unseen)
+
+
+def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
+    """The order of launches as (variant, index) pairs: round by round, each round in an order drawn from ``seed``."""
+    draw = random.Random(seed)  # noqa: S311 - an experimental design, not a secret
+    order: list[tuple[int, int]] = []
+    for index in range(max(launches)):
+        row = [which for which, count in enumerate(launches) if index < count]
+        draw.shuffle(row)
+        order += [(which, index) for which in row]
+    return order
+
+
+def close(file: Path, records: Sequence[Record], state: State, empty: bool = True) -> None:
+    """Set the state of all ``records`` and write them to ``file``: without ``empty`` only those that have launches."""
+    with held_back():
+        for record in records:
+            record.state = state
+        store.write(file, [record for record in records if empty or record.launches])
+
+
+def _unseen(records: list[Record]) -> str | None:
+    """What nobody can see of the disturbances on a virtual machine, once for all launches; None where none was."""
+    if not records[0].host.get("virtual") or not any(record.disturbed_count for record in records):
+        return None
+    return "this is a virtual machine: what disturbed launches from outside of it is seen as steal alone"
+
+
+def _raise_ceilings(job: Prepared, expected: References, say: Callable[[str], None]) -> bool:
+    """Raise the ceilings that the record exceeds, and compare its figures with them; returns whether it exceeds any."""
+    record, known = job.record, job.ceilings
+    if known is None or figures.raised(record, job.host, known) is known:
+        return False
+    try:
+        where = record.site, record.partition, known.machine
+        now = site_ceilings.change(*where, lambda present: figures.raised(record, job.host, present))
+    except PlumbError as error:
+        say(f"record {record.id} is above a ceiling, which cannot be raised: {error}")
+        return False
+    before = [figure.ceiling for figure in record.figures]
+    figures.settle(record, job.facts, job.host, expected, now or known)
+    for figure, old in zip(record.figures, before, strict=True):
+        if old and figure.ceiling and old.percent > max(100, figure.ceiling.percent):
+            figure.ceiling = msgspec.structs.replace(figure.ceiling, raised_from=old.value)
+            say(f"{figure.name} of record {record.id}: {figure.ceiling.raising}")
+    return True
+
+
+def _progress(record: Record, launch: Launch, done: int, total: int, took: float) -> str:
+    state = "verified" if launch.verified else f"NOT VERIFIED: {launch.reasons[0]}"
+    for error in launch.start_errors:
+        state += " (started twice)" if error in launch.reasons else f" (started again: {error})"
+    if launch.disturbed:
+        state += f" (disturbed: {launch.disturbance.short()})"
+    return f"launch {done}/{total}  {record.variant.name} on {record.variant.stack}  {took:.1f} s  {state}"

@@ -1,0 +1,156 @@
+"""A measuring session: a folder of launches that can be resumed, here or in a job.
+
+The folder has a state: what was asked, and the circumstances, which must be the same when the session goes on. What was
+measured is beside it and is written whole, so that a crash loses no more than the launch, pair or stage in flight.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from plumbline import schedulers, schemas
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.host import provenance
+from plumbline.launch.signals import interruptible
+from plumbline.measure import jobs
+from plumbline.records import suite
+from plumbline.schedulers import names
+from plumbline.stacks import manifest as manifests
+
+#: shows a line
+Say = Callable[[str], None]
+#: what a session that failed to begin leaves in its folder, beside folders that Plumbline made
+LEFT = ("lock", "reframe.out")
+
+
+class State(Protocol):
+    """What a session keeps of itself."""
+
+    @property
+    def circumstances(self) -> dict[str, Any]:
+        """What must be the same when it goes on; None is filled in by the job that measures."""
+
+
+Kept = TypeVar("Kept", bound=State)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Kept]):
+    """One kind of sessions: what people call it, the words of ``plumb`` that begin one, and its state, in ``file``."""
+
+    name: str
+    command: str
+    file: str
+    type: type[Kept]
+
+    @contextlib.contextmanager
+    def locked(self, folder: Path) -> Iterator[None]:
+        """Keep a second process out of ``folder``; the lock ends with this process, however it ends."""
+        taken = f"another {self.name} runs in this folder"
+        with files.reserved(folder / "lock", taken, "wait for it, or take another"), interruptible():
+            yield
+
+    @contextlib.contextmanager
+    def new(self, folder: Path) -> Iterator[None]:
+        """:meth:`locked`, for a new session; raises :class:`PlumbError` for a folder that is used or somebody's."""
+        with self.locked(folder):
+            if (folder / self.file).exists():
+                cure = f"plumb {self.command} --resume {folder}, or another"
+                raise PlumbError(f"this folder holds a {self.name} already", str(folder), cure)
+            refuse_foreign(folder)
+            yield
+
+    def begin(self, folder: Path, state: Kept) -> None:
+        """Write the state of a new session."""
+        with self.new(folder):
+            self.save(folder, state)
+
+    def save(self, folder: Path, state: Kept) -> None:
+        """Write the state of a session."""
+        text = msgspec.json.format(msgspec.json.encode(state), indent=1).decode()
+        files.write(f"the state of the {self.name}", folder / self.file, text + "\n")
+
+    def peek(self, folder: Path) -> Kept:
+        """The state of ``folder``, whatever the circumstances; raises :class:`PlumbError` if there is none."""
+        file = folder / self.file
+        cure = f"give the folder that plumb {self.command} named when it began"
+        if not folder.is_dir():
+            raise PlumbError("no such folder", str(folder), cure)
+        try:
+            return msgspec.convert(schemas.parse_json(file.read_text(encoding="utf-8")), self.type)
+        except OSError as error:
+            raise PlumbError(f"no {self.name} to resume: {error.strerror}", str(file), cure) from error
+        except (ValueError, msgspec.ValidationError, PlumbError) as error:
+            what, cure = f"not the state of a {self.name}: {error}", f"start a new {self.name}"
+            raise PlumbError(what, str(file), cure) from error
+
+    def load(self, folder: Path) -> Kept:
+        """The state of ``folder``; raises :class:`PlumbError` if there is none or its circumstances have changed."""
+        state = self.peek(folder)
+        known = state.circumstances
+        now = circumstances(list(known["stacks"]))
+        for name, then in known.items():
+            if then is not None and now[name] != then:
+                what = f"{name} changed since this {self.name} began: {_short(then)}, now {_short(now[name])}"
+                cure = f"what was measured before and after cannot be mixed: start a new {self.name}"
+                raise PlumbError(what, str(folder), cure)
+        if None in known.values():
+            known.update(now)
+            self.save(folder, state)
+        return state
+
+    def in_job(self, folder: Path, part: dict[str, Any], nodes: int, options: list[str], say: Say) -> int:
+        """Go on with the session of ``folder`` in a job of partition ``part``; returns the exit status of its command.
+
+        ``options`` are added to ``--resume``. A session that was measured on some nodes gets them again.
+        """
+        measured_on = self.peek(folder).circumstances["nodes"]
+        hosts = names.expand(measured_on, str(folder)) if measured_on else ()
+        words = [self.command, "--resume", str(folder), *options]
+        return jobs.run_plumb(words, part, nodes, folder.resolve() / "job", say, hosts)
+
+
+def circumstances(stacks: list[str]) -> dict[str, Any]:
+    """What must be the same when a session goes on: suite, stacks, nodes, and how the host is set."""
+    return {
+        "commit": suite.describe(),
+        "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},
+        "nodes": names.fold(schedulers.current(os.environ).hosts(os.environ) or [schedulers.host_name()]),
+        "environment": provenance.fingerprint(provenance.collect()),
+    }
+
+
+def before_a_job(known: dict[str, Any]) -> dict[str, Any]:
+    """Circumstances of a session that is begun where it is not measured: the job's nodes are filled in by the job."""
+    return {**known, "nodes": None, "environment": None}
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise :class:`PlumbError` if ``folder`` holds more than what a session that failed to begin leaves there."""
+    for entry in folder.iterdir():
+        if entry.name not in LEFT and not (entry / files.MARK).is_file():
+            what = f"this folder is not empty: it holds {entry.name}"
+            raise PlumbError(what, str(folder), "name an empty or a new one for the work")
+
+
+@contextlib.contextmanager
+def passing_folder(name: str) -> Iterator[Path]:
+    """A folder for launches that nobody resumes, which is removed."""
+    place = paths.build() / name
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

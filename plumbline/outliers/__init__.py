@@ -1,1 +1,0 @@
-"""Nodes and links that differ from the others of their class."""

@@ -1,0 +1,286 @@
+"""``plumb campaign``: ReFrame over all tests of a profile, then one table of what was found."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plumbline import schedulers, site
+from plumbline.base import files, git, paths, terminal, units
+from plumbline.base.errors import PlumbError
+from plumbline.host import proc
+from plumbline.launch import process, signals
+from plumbline.measure import jobs
+from plumbline.nodes import pinned, usable
+from plumbline.records import outcome, query
+from plumbline.records.model import Row
+from plumbline.reframe import cases
+from plumbline.reframe.cases import Case
+from plumbline.views import show, summary
+
+#: exit status of a shell command that Ctrl-C ended
+INTERRUPTED = 130
+#: how many campaigns keep the stage folders of their failed cases
+STAGES_KEPT = 5
+#: characters of a reason in the summary; the whole one is in the record and in the report
+REASON_LENGTH = 240
+#: failed variants whose last output is printed
+OUTPUTS = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb campaign``."""
+    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--node", action="append", default=[], metavar="[PARTITION=]NODE", help="jobs run on this node, repeated"
+    )
+    where.add_argument("--turn", metavar="I/K", help="jobs run on the I-th of the first K nodes that can be used")
+    parser.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the tests tagged with the profile, with ReFrame's own options as given, and print the summary.
+
+    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
+    interrupted.
+    """
+    with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
+        return _campaign(args)
+
+
+def _campaign(args: argparse.Namespace) -> int:
+    campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+    here = site.claiming(site.load_all())
+    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
+    environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
+    command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "-r"]
+    command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
+    command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
+    print(f"campaign {campaign}: {' '.join(command)}", flush=True)
+    # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
+    for number in signals.handled():
+        signal.signal(number, signal.default_int_handler)
+    begin = time.monotonic()
+    code, ended = _follow(command, environment)
+    print()
+    return _report(campaign, args.profile, code, ended, time.monotonic() - begin)
+
+
+def _folder() -> Path:
+    """Where ReFrame works."""
+    return paths.build() / "reframe"
+
+
+def _log() -> Path:
+    """ReFrame's whole output."""
+    return _folder() / "campaign.out"
+
+
+def _make_stage(campaign: str) -> Path:
+    """A stage folder that no other campaign's jobs can be in; those of old campaigns are removed."""
+    place = _folder() / "stage"
+    with files.writing("the stage folder", place):
+        made = sorted(mark.parent for mark in place.glob(f"*/{files.MARK}"))
+        for old in made[: 1 - STAGES_KEPT]:
+            shutil.rmtree(old)
+        files.make_anew(place / campaign)
+    return place / campaign
+
+
+def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
+    """Pin the jobs as asked."""
+    if not nodes and turn is None:
+        return {}
+    if here is None:
+        raise PlumbError(
+            "no site claims this host, so it has no nodes", str(paths.sites()), "plumb site init makes one"
+        )
+    chosen = pinned.turn(here, turn) if turn is not None else pinned.explicit(here, list(nodes))
+    for name, node in chosen.items():
+        print(f"partition {name}: jobs run on {node}", flush=True)
+    return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
+
+
+def _policy(here: dict[str, Any] | None) -> list[str]:
+    """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
+    schedulers_here = [schedulers.named(part["scheduler"]) for part in here["partitions"]] if here else []
+    return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
+
+
+def _nodes_now(here: dict[str, Any] | None, extra: Sequence[str]) -> list[str]:
+    """Print which nodes of the site cannot be used; returns the option that keeps jobs from waiting for them.
+
+    Nothing where ``extra``, ReFrame's other options, has that option, or where no site can be measured here.
+    """
+    if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
+        return []
+    if here is None or here.get("archived", False):
+        return []
+    counts, lines = usable.survey(here)
+    for line in lines:
+        print(line, flush=True)
+    lowered = ",".join(f"{name}={count}" for name, count in counts.items())
+    return ["-S", f"{usable.VARIABLE}={lowered}"] if counts else []
+
+
+def environment_of_reframe() -> dict[str, str]:
+    """What ``activate`` sets for ReFrame, and the folders in use."""
+    return {
+        **paths.variables(),
+        "RFM_CONFIG_FILES": str(paths.sites() / "settings.py"),
+        "RFM_PREFIX": str(_folder()),
+    }
+
+
+def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[Case]]:
+    """Run ReFrame, print a line per test case with the time left, and return its exit status and the cases."""
+    ended: list[Case] = []
+    log = _log()
+    begin = time.monotonic()
+    with (
+        log.open("w", encoding="utf-8") as stream,
+        subprocess.Popen(
+            command,
+            env=environment,
+            cwd=paths.root(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=process.die_with_parent,
+        ) as child,
+        terminal.bar(),
+    ):
+        try:
+            for line in child.stdout or ():
+                stream.write(line)
+                found = cases.ended(line)
+                if found:
+                    case, number, total = found
+                    ended.append(case)
+                    if case.state != "SKIP":
+                        seconds = (time.monotonic() - begin) * _left(ended, total)
+                        left = f"about {units.human_seconds(seconds)} left"
+                        print(f"{number:>4}/{total} {case.state:<4} {case.label}  ({left})", flush=True)
+                        terminal.progress(number, total, left)
+            return child.wait(), ended
+        except KeyboardInterrupt:
+            print("\ninterrupted: ending the running launches", flush=True)
+            child.send_signal(signal.SIGINT)
+            _end_jobs(child.pid, environment)
+            try:
+                child.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+            _end_jobs(child.pid, environment)
+            return INTERRUPTED, ended
+
+
+def _end_jobs(reframe: int, environment: Mapping[str, str]) -> None:
+    """End all jobs at once. ReFrame ends one, waits for its end while the next begins, and loses those by ssh."""
+    jobs.cancel_noted(Path(environment["RFM_STAGE_DIR"]), print)
+    for pid in process.descendants(reframe):
+        with contextlib.suppress(OSError):  # it has ended
+            if proc.stat(proc.PROC / str(pid)).name in schedulers.REMOTE.programs:
+                os.kill(pid, signal.SIGTERM)
+
+
+def _left(ended: Sequence[Case], total: int) -> float:
+    """What is left of ``total`` cases, as a multiple of the time taken so far, after a case that ran.
+
+    Skips take no time. Where jobs run beside one another they all come first, else they are mixed with the others.
+
+    >>> skipped, done = Case("SKIP", ""), Case("OK", "")
+    >>> _left([skipped, skipped, done], 5), _left([done, skipped, done], 6)
+    (2.0, 1.0)
+    """
+    mixed = ended[next(place for place, case in enumerate(ended) if case.state != "SKIP") :]
+    return (total - len(ended)) / len(mixed)
+
+
+def _report(campaign: str, profile: str, code: int, ended: list[Case], seconds: float) -> int:
+    """Print what was found, why the other cases have no figures, the closing line and what to do next."""
+    output = _log().read_text(encoding="utf-8", errors="replace")
+    ended = cases.explained(ended, output)
+    mine, damages = query.records(query.Selection(campaign=campaign))
+    for damage in damages:
+        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    if mine:
+        print("\n".join([summary.lines(mine), *summary.legend(mine)]))
+    skips = cases.skip_reasons(ended)
+    failed = [case for case in ended if case.failed]
+    if mine and (skips or failed):
+        print()
+    for reason, count in skips.most_common():
+        print(f"skipped {count:>3} x {reason}")
+    for case in failed:
+        print(f"failed {case.describe()}: {summary.shorten(case.reason or 'ReFrame gives no reason', REASON_LENGTH)}")
+    _print_output([row for row in mine if not row.is_valid][:OUTPUTS])
+    for name in sorted({row.site for row in mine}):
+        outcome.write(name, campaign, profile, ((case.state, case.label, case.reason) for case in ended))
+    if not ended and code == INTERRUPTED:
+        return code
+    if not ended:
+        raise PlumbError(f"no test ran: {cases.last_words(output)}", str(_log()), "ReFrame's whole output is there")
+    took = units.human_seconds(seconds)
+    print(
+        f"\n{summary.closing(mine)}; {sum(skips.values())} skipped, {len(failed)} failed, in {took}"
+        f"\nplumb show ID shows all of a line, plumb report makes a page of them; ReFrame's output: {_log()}"
+    )
+    measured = bool(mine or any(case.state == "OK" for case in ended))  # a check of the suite itself leaves no record
+    step = _next(mine, failed)
+    if step:
+        print(f"next: {step}")
+    why = _why(failed, sum(not row.is_valid for row in mine), measured, skips)
+    if why:
+        print(why, file=sys.stderr)
+    return code or (1 if why else 0)
+
+
+def _why(failed: Sequence[Case], invalid: int, measured: bool, skips: Mapping[str, int]) -> str:
+    """Why the campaign's exit status is 1, in a line; empty where all is well."""
+    reasons = [f"{units.counted(len(failed), 'case')} failed"] if failed else []
+    reasons += [f"{units.counted(invalid, 'variant')} not valid"] if invalid else []
+    if not measured and not failed:
+        often = max(skips, key=lambda reason: skips[reason], default="")
+        count = sum(skips.values())
+        reasons.append(
+            "no variant was measured" + (f": all {count} were skipped, {skips[often]} x {often}" if skips else "")
+        )
+    return "; ".join(reasons)
+
+
+def _print_output(rows: Sequence[Row]) -> None:
+    """What launches of these records printed last before they failed."""
+    records, _ = query.full({row.id for row in rows}) if rows else ([], [])
+    for record in records:
+        if said := show.output(record):
+            print(f"\n{record.variant.name} on {record.stack.name} ({record.id}), {said}")
+
+
+def _next(mine: Sequence[Row], failed: Sequence[Case]) -> str | None:
+    """The most useful step after a campaign; None where there is nothing to do."""
+    invalid = next((row for row in mine if not row.is_valid), None)
+    if invalid:
+        return f"plumb show {invalid.id} shows what went wrong in {invalid.variant.name} on {invalid.stack.name}"
+    if failed:
+        stage = failed[0].stage
+        if stage and any(Path(stage).glob("*.err")):
+            return f"the first failed job's own words: tail {stage}/*.err"
+        return (
+            f"all that ReFrame says of it, which has no job with words of its own: grep -A 20 'FAILURE INFO' {_log()}"
+        )
+    if any(row.verdict == "unreferenced" for row in mine):
+        return "plumb calibrate makes expected values of these figures, once they were measured in 3 sessions"
+    return None

@@ -1,0 +1,137 @@
+"""Site folders and stack manifests as a ReFrame configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from plumbline import schedulers, site
+from plumbline.base import paths
+from plumbline.base.errors import PlumbError
+from plumbline.nodes import pinned
+from plumbline.stacks import manifest as manifests
+
+#: the feature of every environment made from a stack manifest
+FEATURE = "plumb-stack"
+#: seconds that a job may wait for its nodes; longer is a failure
+MAX_PENDING_S = 3600
+#: the environment where there is none: tests end as skipped there, with the reason
+NOTHING = "no-stack"
+
+
+def configuration() -> dict[str, Any]:
+    """The dictionary that ReFrame wants as ``site_configuration``.
+
+    Raises :class:`PlumbError` where a stack of this host's own site is not installed.
+    """
+    stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
+    sites = site.load_all()
+    for found in sites:
+        if site.is_here(found):
+            _require_stacks(found, stacks)
+    offered = {name for found in sites for part in found["partitions"] for name in part["stacks"]}
+    environments = [_environment(manifest) for manifest in stacks.values()]
+    environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
+    return {
+        "systems": [*(_system(found) for found in sites), _unconfigured()],
+        "environments": [*environments, {"name": NOTHING}],
+        "general": [{"check_search_path": [str(paths.root() / "reframe-tests")], "remote_detect": False}],
+        "logging": [_logging()],
+    }
+
+
+def _require_stacks(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> None:
+    """What this host's own site offers must be installed; an unknown name is a typo."""
+    for part in found["partitions"]:
+        missing = [name for name in part["stacks"] if name not in stacks]
+        if missing:
+            raise PlumbError(
+                f"site {found['name']}, partition {part['name']}: stack {missing[0]} is not installed",
+                str(paths.sites() / found["name"] / "site.yaml"),
+                f"plumb stack install {missing[0]}, or take it out of the list",
+            )
+
+
+def _system(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": found["name"],
+        "descr": found["description"],
+        "hostnames": found["hostnames"],
+        "modules_system": found.get("modules_system", "nomod"),
+        "partitions": [_partition(found, part) for part in found["partitions"]],
+    }
+
+
+def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    scheduler = schedulers.named(part["scheduler"])
+    return {
+        **scheduler.reframe_partition(part.get("access", []), part.get("hosts", []), pinned.of(part["name"])),
+        "name": part["name"],
+        "descr": part.get("description", part["name"]),
+        "scheduler": scheduler.reframe_backend(),
+        "launcher": "local",  # plumb launch starts the ranks itself
+        "environs": [environment_name(stack) for stack in part["stacks"]] or [NOTHING],
+        "max_jobs": scheduler.reframe_jobs,
+        "prepare_cmds": [*scheduler.script_begins, *part.get("prepare", [])],
+        "extras": {
+            "archived": found.get("archived", False),
+            "scheduler": scheduler.name,
+            "max_job_s": part.get("max_job_s"),
+            "nodes": nodes_offered(part),
+            "max_pending_s": part.get("max_pending_s", MAX_PENDING_S),
+            "topology": str(paths.sites() / found["name"] / part["topology"]),
+        },
+    }
+
+
+def nodes_offered(part: dict[str, Any]) -> int:
+    """How many nodes of a partition one test may use: ``nodes`` of site.yaml, else one, or all hosts that it names."""
+    return int(part.get("nodes", max(1, len(part.get("hosts", [])))))
+
+
+def environment_name(stack: str) -> str:
+    """ReFrame's name for a stack: its environments are named by letters, digits, ``_`` and ``-``."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", stack)
+
+
+def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": environment_name(manifest["name"]),
+        "modules": manifest["modules"],
+        "features": [FEATURE],
+        "extras": {
+            "stack": manifest["name"],
+            "benchmarks": sorted(manifest["benchmarks"]),
+            "accelerator": manifest.get("accelerator"),
+        },
+    }
+
+
+def _elsewhere(name: str) -> dict[str, Any]:
+    """A stack of another site that is not installed here: job scripts can be made for it, nothing can run."""
+    extras = {"stack": name, "benchmarks": None, "accelerator": None}
+    return {"name": environment_name(name), "features": [FEATURE], "extras": extras}
+
+
+def _unconfigured() -> dict[str, Any]:
+    """Hosts that no site claims: last, so that it matches only what nothing else did."""
+    partition = {"name": "none", "scheduler": "local", "launcher": "local", "environs": [NOTHING], "max_jobs": 1}
+    return {"name": "unconfigured", "descr": "no site claims this host", "hostnames": [".*"], "partitions": [partition]}
+
+
+def _logging() -> dict[str, Any]:
+    folder = paths.build() / "reframe"
+    folder.mkdir(parents=True, exist_ok=True)
+    return {
+        "handlers": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
+            {
+                "type": "file",
+                "name": str(folder / "reframe.log"),
+                "level": "debug2",
+                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                "append": False,
+            },
+        ],
+        "handlers_perflog": [],
+    }

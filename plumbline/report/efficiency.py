@@ -1,0 +1,73 @@
+"""Joules beside the work of each test, and the model's work beside what the processors counted, for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plumbline.base import units
+from plumbline.pages.blocks import Block, block, link, number, section, table
+from plumbline.records.model import Record
+from plumbline.views import summary
+from plumbline.views.efficiency import Spent, spent, uncounted
+
+#: the column of each median in :class:`plumbline.views.efficiency.Spent`, left out where no record has it
+COLUMNS = {
+    "joules": number("energy", "J"),
+    "watts": number("power", "W"),
+    "gpu_joules": number("energy of GPUs", "J"),
+    "per_gflop": number("per GFlop", "J"),
+    "per_gbyte": number("per GB", "J"),
+    "gflop": number("model", "GFlop"),
+    "instructions": number("instructions", "10⁹"),
+    "per_cycle": number("a cycle"),
+    "gbytes": number("model", "GB"),
+    "missed_gbytes": number("not in the last cache", "GB"),
+}
+
+
+def work(usable: Sequence[tuple[Record, int]]) -> Block:
+    """Work and energy of the valid records ``usable``, each with the number of its entry, as far as they are known.
+
+    Below why there are no joules or no counts, each reason once, and the idle powers that the records know.
+    """
+    found = [(record, entry, spent(record)) for record, entry in usable]
+    known = [
+        item for item in found if (item[2].joules, item[2].gpu_joules, item[2].gflop, item[2].gbytes) != (None,) * 4
+    ]
+    names = [name for name in COLUMNS if any(getattr(item, name) is not None for _, _, item in known)]
+    rows = [
+        [
+            link(summary.name(record.variant), entry=entry),
+            record.stack.name,
+            summary.placement(record.placement),
+            *(None if (value := getattr(item, name)) is None else units.digits(value) for name in names),
+        ]
+        for record, entry, item in known
+    ]
+    idle = {
+        f"idle power of {one.host}: {one.power_w:g} W ({one.measured[:10]})"
+        for record, _ in usable
+        if (one := record.idle)
+    }
+    reasons = [*_missing(found), *sorted(idle)]
+    return section(
+        "work",
+        "Energy and work",
+        "Medians over the launches. Joules are those of the node from the start of a launch to its end, set-up "
+        "included; work and counts are of what the program timed, on all ranks.",
+        reasons and block("bullets", *reasons),
+        rows and table("Energy and work", ["test", "stack", "placement", *(COLUMNS[name] for name in names)], rows),
+        otherwise="No test of this campaign knows its work or its energy.",
+    )
+
+
+def _missing(found: Sequence[tuple[Record, int, Spent]]) -> list[str]:
+    energy = {str(record.host.get("energy", "")) for record, _, item in found if item.joules is None}
+    counts = {f"not counted: {why}" for record, _, _ in found if (why := uncounted(record))}
+    energy |= {f"of GPUs {why}" for record, _, item in found if item.gpu_joules is None and (why := _of_gpus(record))}
+    return [*(f"joules {reason}" for reason in sorted(energy) if "not read" in reason), *sorted(counts)]
+
+
+def _of_gpus(record: Record) -> str:
+    """The counters of its GPUs, or why there are none; empty where NVML shows no GPU."""
+    return str(record.host.get("gpu_energy", ""))

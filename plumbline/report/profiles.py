@@ -1,0 +1,142 @@
+"""Profiles for a page: what ranks sent to one another and over what, and in which calls and sizes their time went."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Sequence
+
+from plumbline.base import units
+from plumbline.base.units import counted
+from plumbline.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, section, table
+from plumbline.profiles import crossed, maps, read, sums, text
+from plumbline.profiles.model import Profile
+from plumbline.records.model import Row
+from plumbline.topology.text import cpu_list
+
+#: most profiles that a page shows, the newest of each variant and stack
+MAX_PROFILES = 12
+#: factors of bytes and what they are called
+BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
+#: most pairs of ranks of a profile on a page, those with most bytes
+MAX_PAIRS = 10_000
+
+
+def stored(rows: Sequence[Row]) -> list[Profile]:
+    """The newest profile of each variant and stack among ``rows``, the newest first.
+
+    A record without a profile's file (results that were copied in part) is left out. Raises :class:`PlumbError` for a
+    file that cannot be read.
+    """
+    newest: dict[tuple[str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: (row.time, row.id), reverse=True):
+        if row.is_profiled:
+            newest.setdefault((row.variant.name, row.stack.name), row)
+    files = [file for file in (read.file_of(row.site, row.id) for row in newest.values()) if file.is_file()]
+    return [profile for profile in map(read.load, files[:MAX_PROFILES]) if profile.ranks]
+
+
+def profiled(profiles: Sequence[Profile]) -> Block:
+    """The section of ``profiles``, of which one is shown at a time."""
+    options = [(f"{one.variant}, {one.stack.split(':')[0]}, {one.record}", _shown(one)) for one in profiles]
+    return section(
+        "profiles",
+        "Profiles",
+        "What programs spend in MPI: the newest profile of each test and stack at this site. A profiled launch is no "
+        "measurement.",
+        options and choice("Profile", options),
+        otherwise=absent("plumb profile heat1d_steps --stack STACK"),
+    )
+
+
+def _shown(profile: Profile) -> list[Piece]:
+    shares = [100 * sums.mpi_share(rank) for rank in profile.ranks]
+    low, mean, high = map(units.digits, (min(shares), statistics.fmean(shares), max(shares)))
+    missing = read.shortfalls(profile.ranks, len(profile.ranks) + len(profile.missing))
+    found = maps.here(profile)
+    rows = [
+        ("stack", profile.stack),
+        ("placement", profile.placement),
+        ("measured", units.second(profile.time)),
+        ("wall time", f"{units.digits(max(rank.wall_ns for rank in profile.ranks) / 1e9)} s"),
+        ("in MPI", f"{mean} % of it ({low} to {high} % by rank)"),
+    ]
+    return [
+        facts("Profile", rows),
+        block("command", shlex.join(profile.command), label="command"),
+        missing and block("bullets", *missing),
+        block("pictures", _pairs(profile), _sizes(profile)),
+        _titled("The smallest object that holds both ranks of a message", text.traffic(profile)),
+        found and _titled("A rank map that would send less far, in bytes", text.crossings(found)),
+        found
+        and block("folded", block("paragraph", " ".join(map(str, found[-1].ranks))), title="The rank in each place"),
+        _titled("Calls", text.calls(profile)),
+    ]
+
+
+def _titled(title: str, found: text.Table) -> Piece:
+    header, rows = found
+    return rows and [block("heading", title), table(title, [header[0], *map(number, header[1:])], rows)]
+
+
+def _pairs(profile: Profile) -> Block:
+    """What each rank sent to each other, those with most bytes."""
+    places = {place.rank: place for place in profile.places}
+    sent = [(rank.rank, peer) for rank in profile.ranks for peer in rank.peers if peer.sent_messages]
+    sent.sort(key=lambda one: (-one[1].sent_bytes, one[0], one[1].rank))
+    if not sent:
+        return block("paragraph", "No message from one rank to another.")
+    factor, unit = next((one for one in BYTES if sent[0][1].sent_bytes >= one[0]), BYTES[-1])
+    ranks = {rank.rank: place for place, rank in enumerate(profile.ranks)}
+    more = f"; {counted(len(sent) - MAX_PAIRS, 'pair')} with fewer bytes left out" if len(sent) > MAX_PAIRS else ""
+    known = [(rank, peer, places.get(rank), places.get(peer.rank)) for rank, peer in sent[:MAX_PAIRS]]
+    return chart(
+        "Bytes from rank (row) to rank (column)",
+        f"{unit} sent, over the proven rank map{more}.",
+        ["ranks", "inside", number("messages"), number("bytes"), "CPUs"],
+        [
+            (
+                f"{rank} to {peer.rank}",
+                crossed.class_of(one, other) if one and other else "unknown",
+                peer.sent_messages,
+                peer.sent_bytes,
+                " to ".join(cpu_list(end.cpus) if end else "?" for end in (one, other)),
+            )
+            for rank, peer, one, other in known
+        ],
+        [
+            (row, ranks.get(peer.rank, peer.rank), ranks[rank], peer.sent_bytes / factor)
+            for row, (rank, peer, _, _) in enumerate(known)
+        ],
+        square=len(ranks),
+        heat={"unit": unit, "from": 0, "labels": len(ranks) <= 8},
+        x={"name": "to rank", "labels": [str(rank) for rank in ranks]},
+        y={"name": "from rank", "labels": [str(rank) for rank in ranks]},
+    )
+
+
+def _sizes(profile: Profile) -> Block:
+    found = sorted(sums.by_size(profile).items())
+    calls = [total.call for total in sums.per_call(profile.ranks)]
+    powers = sorted({power for (_, power), _ in found})
+    names = [units.human_bytes(2 ** (power - 1)) if power else "none" for power in powers]
+    cells = [(total, powers.index(power)) for (_, power), total in found]
+    shares = [100 * total.time_ns / (sum(one.time_ns for one, _ in cells) or 1) for total, _ in cells]
+    return chart(
+        "Time by call and size",
+        "Percent of the time in MPI, all ranks together; a size stands for those up to twice as large.",
+        ["call", number("size from"), number("calls"), number("time", "s"), number("of MPI", "%")],
+        [
+            (f"MPI_{total.call}", names[power], total.count, f"{total.time_ns / 1e9:.6f}", units.digits(part))
+            for (total, power), part in zip(cells, shares, strict=True)
+        ],
+        [
+            (row, power, calls.index(total.call), part)
+            for row, ((total, power), part) in enumerate(zip(cells, shares, strict=True))
+        ],
+        height=120 + 30 * len(calls),
+        wide=True,
+        heat={"unit": "%", "from": 0, "labels": False},
+        x={"name": "size", "labels": names},
+        y={"name": "", "labels": calls},
+    )

@@ -1,0 +1,245 @@
+"""What ``spack-env/`` holds: versions, sites, and the named environments, each with its description and its lock.
+
+Several environments may have one MPI library; each has its own lock and manifest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from plumbline import schemas
+from plumbline.base import files, git, paths
+from plumbline.base.errors import PlumbError
+
+DEFAULT_SITE = "debian12-x86_64_v3"
+ONEAPI = "intel-oneapi-mpi"
+#: MPI family -> Spack's package
+MPIS = {"openmpi": "openmpi", "mpich": "mpich", "mvapich": "mvapich", "intelmpi": ONEAPI}
+FILE = "environments.yaml"
+VIEWS = "views"
+
+
+class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What differs between environments: ``spack-env/environments.yaml`` describes the members."""
+
+    mpi: str
+    variants: str = ""
+    packages: dict[str, Any] = {}
+    roots: tuple[str, ...] = ()
+    target: str = ""
+
+    @property
+    def package(self) -> str:
+        """Spack's package of the MPI library."""
+        return self.mpi.partition("@")[0]
+
+    @property
+    def family(self) -> str:
+        """The MPI family of that package."""
+        return next(family for family, package in MPIS.items() if package == self.package)
+
+
+def folder() -> Path:
+    """``spack-env/`` of the checkout."""
+    return git.part("spack-env")
+
+
+def home() -> Path:
+    """The private Spack with everything that it writes: ``PLUMB_SPACK_HOME`` or ``stacks/spack``."""
+    return Path(os.environ.get("PLUMB_SPACK_HOME") or paths.stacks() / "spack")
+
+
+def requirements() -> Path:
+    """The lock of the solver's Python packages."""
+    return folder() / "requirements.txt"
+
+
+def versions() -> dict[str, Any]:
+    """``spack-env/versions.yaml``, valid by its schema."""
+    file = folder() / "versions.yaml"
+    document = schemas.read_yaml(file, "the list of Spack's versions", "restore it from git")
+    schemas.check("spack-versions", document, str(file))
+    return document
+
+
+def site() -> Path:
+    """The chosen site's folder: ``PLUMB_SPACK_SITE`` (a name, or the path of a folder) or the default site.
+
+    Raises :class:`PlumbError` if there is no such site.
+    """
+    name = os.environ.get("PLUMB_SPACK_SITE") or DEFAULT_SITE
+    chosen = Path(name) if "/" in name else folder() / "sites" / name
+    if not (chosen / "packages.yaml").is_file():
+        known = ", ".join(sorted(entry.parent.name for entry in (folder() / "sites").glob("*/packages.yaml")))
+        raise PlumbError(
+            f"no Spack site '{name}'", str(chosen / "packages.yaml"), f"PLUMB_SPACK_SITE is one of: {known}"
+        )
+    return chosen.resolve()
+
+
+def scopes() -> list[Path]:
+    """The chosen site's folder and the folders that it includes, each before those that it includes itself."""
+    found = [site()]
+    for place in found:
+        file = place / "include.yaml"
+        document = schemas.read_yaml(file, "the list of included folders", "correct it") if file.is_file() else {}
+        for entry in document.get("include") or ():
+            path = entry["path"] if isinstance(entry, dict) else entry
+            included = Path(path.replace("${PLUMB_SPACK_ENV}", str(folder())))
+            if included.is_dir() and included not in found:
+                found.append(included)
+    return found
+
+
+def command(line: str) -> str:
+    """``line`` as it must be typed for the chosen site."""
+    name = os.environ.get("PLUMB_SPACK_SITE")
+    return f"PLUMB_SPACK_SITE={shlex.quote(name)} {line}" if name else line
+
+
+def known() -> dict[str, Environment]:
+    """The environments by name: those of ``spack-env/``, replaced by those that the site includes, then by its own."""
+    found: dict[str, Environment] = {}
+    own = (scope / FILE for scope in reversed(scopes()))
+    for file in (folder() / FILE, *filter(Path.exists, own)):
+        document = schemas.read_yaml(file, "the list of Spack environments", "restore it from git")
+        try:
+            found |= (described := msgspec.convert(document, dict[str, Environment]))
+        except msgspec.ValidationError as error:
+            raise PlumbError(f"cannot read the list of Spack environments: {error}", str(file), "correct it") from None
+        for name, environment in described.items():
+            if environment.package not in MPIS.values():
+                cure = f"mpi is one of: {', '.join(MPIS.values())}"
+                raise PlumbError(f"environment '{name}' has no MPI library", str(file), cure)
+    return found
+
+
+def named(name: str, where: str) -> Environment:
+    """Environment ``name``; :class:`PlumbError` with the known ones if there is none."""
+    if name not in (there := known()):
+        raise PlumbError(f"no Spack environment '{name}'", where, f"one of: {', '.join(there)}")
+    return there[name]
+
+
+def view(name: str) -> Path:
+    """Where Spack links the programs of an environment that is not a stack."""
+    return home() / VIEWS / name
+
+
+def render(name: str) -> str:
+    """``spack.yaml`` of environment ``name``, with requirements, which Spack meets or reports as an error."""
+    wanted = known()[name]
+    document = yaml.safe_load((folder() / "template.yaml").read_text(encoding="utf-8"))
+    spack = document["spack"]
+    blank = " " if wanted.variants and wanted.variants[0] not in "+~" else ""
+    roots = wanted.roots or (f"{wanted.package}{blank}{wanted.variants}", *spack["specs"])
+    spack["specs"] = [f"{root} target={wanted.target}" if wanted.target else root for root in roots]
+    if wanted.roots:
+        spack["view"] = {"default": {"root": f"${{PLUMB_SPACK_HOME}}/{VIEWS}/{name}", "link": "roots"}}
+    required = wanted.package if _is_given(wanted.package) else wanted.mpi
+    spack["packages"] = {"mpi": {"require": [required]}, **wanted.packages}
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _is_given(package: str) -> bool:
+    """Whether the site has the package as an external only, which is then used whatever its version."""
+    for scope in scopes():
+        packages = yaml.safe_load((scope / "packages.yaml").read_text(encoding="utf-8"))["packages"]
+        entry = packages.get(f"{package}:") or packages.get(package)
+        if entry and "buildable" in entry:
+            return entry["buildable"] is False
+    return False
+
+
+def description(name: str) -> str:
+    """``spack.yaml`` of environment ``name``: the site's own, or the one that the template makes."""
+    own = site() / f"{name}.yaml"
+    return own.read_text(encoding="utf-8") if own.exists() else render(name)
+
+
+def lock(name: str) -> Path:
+    """The site's lock of environment ``name``."""
+    return site() / f"{name}.lock"
+
+
+def roots(name: str) -> list[str]:
+    """The specs that environment ``name`` asks for."""
+    return list(yaml.safe_load(description(name))["spack"]["specs"])
+
+
+def read(name: str) -> dict[str, Any]:
+    """The lock of environment ``name``; raises :class:`PlumbError` unless it is complete and of the pinned Spack."""
+    file = lock(name)
+    cure = command(f"plumb stack lock spack:{name}")
+    try:
+        document = dict(schemas.parse_json(file.read_text(encoding="utf-8")))
+        pairs = [(root["spec"], root["hash"]) for root in document["roots"]]
+        specs, spack = document["concrete_specs"], document["spack"]
+    except FileNotFoundError:
+        raise PlumbError(f"environment '{name}' has no lock at site {site().name}", str(file), cure) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlumbError(f"cannot read the lock: {error!r}", str(file), cure) from None
+    differing = sorted({_ordered(spec) for spec, _ in pairs} ^ {_ordered(spec) for spec in roots(name)})
+    if differing:
+        raise PlumbError(f"the lock does not match environment '{name}': {', '.join(differing)}", str(file), cure)
+    needed = chain(
+        ((digest, f"{spec} (/{digest[:7]})") for spec, digest in pairs),
+        (
+            (part["hash"], f"{part['name']} (/{part['hash'][:7]}), which {node['name']} needs")
+            for node in specs.values()
+            for part in node.get("dependencies", ())
+        ),
+    )
+    absent = next((package for digest, package in needed if digest not in specs), None)
+    if absent:
+        raise PlumbError(f"the lock lacks {absent}", str(file), cure)
+    pinned = versions()["spack"]["commit"]
+    if spack.get("commit", pinned) != pinned:
+        raise PlumbError(f"the lock was made by Spack {spack['commit'][:12]}, not {pinned[:12]}", str(file), cure)
+    return document
+
+
+def _ordered(spec: str) -> str:
+    """``spec`` with variants and their values sorted, because Spack writes them in an order of its own.
+
+    >>> _ordered("openmpi@5+fortran +cuda fabrics=ucx,ofi") == _ordered("openmpi@5+cuda+fortran fabrics=ofi,ucx")
+    True
+    """
+    package, *variants = [part for part in re.split(r"\s+|(?=[+~])", spec) if part]
+    parted = [variant.partition("=") for variant in variants]
+    return " ".join([package, *sorted(key + sign + ",".join(sorted(value.split(","))) for key, sign, value in parted)])
+
+
+def node(document: dict[str, Any], package: str) -> tuple[str, dict[str, Any]]:
+    """Hash and element of ``package`` in a lock; raises :class:`PlumbError` if the lock lacks it."""
+    for digest, element in document["concrete_specs"].items():
+        if element["name"] == package:
+            return digest, element
+    raise PlumbError(f"the lock lacks {package}", "spack.lock", "plumb stack lock writes a new one")
+
+
+def target(node: dict[str, Any]) -> str:
+    """The name of the processor that an element of a lock is for."""
+    wanted = node["arch"]["target"]
+    return wanted if isinstance(wanted, str) else str(wanted["name"])
+
+
+def workplace(name: str, *, locked: bool = True) -> Path:
+    """The folder that Spack works in: copies of the description and, with ``locked``, of the lock."""
+    place = home() / "environments" / site().name / name
+    if not locked:
+        shutil.rmtree(place, ignore_errors=True)
+    files.replace(place / "spack.yaml", description(name))
+    if locked:
+        read(name)
+        files.replace(place / "spack.lock", lock(name).read_text(encoding="utf-8"))
+    return place

@@ -1,0 +1,261 @@
+"""From a stack to a configuration that is proven, or to "no significant gain"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plumbline.base.errors import PlumbError
+from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
+from plumbline.records.model import Record
+from plumbline.stacks import manifest as manifests
+from plumbline.tune import confirm, curves, inventory, race, rules, screen, weights
+from plumbline.tune.bench import Bench
+from plumbline.tune.confirm import Confirmed
+from plumbline.tune.curves import Curve, Row
+from plumbline.tune.inventory import Inventory
+from plumbline.tune.race import DEFAULT, Score
+from plumbline.tune.screen import Finding
+
+#: launches of the default in the screen
+SCREEN = 5
+#: rounds of the race of algorithms: the median of three bears one launch that stands out
+ALGORITHM_ROUNDS = 3
+#: configurations that are confirmed, at most
+TRIES = 4
+
+
+@dataclass
+class Tuning:
+    """What was found so far; ``confirmed`` holds every attempt, the last of which is the result.
+
+    ``weights``: the share of each row in a program's time; empty without a profile, when all rows count alike.
+    ``disturbed``: under each placement, how many launches of the screen were, and of how many.
+    """
+
+    curves: dict[str, Curve]
+    findings: dict[str, list[Finding]]
+    raced: list[list[Score]] = field(default_factory=list)
+    confirmed: list[Confirmed] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    weights: dict[Row, float] = field(default_factory=dict)
+    disturbed: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def winner(self) -> Confirmed | None:
+        """The configuration that gains and harms nothing; None: no significant gain."""
+        last = self.confirmed[-1] if self.confirmed else None
+        return last if last and last.gains else None
+
+
+def screened(bench: Bench) -> Tuning:
+    """The curves of the default under each placement, and what they show.
+
+    Raises :class:`PlumbError` if a launch of the default cannot be used.
+    """
+    (records,) = bench.stage("screen", [DEFAULT], SCREEN)
+    found, shown, disturbed = {}, {}, {}
+    for record in records:
+        measured = [curve for curve in curves.of_record(record) if curve is not None]
+        if len(measured) < len(record.counting()):
+            reason = (record.reasons or ["a launch lacks a size"])[0]
+            raise PlumbError(f"the default cannot be measured: {reason}", record.variant.name, "see its launches")
+        placement = record.placement.name
+        found[placement] = curves.median(measured)
+        shown[placement] = screen.findings(measured, _ranks(record))
+        disturbed[placement] = (sum(launch.disturbed for launch in record.launches), len(record.launches))
+    return Tuning(found, shown, disturbed=disturbed)
+
+
+def tuned(bench: Bench) -> Tuning:
+    """Screen, race and confirm; raises :class:`PlumbError` as :func:`screened` does, and for an unknown knob."""
+    found = screened(bench)
+    suspects = list(dict.fromkeys(name for each in found.findings.values() for name in screen.suspects(each)))
+    if bench.asked.counts:
+        counted = {Row(operation, size): count for operation, size, count in bench.asked.counts}
+        found.weights = weights.of(counted, next(iter(found.curves.values())))
+        suspects = [name for name in suspects if name in weights.used(counted)]
+    document = manifests.load(bench.asked.stack)
+    offered = inventory.of(document)
+    found.notes += [f"not in this version: {name}" for name in offered.lacking]
+    knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
+    finalists = _race(bench, found, knobs)
+    best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
+    wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
+    _confirm(bench, found, knobs, wanted, document["benchmarks"])
+    return found
+
+
+Measured = tuple[list[Configuration], list[list[Record]]]
+
+
+def _measured(bench: Bench, name: str, candidates: Sequence[Configuration], rounds: int) -> Measured:
+    """The default and ``candidates``, each once, with the records of each under all placements."""
+    unique = list(dict.fromkeys([DEFAULT, *candidates]))
+    return unique, bench.stage(name, unique, rounds)
+
+
+def _scores(
+    unique: Sequence[Configuration], every: Sequence[Sequence[Record]], weights: Mapping[Row, float]
+) -> list[Score]:
+    """The scores of all of ``unique`` but the first, which is the default."""
+    default = _curves(every[0])
+    return [
+        race.score(one, _curves(records), default, weights, _reason(records))
+        for one, records in zip(unique[1:], every[1:], strict=True)
+    ]
+
+
+def _curves(records: Sequence[Record]) -> list[Curve | None]:
+    """The launches under all placements, one after the other."""
+    return [curve for record in records for curve in curves.of_record(record)]
+
+
+def _ranks(record: Record) -> int:
+    return record.placement.ranks_per_node * record.placement.nodes
+
+
+def _reason(records: Sequence[Record]) -> str | None:
+    return next((record.reasons[0] for record in records if record.reasons), None)
+
+
+def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
+    """The finalists among settings that are no collective's algorithm, best first; none if the default is as good.
+
+    What a launch of fails is never launched again, alone or with others.
+    """
+    candidates = race.alone(knobs)
+    broken: list[Configuration] = []
+    best: list[Score] = []
+    for number, rounds in enumerate(race.ROUNDS, 1):
+        scores: list[Score] = []
+        for name, more in ((f"race {number}", candidates), (f"race {number}, pairs", race.pairs(knobs))):
+            tried = race.without(more, broken) if number == 1 or more is candidates else []
+            if tried:
+                scores += _scores(*_measured(bench, name, tried, rounds), found.weights)
+                broken += race.failed(scores)
+        if not scores:
+            return []
+        found.raced.append(scores)
+        best = race.survivors(scores)
+        candidates = [one.configuration for one in best]
+        if number < len(race.ROUNDS):
+            candidates += race.joined(candidates[: race.LEAST])
+    return [one for one in best if one.cost < 0]
+
+
+def _with_rules(bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, best: Score) -> Configuration:
+    """``best`` with the algorithms that win on top of it."""
+    base = best.configuration
+    chosen, left = _in_process(bench, found, knobs, offered, base)
+    chosen += _by_launches(bench, found, left, best)
+    made = Configuration(base.settings, tuple(chosen))
+    try:
+        bench.settings(made)
+    except PlumbError as error:
+        found.notes.append(f"algorithms by size are left out: {error.what}")
+        return base
+    return made
+
+
+def _in_process(
+    bench: Bench, found: Tuning, knobs: Sequence[Knob], offered: Inventory, base: Configuration
+) -> tuple[list[Rule], list[Knob]]:
+    """Rules of the algorithms that can be changed in a process, and the knobs that are left: fixed, or it failed."""
+    left = list(knobs)
+    contests = [(knob, one) for knob in knobs if (one := race.contest(knob, offered.settings[knob.name]))]
+    if not contests:
+        return [], left
+    needs = dict.fromkeys(need for knob, _ in contests for need in knob.needs)
+    under = Configuration(tuple(dict.fromkeys((*base.settings, *needs))))
+    every = bench.contests("algorithms in one process", [one for _, one in contests], under, ALGORITHM_ROUNDS)
+    chosen: list[Rule] = []
+    raced: list[Score] = []
+    for (knob, contest), records in zip(contests, every, strict=True):
+        if reason := _reason(records):
+            found.notes.append(f"{knob.name} is raced by launches: {reason}")
+            continue
+        left.remove(knob)
+        for ranks in sorted({_ranks(record) for record in records}):
+            ratios = contest.ratios([one for one in records if _ranks(one) == ranks], bench.asked.sizes)
+            scores = [_of_ratios(Setting(knob.name, value), each) for value, each in ratios.items()]
+            raced += scores
+            chosen += rules.choose([knob], dict.fromkeys(scores[0].ratios, 1.0), scores, ranks)
+    found.raced.append(raced)
+    return chosen, left
+
+
+def _of_ratios(setting: Setting, ratios: Mapping[Row, float]) -> Score:
+    return race.score(Configuration((setting,)), [ratios], [dict.fromkeys(ratios, 1.0)], {})
+
+
+def _by_launches(bench: Bench, found: Tuning, knobs: Sequence[Knob], best: Score) -> list[Rule]:
+    base = best.configuration
+    bundles = race.bundles(knobs, base)
+    if not bundles:
+        return []
+    unique, every = _measured(bench, "algorithms", [base, *bundles], ALGORITHM_ROUNDS)
+    found.raced.append(_scores(unique, every, found.weights))
+    chosen: list[Rule] = []
+    for ranks in sorted({_ranks(record) for record in every[0]}):  # sizes of some collectives are those of all ranks
+        of_ranks = [[one for one in records if _ranks(one) == ranks] for records in every]
+        scores = _scores(unique, of_ranks, found.weights)
+        known = next((one.ratios for one in scores if one.configuration == base), dict.fromkeys(best.ratios, 1.0))
+        if known:
+            chosen += rules.choose(knobs, known, [one for one in scores if one.configuration != base], ranks)
+    return chosen
+
+
+def _confirm(
+    bench: Bench, found: Tuning, knobs: Sequence[Knob], wanted: Sequence[Configuration], benchmarks: Mapping[str, Any]
+) -> None:
+    """Try ``wanted`` until one gains and harms nothing; a rule that harms is confined, a setting withdrawn.
+
+    What gains by every protocol of the kernel is tried by programs of others, if there are any in ``benchmarks``.
+    Where a row is slower that has no rule, the settings are the cause: the rules are tried without them. If there are
+    no settings, the cause is what ran before that row in the same process: only the rules of collectives that run
+    after it stay.
+    """
+    queue = [one for one in dict.fromkeys(wanted) if one != DEFAULT]
+    while queue and len(found.confirmed) < TRIES:
+        name = f"confirm {len(found.confirmed) + 1}"
+        one = queue.pop(0)
+        result = _proven(confirm.confirm(bench, name, one), found, knobs)
+        if result.gains:
+            result = _proven(confirm.by_others(bench, f"{name} by others", result, benchmarks), found, knobs)
+        found.confirmed.append(result)
+        if result.gains or result.unproven:
+            return
+        slower = result.rows("FAIL")
+        grid = sorted({point.row.size for _, point in result.verdicts})
+        kept = tuple(rules.without(one.rules, slower, grid, knobs))
+        if result.harmful:
+            found.notes.append(f"withdrawn: {race.label(one)}: {_harm(result)}")
+        blamed = {row.operation for row in slower} - {rule.collective for rule in one.rules}
+        if blamed and not one.settings:
+            kept = rules.after(kept, blamed)
+        following = Configuration(() if blamed and kept else one.settings, kept)
+        if following not in (DEFAULT, one, *queue):
+            queue.insert(0, following)
+
+
+def _proven(result: Confirmed, found: Tuning, knobs: Sequence[Knob]) -> Confirmed:
+    """``result`` without the rules, and sizes of rules, that are not proven: there the library's own choice stays."""
+    one = result.configuration
+    if not result.gains:
+        return result
+    measured = [point.row for _, point in result.verdicts]
+    kept = tuple(rules.proven(one.rules, result.tame, result.gaining, measured, knobs))
+    if kept == one.rules:
+        return result
+    found.notes.append(
+        f"rules confined to what every protocol proves: {race.label(Configuration(rules=one.rules))} "
+        f"to {race.label(Configuration(rules=kept)) if kept else 'none'}"
+    )
+    return replace(result, configuration=Configuration(one.settings, kept))
+
+
+def _harm(result: Confirmed) -> str:
+    placement, point = result.harmful[0]
+    return f"{point}, placement {placement}: {result.verdicts[placement, point].reason}"
