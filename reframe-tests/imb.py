@@ -232,7 +232,7 @@ class imb_stencil(imb_p2p):
     @run_after("setup")
     def require_plane(self):
         """IMB makes a plane of at least 2 x 2 of all ranks, which needs a divisor."""
-        ranks = self.nodes * len(self.plan["ranks"])
+        ranks = self.nodes * len(self.plan.ranks)
         prime = all(ranks % divisor for divisor in range(2, ranks))
         self.skip_if(prime, f"{self.placement}: {ranks} ranks make no plane of at least 2 x 2")
 

@@ -91,7 +91,7 @@ class jacobi_nodes(ScalingTest):
     @run_after("setup")
     def choose_points(self):
         """In weak scaling the rank of a hybrid node has the points of all its cores."""
-        self.choose_size(len(self.plan["ranks"][0]["cpus"]))
+        self.choose_size(len(self.plan.ranks[0].cpus))
 
 
 class TemporalTest(KernelTest):

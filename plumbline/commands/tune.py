@@ -143,7 +143,7 @@ def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
         say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
         return
     placement = bench.asked.placements[0]
-    ranks = len(plan.resolve(placement, threads=1)["ranks"])
+    ranks = len(plan.resolve(placement, threads=1).ranks)
     where = tuned.fingerprint(document, ranks, placement, bench.asked.nodes)
     folder = emit.emit(document, winner.configuration, where, winner.sessions[0])
     say(f"stack {folder.name}: {folder}")

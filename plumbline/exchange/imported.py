@@ -35,6 +35,7 @@ from plumbline.records.model import (
     Variant,
     WantedFigure,
 )
+from plumbline.topology.plan import Plan
 
 UNKNOWN, IMPORTED = "unknown", "imported"
 #: what excalibur-tests builds a test with: other builds are other variants
@@ -218,7 +219,7 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
         verdict="unreferenced",
         figures=figures,
         benchmark=Benchmark(suite=IMPORTED, version=UNKNOWN, command=[], file="", sha256="", built=UNKNOWN),
-        plan={},
+        plan=Plan(),
         launches=[launch],
         command=[],
     )  # fmt: skip

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
 
 from plumbline.base.units import counted, human_bytes
 from plumbline.host import devices, links
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Core, Cpus, Machine, NumaNode
+from plumbline.topology.plan import Pages, Plan
 
 WIDTH = 100
 MARGIN = 22  # left of the cells: name of the cache, then "cpu" or "rank"
@@ -22,7 +22,7 @@ ANYWHERE = "*"
 Labels = dict[int, str]
 
 
-def draw(topology: str | Path | None, plan: dict[str, Any] | None = None, name: str | None = None) -> str:
+def draw(topology: str | Path | None, plan: Plan | None = None, name: str | None = None) -> str:
     """The machine (an hwloc XML file, a synthetic description or, with ``None``, this host) as text.
 
     One cell per core, one row of cells per group of cores that share socket, NUMA node and L3; further hardware
@@ -121,36 +121,36 @@ def _row(name: str, kind: str, cells: Iterable[str], cell: int) -> str:
     return (f"    {name}".ljust(MARGIN - 4) + kind.ljust(4) + "".join(text.rjust(cell) for text in cells)).rstrip()
 
 
-def _labels(plan: dict[str, Any]) -> Labels:
+def _labels(plan: Plan) -> Labels:
     """``RANK.THREAD`` per CPU; ``*`` where a rank may run anywhere among its CPUs."""
     labels: Labels = {}
-    for rank in plan["ranks"]:
-        for thread, place in enumerate(rank["places"]):
-            labels |= {cpu: f"{rank['local_rank']}.{thread}" for cpu in place}
-        if not rank["places"]:
-            labels |= dict.fromkeys(rank["cpus"], ANYWHERE)
+    for rank in plan.ranks:
+        for thread, place in enumerate(rank.places):
+            labels |= {cpu: f"{rank.local_rank}.{thread}" for cpu in place}
+        if not rank.places:
+            labels |= dict.fromkeys(rank.cpus, ANYWHERE)
     return labels
 
 
-def _legend(plan: dict[str, Any]) -> list[str]:
-    ranks = plan["ranks"]
-    size = f"{counted(len(ranks), 'rank')} of {counted(plan['threads'], 'thread')}"
-    mark = "R.T = rank.thread" if ranks[0]["places"] else f"{ANYWHERE} = any rank"
-    lines = _wrap(f"placement {plan['placement']}: {size}; {mark}, {IDLE} = idle beside a used CPU")
+def _legend(plan: Plan) -> list[str]:
+    ranks = plan.ranks
+    size = f"{counted(len(ranks), 'rank')} of {counted(plan.threads, 'thread')}"
+    mark = "R.T = rank.thread" if ranks[0].places else f"{ANYWHERE} = any rank"
+    lines = _wrap(f"placement {plan.placement}: {size}; {mark}, {IDLE} = idle beside a used CPU")
     ranks_by_memory: dict[str, list[int]] = {}
     for rank in ranks:
-        ranks_by_memory.setdefault(_where(rank["mem"]), []).append(rank["local_rank"])
+        ranks_by_memory.setdefault(_where(rank.mem), []).append(rank.local_rank)
     policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
-    lines += _wrap(f"memory {plan['memory']}: " + ", ".join(policies))
-    chosen = [f"{device} (rank {rank['local_rank']})" for rank in ranks for device in rank.get("devices", [])]
+    lines += _wrap(f"memory {plan.memory}: " + ", ".join(policies))
+    chosen = [f"{device} (rank {rank.local_rank})" for rank in ranks for device in rank.devices or []]
     return lines + (_wrap("devices: " + ", ".join(chosen)) if chosen else [])
 
 
-def _where(mem: dict[str, Any]) -> str:
-    if mem["policy"] == "none":
+def _where(mem: Pages) -> str:
+    if mem.policy == "none":
         return "where first touched"
-    nodes = ("node " if len(mem["nodes"]) == 1 else "nodes ") + "+".join(map(str, mem["nodes"]))
-    return nodes if mem["policy"] == "bind" else f"interleaved over {nodes}"
+    nodes = ("node " if len(mem.nodes) == 1 else "nodes ") + "+".join(map(str, mem.nodes))
+    return nodes if mem.policy == "bind" else f"interleaved over {nodes}"
 
 
 def _span(numbers: list[int]) -> str:

@@ -16,6 +16,7 @@ from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Mea
 from plumbline.references import References, judge
 from plumbline.statistics import constant
 from plumbline.topology.machine import Machine
+from plumbline.topology.plan import Plan
 
 
 def settle(
@@ -183,13 +184,13 @@ def _repetition(record: Record) -> list[str]:
     return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
 
 
-def packages_used(plan: dict[str, Any], host: Machine) -> float | None:
+def packages_used(plan: Plan, host: Machine) -> float | None:
     """How many packages' memory channels the plan's pages can lie on.
 
     A NUMA node counts as its share of its package. None if a page may lie on memory that is not on a package's channels
     (a memory-only node, high-bandwidth memory): the channels are no limit there.
     """
-    wanted = {node for rank in plan["ranks"] for node in rank["mem"]["nodes"]}
+    wanted = plan.memory_nodes
     if not wanted:  # no policy: pages lie wherever a thread touched them
         return float(len(host.packages))
     share: dict[int, float] = {}
@@ -197,7 +198,7 @@ def packages_used(plan: dict[str, Any], host: Machine) -> float | None:
         homes = {node.index for cpu in package.cpus if (node := host.home_node(cpu)) is not None}
         for index in homes:
             share[index] = share.get(index, 0.0) + 1 / len(homes)
-    return sum(share[index] for index in wanted) if wanted <= share.keys() else None
+    return sum(share[index] for index in wanted) if share.keys() >= set(wanted) else None
 
 
 def check_stream_rule(benchmark: Benchmark, host: Machine) -> None:

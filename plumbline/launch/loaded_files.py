@@ -5,18 +5,19 @@ Their MPI library is the stack's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from plumbline.base import files, units
-from plumbline.records.model import LoadedFile, Record
+from plumbline.records.model import Record
+from plumbline.witness.model import Witness
 
 #: changed files that one reason names
 SHOWN = 3
 
 
-def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
+def note(record: Record, seen: Sequence[Witness]) -> list[str]:
     """Add the files that a launch's ranks loaded to ``record``; return how they differ from those of earlier launches.
 
     A path stands for the same file on all nodes; on several nodes, the time of its last change may differ.
@@ -25,8 +26,7 @@ def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
     one_node = record.placement.nodes == 1
     changed: dict[str, None] = {}
     for witness in seen:
-        for item in witness["objects"]:
-            file = LoadedFile(**item)
+        for file in witness.objects:
             first = known.setdefault(file.path, file)
             same_time = file.modified_ns == first.modified_ns or not one_node
             if (file.build_id, file.bytes) != (first.build_id, first.bytes) or not same_time:
@@ -35,14 +35,14 @@ def note(record: Record, seen: list[dict[str, Any]]) -> list[str]:
     return [*_other_program(record, seen), *_shown(list(changed))]
 
 
-def other_library(loads: Mapping[str, Any], ranks: int, seen: list[dict[str, Any]]) -> list[str]:
+def other_library(loads: Mapping[str, Any], ranks: int, seen: Sequence[Witness]) -> list[str]:
     """Why the ranks are not one MPI program of ``ranks`` ranks on the stack's library.
 
     ``loads`` is that of the stack's manifest. A copy of one of its files, with the same content, is that file. Ranks
     that could not be asked (no MPI, or no stack's library is recorded) give no reason.
     """
-    worlds = sorted({rank["world"] for rank in seen if "world" in rank} - {ranks})
-    used = sorted({rank["mpi_library"] for rank in seen if "mpi_library" in rank})
+    worlds = sorted({rank.world for rank in seen if rank.world} - {ranks})
+    used = sorted({rank.mpi_library for rank in seen if rank.mpi_library})
     others = [path for path in used if loads.get("library") and not _is_of(path, loads["files"])]
     words = f"{', '.join(others)}, the stack's is {loads['library']}" if others else ""
     if not worlds:
@@ -56,13 +56,13 @@ def _is_of(path: str, known: Mapping[str, str]) -> bool:
     """Whether the file ``path``, links resolved, is one of the ``known``, by its path or its SHA-256."""
     try:
         return path in known or files.sha256_once(Path(path)) in known.values()
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
-def _other_program(record: Record, seen: list[dict[str, Any]]) -> list[str]:
+def _other_program(record: Record, seen: Sequence[Witness]) -> list[str]:
     first = next((rank.program for launch in record.launches for rank in launch.ranks), None)
-    others = sorted({witness["program"] for witness in seen} - {first})
+    others = sorted({witness.program for witness in seen} - {first})
     return [f"the ranks ran {', '.join(others)}, those of the first launch {first}"] if first and others else []
 
 

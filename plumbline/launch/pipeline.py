@@ -10,7 +10,6 @@ import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -33,8 +32,9 @@ from plumbline.launch.output import BINDER, Output
 from plumbline.launch.prepare import Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
-from plumbline.witness import disturbance, processes, scheduling, transports
+from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
+from plumbline.witness.model import RankWitness, transports_between
 
 #: how often a launch is started whose launcher starts no rank, and the seconds between
 STARTS = 2
@@ -50,7 +50,7 @@ class Run:
     ended: process.Ended
     output: Output
     snapshots: tuple[disturbance.Snapshot, disturbance.Snapshot]
-    seen: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[RankWitness] = field(default_factory=list)
 
     def why_ended(self) -> list[str]:
         """How a launch ended that did not end well."""
@@ -95,7 +95,7 @@ def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, 
     layout = job.ranks.layout
     if layout.nodes > 1 and job.record.hosts is None:
         job.record.hosts = hosts.collect(job.ranks, folder.with_name(f"{folder.name}-hosts"))
-    cpus = sorted({cpu for rank in job.plan["ranks"] for cpu in rank["cpus"]})
+    cpus = job.plan.cpus
     changed = job.files.changes()
     free, begin = shared_memory.free(), store.now()
     meter = joules.Meter(layout.nodes, os.environ)
@@ -131,8 +131,8 @@ def observe(run: Run) -> list[str]:
     if short := _without_room(run.job, made.shm_free_bytes):
         found = msgspec.structs.replace(found, disturbed=True, causes=[*found.causes, *short])
     made.disturbed, made.disturbance = found.disturbed, found
-    made.transports = transports.between(run.seen)
-    made.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item["rank"])]
+    made.transports = transports_between(run.seen)
+    made.ranks = [_rank(item) for item in sorted(run.seen, key=lambda item: item.rank)]
     return reasons
 
 
@@ -142,7 +142,7 @@ def prove(run: Run) -> list[str]:
     here = os.uname().nodename  # as witnesses name it
     reasons = [
         *_misplaced(job, seen),
-        *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan["bound"] else []),
+        *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
         *loaded_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
         *loaded_files.note(job.record, seen),
@@ -165,7 +165,7 @@ def parse(run: Run) -> list[str]:
     if run.ended.status == "ok" and not job.variant.profiled:
         texts = run.output.of_ranks(without_startup=bool(job.settings))
         try:
-            made.measurements = [Measurement(**item.to_dict()) for item in _measurements(job, texts)]
+            made.measurements = _measurements(job, texts)
             said = parsers.remarks(job.variant.parser, "".join(texts))
             made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
@@ -193,16 +193,17 @@ def _worth_another_start(run: Run, errors: list[str]) -> bool:
     return run.ended.status == "failed" or not any(launch.start_errors for launch in run.job.record.launches)
 
 
-def _rank(witness: dict[str, Any]) -> RankSeen:
+def _rank(witness: RankWitness) -> RankSeen:
     """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
     others: dict[str, list[float]] = {}
-    for item in witness["others"]:
-        others.setdefault(item["program"], []).append(processes.cpu_s(item))
+    for item in witness.others:
+        others.setdefault(item.program, []).append(processes.cpu_s(item))
     summed = [
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())
     ]
-    return msgspec.convert({**witness, "others": summed, "scheduling": scheduling.at_start(witness)}, RankSeen)
+    said = msgspec.to_builtins(witness, str_keys=True)
+    return msgspec.convert({**said, "others": summed, "scheduling": scheduling.at_start(witness)}, RankSeen)
 
 
 def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
@@ -213,26 +214,26 @@ def _without_room(job: Prepared, free_bytes: int | None) -> list[str]:
     return shared_memory.shortage(job.ranks.launcher.family, ranks, free_bytes)
 
 
-def _misplaced(job: Prepared, seen: list[dict[str, Any]]) -> list[str]:
+def _misplaced(job: Prepared, seen: list[RankWitness]) -> list[str]:
     """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
     here = schedulers.host_name()
     layout = job.ranks.layout
     if layout.nodes == 1:
-        names = sorted({item["host"] for item in seen}) or [here]
+        names = sorted({item.host for item in seen}) or [here]
         return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node))
     known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
     spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
     return compare_nodes(job.plan, seen, *spread, here, known)
 
 
-def _measurements(job: Prepared, texts: list[str]) -> list[parsers.Measurement]:
+def _measurements(job: Prepared, texts: list[str]) -> list[Measurement]:
     """Measurements of one launch. Each rank of STREAM, which has no MPI, prints its own table; their rates add up."""
     kind, context = job.variant.parser, dict(job.variant.context)
     if kind == "stream":
         benchmark = job.record.benchmark
         figures.check_stream_rule(benchmark, job.host)
-        context |= {"threads": job.plan["threads"], "array_elements": benchmark.facts["array_elements"]}
+        context |= {"threads": job.plan.threads, "array_elements": benchmark.facts["array_elements"]}
         return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
     if kind == "kernel":
-        context["threads"] = job.plan["threads"]
+        context["threads"] = job.plan.threads
     return parsers.parse(kind, "".join(texts), {**context, "ranks": job.ranks.layout.ranks})

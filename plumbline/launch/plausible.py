@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from plumbline.base.units import US
 from plumbline.limits import WORKING_SET
 from plumbline.parsers import osu
 from plumbline.parsers.stream import KERNEL_BYTES
 from plumbline.records.model import Benchmark, Measurement
+from plumbline.witness.model import RankWitness
 from plumbline.witness.processes import everyone
-
-Witness = dict[str, Any]
 
 #: suites whose programs are MPI programs
 MPI_SUITES = ("imb", "osu", "kernels")
@@ -31,13 +29,13 @@ TIME_RUN = 0.5
 TIME_ON_CPU = 0.05
 
 
-def shortfalls(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
+def shortfalls(benchmark: Benchmark, seen: Sequence[RankWitness]) -> list[str]:
     """The reasons why the witnessed processes cannot be a run of ``benchmark``; empty if none was found."""
     return [*_programs(seen), *_without_mpi(benchmark, seen), *_arrays(seen, _stream_bytes(benchmark))]
 
 
 def claims(
-    benchmark: Benchmark, measurements: list[Measurement], seen: list[Witness], arguments: Sequence[str] = ()
+    benchmark: Benchmark, measurements: list[Measurement], seen: Sequence[RankWitness], arguments: Sequence[str] = ()
 ) -> list[str]:
     """The reasons why the witnessed processes did too little to have measured ``measurements``, or used other GPUs.
 
@@ -45,8 +43,8 @@ def claims(
     """
     if not seen:
         return []
-    ran = max(float(witness["window"]["wall_s"]) for witness in seen)
-    used = sum(float(process["window"]["cpu_s"]) for witness in seen for process in everyone(witness))
+    ran = max(witness.window.wall_s for witness in seen)
+    used = sum(process.window.cpu_s for witness in seen for process in everyone(witness))
     if benchmark.suite == "stream":
         needed = _stream_time(measurements)
     elif benchmark.suite == "osu" and not any(word.startswith(osu.ITERATIONS_OPTIONS) for word in arguments):
@@ -62,30 +60,30 @@ def claims(
     return reasons
 
 
-def _devices(measurements: list[Measurement], seen: list[Witness]) -> list[str]:
+def _devices(measurements: list[Measurement], seen: Sequence[RankWitness]) -> list[str]:
     """The GPUs that a kernel computed on, as their driver names them, against those that the ranks were planned for."""
     used = {str(item.params["device"]) for item in measurements if "device" in item.params}
     if not used:
         return []
-    ranks = sorted(seen, key=lambda witness: int(witness["rank"]))
-    planned = ",".join(device for witness in ranks for device in (witness["plan"] or {}).get("devices", []))
+    plans = [witness.plan for witness in sorted(seen, key=lambda witness: witness.rank)]
+    planned = ",".join(device for plan in plans if plan for device in plan.devices or [])
     return [f"the driver used the GPUs {other}, planned: {planned}" for other in sorted(used - {planned}) if planned]
 
 
-def _programs(seen: list[Witness]) -> list[str]:
-    programs = sorted({witness["program"] for witness in seen})
+def _programs(seen: Sequence[RankWitness]) -> list[str]:
+    programs = sorted({witness.program for witness in seen})
     return [f"the ranks ran different programs: {', '.join(programs)}"] if len(programs) > 1 else []
 
 
-def _without_mpi(benchmark: Benchmark, seen: list[Witness]) -> list[str]:
+def _without_mpi(benchmark: Benchmark, seen: Sequence[RankWitness]) -> list[str]:
     if benchmark.suite not in MPI_SUITES:
         return []
-    silent = [witness for witness in seen if not any(process["mpi"] for process in everyone(witness))]
+    silent = [witness for witness in seen if not any(process.mpi for process in everyone(witness))]
     if not silent:
         return []
     return [
         f"{len(silent)} of {len(seen)} ranks never called MPI_Init, or their MPI library is linked statically: "
-        f"{silent[0]['program']}"
+        f"{silent[0].program}"
     ]
 
 
@@ -98,7 +96,7 @@ def _working_set(measurement: Measurement) -> int:
     return int(measurement.params.get(WORKING_SET, 0))
 
 
-def _arrays(seen: list[Witness], needed: float) -> list[str]:
+def _arrays(seen: Sequence[RankWitness], needed: float) -> list[str]:
     """Each rank's share of the arrays, where the witness knows it."""
     held = [count for witness in seen if (count := _held(witness)) is not None]
     if needed < ARRAYS_LEAST or not held or min(held) >= ARRAYS_SEEN * needed:
@@ -109,14 +107,12 @@ def _arrays(seen: list[Witness], needed: float) -> list[str]:
     ]
 
 
-def _held(witness: Witness) -> int | None:
+def _held(witness: RankWitness) -> int | None:
     """Bytes that a rank held in mappings of 1 MiB and more; None if not all of them were counted."""
-    parts = [process["memory"] for process in everyone(witness)]
-    if any("unavailable" in part or part["freed_blocks_skipped"] or part["untracked_mappings"] for part in parts):
+    parts = [process.memory for process in everyone(witness)]
+    if any(part.unavailable is not None or part.freed_blocks_skipped or part.untracked_mappings for part in parts):
         return None
-    return sum(
-        int(part["page_bytes"]) * sum((*part["nodes"].values(), *part["freed_nodes"].values())) for part in parts
-    )
+    return sum(part.page_bytes * sum((*part.nodes.values(), *part.freed_nodes.values())) for part in parts)
 
 
 def _stream_time(measurements: list[Measurement]) -> float:

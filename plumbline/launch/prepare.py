@@ -59,7 +59,7 @@ class Prepared:
         return self.record.variant
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> plan.Plan:
         """Where its ranks and threads go on a node."""
         return self.record.plan
 
@@ -91,15 +91,15 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
     layout = mpi.Layout(
         nodes=variant.nodes,
-        ranks_per_node=variant.ranks_per_node or len(resolved["ranks"]),
+        ranks_per_node=variant.ranks_per_node or len(resolved.ranks),
         hosts=by_ssh or hosts.share(variant.nodes, os.environ),
-        round_robin=resolved["map"] == "cyclic",
+        round_robin=resolved.map == "cyclic",
         ssh=bool(by_ssh),
     )
     exported = tuple({"HOME": "", **stack, **given})
-    start = launcher.command(layout, bound=resolved["bound"], exported=exported, environment=around)
-    binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved["threads"])]
-    binder += ["--memory", resolved["memory"], "--witness", "witness", "--output", "output"]
+    start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
+    binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved.threads)]
+    binder += ["--memory", resolved.memory, "--witness", "witness", "--output", "output"]
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, entry, resolved, layout)
@@ -138,7 +138,7 @@ def _new_record(
     session: str,
     manifest: dict[str, Any],
     entry: dict[str, Any],
-    resolved: dict[str, Any],
+    resolved: plan.Plan,
     layout: mpi.Layout,
 ) -> Record:
     name = json.dumps([session, variant.stack, variant.name, secrets.token_hex(4)])
@@ -158,8 +158,8 @@ def _new_record(
         benchmark=msgspec.convert(entry, Benchmark),
         placement=Placement(
             name=variant.placement,
-            memory=resolved["memory"],
-            threads=resolved["threads"],
+            memory=resolved.memory,
+            threads=resolved.threads,
             ranks_per_node=layout.ranks_per_node,
             nodes=layout.nodes,
         ),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.mpi import Family
 from plumbline.records.model import SettingsSeen
+from plumbline.witness.model import Setting, Witness
 
 #: names of the settings that the witness is to ask the library for, with commas between
 VARIABLE = "PLUMB_WITNESS_SETTINGS"
@@ -33,7 +33,7 @@ def variables(family: Family, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def compare(
-    family: Family, asked: Mapping[str, str], witnesses: Iterable[Mapping[str, Any]], lines: Iterable[str]
+    family: Family, asked: Mapping[str, str], witnesses: Iterable[Witness], lines: Iterable[str]
 ) -> tuple[SettingsSeen, list[str]]:
     """What the library of every rank has of ``asked``, and the reasons why that does not prove all of it.
 
@@ -44,16 +44,16 @@ def compare(
     seen: dict[str, str] = {}
     reasons = [f"{family.name} reports: {line}" for line in refused]
     for witness in witnesses:
-        name = f"rank {witness['rank']}"
-        if "settings" not in witness:
+        name = f"rank {witness.rank}"
+        if witness.settings is None:
             reasons.append(f"{name} has no settings of its MPI library: it ended without MPI_Finalize")
             continue
-        known = {item["name"]: item for item in witness["settings"]}
+        known = {item.name: item for item in witness.settings}
         for setting, value in asked.items():
             if setting not in known:
                 reasons.append(f"setting {setting}={value} was not taken: {family.name} has no {setting}")
                 continue
-            has = known[setting]["value"] or told.get(setting, "")
+            has = known[setting].value or told.get(setting, "")
             if not _same(family, value, has, known[setting]):
                 reasons.append(f"setting {setting}={value} was not taken: {name} has {has or 'nothing'}")
                 seen[setting] = has
@@ -79,12 +79,12 @@ def _told(family: Family, lines: Iterable[str]) -> tuple[dict[str, str], list[st
     return told, refused
 
 
-def _same(family: Family, asked: str, has: str, known: Mapping[str, str]) -> bool:
+def _same(family: Family, asked: str, has: str, known: Setting) -> bool:
     """Whether the library's value is the one that was asked for, in words, digits or as a switch."""
     if asked == has:
         return True
-    words = family.words(known["about"]) if has.isdigit() else []
-    named = words[int(has)] if words and int(has) < len(words) else known.get("word")
+    words = family.words(known.about) if has.isdigit() else []
+    named = words[int(has)] if words and int(has) < len(words) else known.word
     return asked == named or _SWITCH.get(asked.lower(), asked) == has or _number(asked) == _number(has) is not None
 
 

@@ -11,6 +11,7 @@ from plumbline.base import units
 from plumbline.limits import peaks
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
+from plumbline.topology.plan import Plan
 
 #: metrics of the STREAM kernels, all bounded by the memory channels: STREAM's rule keeps its arrays out of the caches
 STREAM_METRICS = ("copy", "scale", "add", "triad")
@@ -78,9 +79,9 @@ def kind(params: dict[str, Any]) -> dict[str, Any]:
     return {"working_set": params.get(WORKING_SET), "message": message}
 
 
-def reach(plan: dict[str, Any], host: Machine) -> dict[str, int]:
+def reach(plan: Plan, host: Machine) -> dict[str, int]:
     """What a plan takes of its node: how many ``cores``, and ``cache_bytes`` of the outermost caches around them."""
-    cpus = {cpu for rank in plan["ranks"] for cpu in rank["cpus"]}
+    cpus = set(plan.cpus)
     return {
         "cores": sum(bool(cpus & set(core.cpus)) for core in host.cores),
         "cache_bytes": sum(cache.size for cache in host.last_level_caches if cpus & set(cache.cpus)),

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from plumbline import limits
 from plumbline.base import units
 from plumbline.topology import placements
 from plumbline.topology.machine import Machine
+from plumbline.topology.plan import Count, Index, Plan
 
 #: a level limits a sweep whose data are at least so many times the size of the caches below it (STREAM's rule)
 LARGER = 4
@@ -26,13 +27,19 @@ LINE_BYTES = 64
 MEMORY = 0
 
 
+#: neither infinite nor beyond any machine
+Positive: TypeAlias = Annotated[float, Meta(gt=0, le=1e300)]
+NotNegative: TypeAlias = Annotated[float, Meta(ge=0, le=1e300)]
+RecordId: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{12}$")]
+
+
 class Raise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A ceiling that was ``before`` became ``after``, at ``time`` (UTC, ISO 8601) by the record with this id."""
 
-    before: float
-    after: float
+    before: Positive
+    after: Positive
     time: str
-    record: str
+    record: RecordId
 
 
 class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -43,41 +50,42 @@ class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     its history, the oldest first; ``method`` and ``record`` are of the measurement before it.
     """
 
-    best: float
-    spread_percent: float
-    launches: int
-    disturbed_launches: int = 0
-    cores: int | None = None
-    numa_node: int | None = None
-    level: int | None = None
+    best: Positive
+    spread_percent: NotNegative
+    launches: Count
+    disturbed_launches: Index = 0
+    cores: Count | None = None
+    numa_node: Index | None = None
+    level: Index | None = None
     pair: str | None = None
     method: str
-    record: str
+    record: RecordId
     raised: list[Raise] = []
 
 
 class Measured(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The ceilings of the nodes of a partition, measured on one of them; ``measured`` is the time (UTC, ISO 8601).
 
-    ``machine`` is compared with a node's (:func:`words`). ``left_out`` says what has no ceiling, and why.
-    ``idle_W`` is the power of the processors while nothing ran, ``no_idle_W`` why that is not known. The measurement
-    took ``seconds``.
+    ``machine`` is compared with a node's (:func:`words`). ``suite``: version and commit of Plumbline; ``stack``: whose
+    builds of the kernels ran; ``session``: the file below build/ceilings/SITE that has the records. ``left_out`` says
+    what has no ceiling, and why. ``idle_W`` is the power of the processors while nothing ran, ``no_idle_W`` why that is
+    not known. The measurement took ``seconds``.
     """
 
-    partition: str
+    partition: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.@+-]*$")]
     machine: str
     host: str
-    measured: str
+    measured: Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
     suite: str
     stack: str
     session: str
-    seconds: float
+    seconds: NotNegative
     memory_bandwidth_MB_per_s: list[Ceiling] = []
     cache_bandwidth_MB_per_s: list[Ceiling] = []
     copy_bandwidth_MB_per_s: list[Ceiling] = []
     peak_GFlop_per_s: list[Ceiling] = []
     handover_latency_ns: list[Ceiling] = []
-    idle_W: float | None = None
+    idle_W: NotNegative | None = None
     no_idle_W: str | None = None
     left_out: list[str] = []
 
@@ -121,20 +129,19 @@ class Taken:
     pair: str | None
 
 
-def taken(plan: dict[str, Any], host: Machine, nodes: int) -> Taken:
+def taken(plan: Plan, host: Machine, nodes: int) -> Taken:
     """What ``plan`` takes of ``host``, one of ``nodes`` nodes."""
-    cpus = {cpu for rank in plan["ranks"] for cpu in rank["cpus"]}
-    used = sorted({node for rank in plan["ranks"] for node in rank["mem"]["nodes"]})
-    placement = placements.find(plan["placement"])
+    cpus, used = set(plan.cpus), plan.memory_nodes
+    placement = placements.find(plan.placement)
     return Taken(
         cores=sum(bool(cpus & set(core.cpus)) for core in host.cores),
-        threads=sum(len(rank["places"]) for rank in plan["ranks"]),
-        ranks=len(plan["ranks"]),
+        threads=sum(len(rank.places) for rank in plan.ranks),
+        ranks=len(plan.ranks),
         nodes=nodes,
         caches=cache_bytes(host, cpus),
-        own_caches=cache_bytes(host, plan["ranks"][0]["cpus"][:1]),
+        own_caches=cache_bytes(host, plan.ranks[0].cpus[:1]),
         numa_nodes=tuple(used) or None,
-        pair=plan["placement"] if placement and placement.pair else None,
+        pair=plan.placement if placement and placement.pair else None,
     )
 
 

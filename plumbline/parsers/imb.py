@@ -44,8 +44,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from plumbline.parsers import table
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError

@@ -13,7 +13,7 @@ from typing import Any
 
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
-from plumbline.parsers.measurement import Measurement, ParseError
+from plumbline.parsers.measurement import Measurement, ParseError, measured
 from plumbline.parsers.text import context_int, context_str, lines_of, quote, require_alive
 
 
@@ -32,7 +32,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if wrong or not document["passed"]:
         raise ParseError(f"{kernel}: the answer is wrong: {', '.join(wrong) or 'it says so without a reason'}")
     found = [
-        Measurement(
+        measured(
             item["metric"], item["value"], item["unit"], item["better"], item["params"], item["samples"], item["limit"]
         )
         for item in document["measurements"]

@@ -3,54 +3,50 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
+
+from msgspec import UNSET, Struct, UnsetType
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import MB_S, MSG_S, PERCENT, UNITS, US, Better
 
-__all__ = ["MB_S", "MSG_S", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit"]
+__all__ = ["MB_S", "MSG_S", "PERCENT", "UNITS", "US", "Better", "Measurement", "ParseError", "Unit", "measured"]
 
 #: One of :data:`plumbline.base.units.UNITS`. MB/s is 10^6 bytes a second, as STREAM, IMB and OSU count, never 2^20.
 Unit = str
+
+#: a whole number stays one: how many digits a program printed says how finely it measured
+Number: TypeAlias = int | float
 
 
 class ParseError(PlumbError):
     """The text is not the complete, sound output of the benchmark asked for."""
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """A value with what is needed to judge it. ``params`` differ between the values of a launch.
+class Measurement(Struct, frozen=True, gc=False):
+    """One figure of merit of one launch. ``params`` tell the values of a launch apart.
 
-    ``model`` is what the benchmark's own model of it gives for this launch, in the same unit; None without one.
+    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit.
     """
 
     metric: str
-    value: float
+    value: Number
     unit: Unit
     better: Better
-    params: dict[str, int | str] = field(default_factory=dict)
+    params: dict[str, Any]
     iterations: int | None = None
-    model: float | None = None
+    model: Number | UnsetType = UNSET
 
-    def __post_init__(self) -> None:
-        if self.unit not in UNITS:
-            raise ParseError(f"metric {self.metric}: unknown unit '{self.unit}'")
-        if self.better not in get_args(Better):
-            raise ParseError(f"metric {self.metric}: better must be higher or lower, not '{self.better}'")
-        if not math.isfinite(self.value) or self.value < 0:
-            raise ParseError(f"metric {self.metric}: {self.value} is not a finite, non-negative number")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as a record stores it."""
-        model = {} if self.model is None else {"model": self.model}
-        return {
-            "metric": self.metric,
-            "value": self.value,
-            "unit": self.unit,
-            "better": self.better,
-            "params": dict(self.params),
-            "iterations": self.iterations,
-            **model,
-        }
+def measured(
+    metric: str, value: float, unit: Unit, better: Better, params: dict[str, Any], iterations: int | None = None,
+    model: float | None = None,
+) -> Measurement:  # fmt: skip
+    """What a benchmark printed; raises :class:`ParseError` for what is no figure of merit."""
+    if unit not in UNITS:
+        raise ParseError(f"metric {metric}: unknown unit '{unit}'")
+    if better not in get_args(Better):
+        raise ParseError(f"metric {metric}: better must be higher or lower, not '{better}'")
+    if not math.isfinite(value) or value < 0:
+        raise ParseError(f"metric {metric}: {value} is not a finite, non-negative number")
+    return Measurement(metric, value, unit, better, params, iterations, UNSET if model is None else model)

@@ -45,7 +45,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plumbline.parsers import table
-from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError
+from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, US, Measurement, ParseError, measured
 from plumbline.parsers.text import at, check_sizes, context_int, context_str, integer, lines_of, quote, require_alive
 
 #: Collectives whose titles hold their names, blocking and not.
@@ -202,7 +202,7 @@ def _start_up(lines: Sequence[str], start: int) -> list[Measurement]:
         raise ParseError("osu: no line 'nprocs: N, min: …', or more than that: truncated or garbled output", at(start))
     ranks, *times = (integer(word, "time of MPI_Init", start) for word in match.groups())
     return [
-        Measurement(metric, 1000.0 * time, US, "lower", {"ranks": ranks})
+        measured(metric, 1000.0 * time, US, "lower", {"ranks": ranks})
         for metric, time in zip(("time_min", "time_max", "time_avg"), times, strict=True)
     ]
 

@@ -26,7 +26,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers.measurement import MB_S, Measurement, ParseError
+from plumbline.parsers.measurement import MB_S, Measurement, ParseError, measured
 from plumbline.parsers.text import at, context_int, integer, lines_of, quote, real, require_alive
 
 #: bytes that each kernel moves per element
@@ -91,7 +91,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     params: dict[str, int | str] = {"array_elements": elements or 0}
     if counted is not None:
         params["threads"] = counted
-    return [Measurement(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
+    return [measured(metric, rates[metric], MB_S, "higher", dict(params), iterations) for metric in METRICS]
 
 
 def work(texts: Sequence[str]) -> dict[str, float]:
@@ -169,5 +169,5 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
                 raise ParseError(f"stream: rank 0 ran {mine}, rank {rank} {its}")
         total = sum(table[metric].value for table in tables)
         params = {**first.params, "ranks": len(tables)}
-        result.append(Measurement(metric, total, first.unit, first.better, params, first.iterations))
+        result.append(measured(metric, total, first.unit, first.better, params, first.iterations))
     return result

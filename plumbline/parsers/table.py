@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from plumbline.parsers.measurement import Better, Measurement, ParseError, Unit
+from plumbline.parsers.measurement import Better, Measurement, ParseError, Unit, measured
 from plumbline.parsers.text import at, integer, quote, real
 
 #: metric, unit and direction of a column
@@ -50,7 +50,7 @@ def measurements(
     found = []
     for name in filter(meanings.__contains__, row):
         metric, unit, better = meanings[name]
-        found.append(Measurement(metric, real(row[name], name, number), unit, better, {**common, **own}, iterations))
+        found.append(measured(metric, real(row[name], name, number), unit, better, {**common, **own}, iterations))
     return found
 
 

@@ -184,14 +184,14 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     return [*found, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
 
 
-def _places(planned: dict[str, Any], host: machine.Machine, nodes: int) -> list[Place]:
+def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[Place]:
     """Where each rank would be: dealt to the nodes in blocks, or in turn."""
-    per_node = len(planned["ranks"])
-    cyclic = planned["map"] == "cyclic"
+    per_node = len(planned.ranks)
+    cyclic = planned.map == "cyclic"
     places = []
     for rank in range(nodes * per_node):
         node, local = (rank % nodes, rank // nodes) if cyclic else divmod(rank, per_node)
-        places.append(place_on(host, rank, f"node {node}", planned["ranks"][local]["cpus"]))
+        places.append(place_on(host, rank, f"node {node}", planned.ranks[local].cpus))
     return places
 
 

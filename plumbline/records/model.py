@@ -3,7 +3,7 @@
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
 they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (:mod:`plumbline.records.schema`), for readers that are not Python.
+these types (:mod:`plumbline.commands.schema_files`), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
+from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
+from plumbline.topology.plan import Plan
+from plumbline.witness.model import LoadedFile
 from plumbline.witness.scheduling import Scheduling
 
 #: members of ``host`` that change from minute to minute and say nothing about the machine
@@ -30,8 +34,6 @@ FLEETING = ("load",)
 #: and did not raise it
 CEILING_MARGIN_PERCENT = 5
 
-#: a whole number stays one: how many digits a program printed says how finely it measured
-Number: TypeAlias = int | float
 #: UTC, ISO 8601; the month is in the names of compacted files
 Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-(0[1-9]|1[0-2])-[0-9]{2}T[0-9:.]+Z$")]
 Position: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -84,21 +86,6 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}
     params: dict[str, Any]
     profiled: bool = False
-
-
-class Measurement(Struct, frozen=True, gc=False):
-    """One figure of merit of one launch. ``params`` tell the values of a launch apart.
-
-    ``model`` is the value that the benchmark's own model predicts for this launch, in the same unit.
-    """
-
-    metric: str
-    value: Number
-    unit: str
-    better: Better
-    params: dict[str, Any]
-    iterations: int | None = None
-    model: Number | UnsetType = UNSET
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
@@ -203,7 +190,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     ``index`` counts the launches of the variant, ``order`` those of the session; ``start`` is UTC, ISO 8601. A launch
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
-    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.transports.between`).
+    before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
     ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
     processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
@@ -507,20 +494,11 @@ class Row(_Common, kw_only=True):
     disturbed_count: int
 
 
-class LoadedFile(Struct, frozen=True, gc=False):
-    """A program or shared library as the ranks loaded it; ``build_id`` is empty if it has none."""
-
-    path: str
-    build_id: str
-    bytes: int
-    modified_ns: int
-
-
 class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about one test variant in one session.
 
-    ``verified``: every launch is verified, and there is one at least. ``plan`` is as ``plumbline/schemas/plan.json``
-    says. ``seed`` is that of the order of launches (early records have it in ``environment``, as ``PLUMB_SEED``).
+    ``verified``: every launch is verified, and there is one at least. ``seed`` is that of the order of launches
+    (early records have it in ``environment``, as ``PLUMB_SEED``).
     ``environment`` has the variables that the launches were given, without those that every launch keeps;
     ``removed_variables`` names inherited ones that would have changed figures and were not handed on.
     ``loaded`` names the files that ranks loaded, at the end of their programs (early records lack it).
@@ -532,7 +510,7 @@ class Record(_Common, kw_only=True, forbid_unknown_fields=True, omit_defaults=Tr
 
     schema: Literal[1]
     benchmark: Benchmark
-    plan: dict[str, Any]
+    plan: Plan
     launches: list[Launch]
     command: list[str]
     seed: int | None = None
@@ -630,7 +608,7 @@ def decode(line: bytes) -> Record:
     try:
         return _writable(_DECODER.decode(line), line)
     except msgspec.ValidationError as error:
-        raise ValueError(_plain(error)) from None
+        raise ValueError(schemas.fault("record", error)) from None
     except msgspec.DecodeError:  # perhaps what only Python's reader takes: NaN, a byte order mark
         return _writable(convert(_loads(line)), line)
     except RecursionError:
@@ -659,7 +637,7 @@ def convert(document: Any) -> Record:
     try:
         return msgspec.convert(document, Record)
     except msgspec.ValidationError as error:
-        raise ValueError(_plain(error)) from None
+        raise ValueError(schemas.fault("record", error)) from None
 
 
 def encode(records: Iterable[Record]) -> str:
@@ -680,9 +658,3 @@ def document(item: Struct) -> dict[str, Any]:
     """The JSON document that a record, or a part of it, is."""
     found: dict[str, Any] = msgspec.to_builtins(item)
     return found
-
-
-def _plain(error: msgspec.ValidationError) -> str:
-    what, _, path = str(error).partition(" - at `")
-    where = path.rstrip("`").removeprefix("$.") or "top level"
-    return f"not a valid record: {where}: {what}"

@@ -161,15 +161,15 @@ class PlumbTest(RecordShown, AsleepTest):
         except PlumbError as error:
             self.skip(str(error))
         self.plan = resolved
-        self.nodes = max(self.nodes, resolved["nodes"])
+        self.nodes = max(self.nodes, resolved.nodes or 1)
         self.ask_for_nodes()
-        ranks = self.nodes * len(resolved["ranks"])
+        ranks = self.nodes * len(resolved.ranks)
         self.skip_if(
             ranks < self.min_ranks, f"{self.placement}: {units.counted(ranks, 'rank')}, {self.min_ranks} needed"
         )
         self.num_tasks = self.nodes
         self.num_tasks_per_node = 1  # plumb launch, which starts the ranks
-        self.num_cpus_per_task = sum(len(rank["cpus"]) for rank in resolved["ranks"])
+        self.num_cpus_per_task = sum(len(rank.cpus) for rank in resolved.ranks)
         # one launch more, for a launcher that reaches its time limit before it starts a rank
         wanted = int((self.launches + 1) * self.launch_time_limit) + 120
         self.time_limit = f"{min(wanted, extras['max_job_s'] or wanted)}s"

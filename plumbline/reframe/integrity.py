@@ -119,7 +119,7 @@ def _plan(placement: str, threads: int | None, ranks: int | None, topology: str)
         plan = resolve(placement, threads=threads, ranks=ranks, topology=topology, memory="firsttouch")
     except PlumbError:
         return ""
-    return json.dumps([plan[key] for key in ("bound", "map", "nodes", "threads", "ranks")])
+    return repr((plan.bound, plan.map, plan.nodes, plan.threads, plan.ranks))
 
 
 def describe(tests: Path) -> list[dict[str, Any]]:

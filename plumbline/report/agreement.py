@@ -105,7 +105,7 @@ def _cpus(record: Record, item: Measurement, size: int) -> tuple[int, ...]:
     In ``pairs`` other pairs talk at the same time, unless it takes one at a time or has one only; its sizes are 8 B and
     what its arguments say.
     """
-    variant, ranks = record.variant, record.plan.get("ranks", [])
+    variant, ranks = record.variant, record.plan.ranks
     if variant.test == "pairs_cores":
         alone = len(ranks) == 2 or variant.params.get("operation") == "serial"
         sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
@@ -114,5 +114,5 @@ def _cpus(record: Record, item: Measurement, size: int) -> tuple[int, ...]:
     port = record.benchmark.version.startswith(PORT)
     if OPERATIONS.get(variant.test) != variant.params.get("operation", "") or port or item.params.get("bytes") != size:
         return ()
-    single = len(ranks) == 2 and all(len(rank["cpus"]) == 1 for rank in ranks)
-    return tuple(sorted(rank["cpus"][0] for rank in ranks)) if single else ()
+    single = len(ranks) == 2 and all(len(rank.cpus) == 1 for rank in ranks)
+    return tuple(sorted(rank.cpus[0] for rank in ranks)) if single else ()

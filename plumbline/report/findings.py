@@ -119,7 +119,7 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
     for record, number in campaign.usable:
         if record.benchmark.suite not in MEANT_TO_REACH and record.variant.benchmark not in MEANT_TO_REACH:
             continue
-        if not record.plan.get("bound", True):
+        if record.plan.bound is False:
             continue  # the control without placement is compared with the others by another rule
         figure = record.figures[0]
         if figure.reached is None or figure.reached.percent >= LOW_PERCENT:
@@ -135,8 +135,8 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
     found = []
     for alike in group(campaign.usable, lambda item: _but_for_placement(item[0])).values():
-        free = [item for item in alike if not item[0].plan.get("bound", True)]
-        bound = [item[0].figures[0] for item in alike if item[0].plan.get("bound", True)]
+        free = [item for item in alike if item[0].plan.bound is False]
+        bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import jsonschema
+import msgspec
 import yaml
 
 from plumbline.base.errors import PlumbError
@@ -101,6 +102,12 @@ def check(name: str, document: Any, where: str) -> None:
         raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
 
 
+def fault(name: str, error: msgspec.ValidationError) -> str:
+    """Where and what is wrong in a document ``name`` that a type does not take."""
+    what, _, path = str(error).partition(" - at `")
+    return f"not a valid {name}: {path.strip('`').replace('` in `', ' in ').removeprefix('$.') or 'top level'}: {what}"
+
+
 def _message(name: str, error: jsonschema.ValidationError) -> str:
     """Where and what is wrong. Where another key demands a value, that key is named: it may be the wrong one."""
     place, path = [str(part) for part in error.absolute_path], list(error.absolute_schema_path)
@@ -141,7 +148,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
 
 
 def _check_values(document: Any) -> None:
-    """Raise ValueError for a key that is no text, and for aliases that repeat values without end."""
+    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end."""
     stack, seen = [document], 0
     while stack:
         value = stack.pop()
@@ -155,3 +162,5 @@ def _check_values(document: Any) -> None:
             stack += value.values()
         elif isinstance(value, list):
             stack += value
+        elif isinstance(value, str) and not _is_text(None, value):
+            raise ValueError(f"{value[:40]!r} has a character that no text has")

@@ -6,6 +6,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import RankSeen, Record
+from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list
 
 
@@ -24,22 +25,22 @@ def rank_map(record: Record) -> list[dict[str, Any]]:
 
 
 def _rows(record: Record) -> list[dict[str, Any]]:
-    planned = {rank["local_rank"]: rank for rank in record.plan.get("ranks", [])}
+    planned = {rank.local_rank: rank for rank in record.plan.ranks}
     seen = next((launch.ranks for launch in reversed(record.launches) if launch.ranks), None)
     if seen is None:
         return [
-            {"rank": number, "host": None, "planned": cpu_list(rank["cpus"]), "seen": None, "threads": [], "memory": {}}
+            {"rank": number, "host": None, "planned": cpu_list(rank.cpus), "seen": None, "threads": [], "memory": {}}
             for number, rank in sorted(planned.items())
         ]
     return [_row(rank, planned.get(rank.local_rank)) for rank in seen]
 
 
-def _row(rank: RankSeen, plan: dict[str, Any] | None) -> dict[str, Any]:
+def _row(rank: RankSeen, plan: PlannedRank | None) -> dict[str, Any]:
     affinities = [thread.affinity for thread in rank.threads]
     return {
         "rank": rank.rank,
         "host": rank.host,
-        "planned": cpu_list(plan["cpus"]) if plan else None,
+        "planned": cpu_list(plan.cpus) if plan else None,
         "seen": cpu_list(cpu for affinity in affinities for cpu in affinity),
         "threads": [cpu_list(affinity) for affinity in affinities],
         "memory": _megabytes(rank.memory),

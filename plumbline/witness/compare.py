@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
+from plumbline.topology.plan import Pages, Plan, PlannedRank
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import processes
+from plumbline.witness.model import Memory, RankWitness, Thread
 
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024
@@ -15,7 +20,7 @@ INTERLEAVE_PAGES = 1024
 INTERLEAVE_GRAINS = 8
 
 
-def compare(plan: dict[str, Any], witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> list[str]:
+def compare(plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
 
     ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
@@ -26,34 +31,34 @@ def compare(plan: dict[str, Any], witnesses: list[dict[str, Any]], ranks_per_hos
         return ["no rank left a witness: the program never started, was killed, or is linked statically"]
     reasons: list[str] = []
     for host, ranks in expected.items():
-        here = [witness for witness in witnesses if witness["host"] == host]
+        here = [witness for witness in witnesses if witness.host == host]
         reasons += _compare_host(plan, here, host, ranks)
     reasons += [
         f"{_name(witness)} left a witness, but no rank was to run there"
         for witness in witnesses
-        if witness["host"] not in expected
+        if witness.host not in expected
     ]
     if isinstance(ranks_per_host, int):
         reasons += _missing_hosts(witnesses, ranks_per_host, len(expected))
     return reasons
 
 
-def _expected(witnesses: list[dict[str, Any]], ranks_per_host: dict[str, int] | int) -> dict[str, int]:
+def _expected(witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int) -> dict[str, int]:
     if isinstance(ranks_per_host, int):
-        return dict.fromkeys(sorted({witness["host"] for witness in witnesses}), ranks_per_host)
+        return dict.fromkeys(sorted({witness.host for witness in witnesses}), ranks_per_host)
     return ranks_per_host
 
 
-def _missing_hosts(witnesses: list[dict[str, Any]], ranks: int, hosts: int) -> list[str]:
-    size = max(witness["size"] for witness in witnesses)
+def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list[str]:
+    size = max(witness.size for witness in witnesses)
     if size <= ranks * hosts:
         return []
     return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
 
 
-def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: str, ranks: int) -> list[str]:
-    planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
-    seen: dict[int, list[dict[str, Any]]] = {}
+def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int) -> list[str]:
+    planned = {rank.local_rank: rank for rank in plan.ranks}
+    seen: dict[int, list[RankWitness]] = {}
     for witness in witnesses:
         seen.setdefault(local_rank_of(witness), []).append(witness)
     reasons: list[str] = []
@@ -77,65 +82,63 @@ def _compare_host(plan: dict[str, Any], witnesses: list[dict[str, Any]], host: s
     return reasons
 
 
-def _flat(seen: dict[int, list[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _flat(seen: dict[int, list[RankWitness]]) -> Iterator[RankWitness]:
     for local_rank in sorted(seen):
         yield from seen[local_rank]
 
 
-def local_rank_of(witness: dict[str, Any]) -> int:
+def local_rank_of(witness: RankWitness) -> int:
     """The rank on its node, by the launcher, else by the binder's plan; 0 for a program started without a launcher."""
-    if witness["local_rank"] >= 0:
-        return int(witness["local_rank"])
-    number = (witness["plan"] or {}).get("local_rank", 0)
-    return number if isinstance(number, int) else 0
+    if witness.local_rank >= 0:
+        return witness.local_rank
+    return witness.plan.local_rank if witness.plan else 0
 
 
-def _name(witness: dict[str, Any]) -> str:
-    rank = witness["rank"] if witness["rank"] >= 0 else local_rank_of(witness)
-    return f"rank {rank} on {witness['host']}"
+def _name(witness: RankWitness) -> str:
+    rank = witness.rank if witness.rank >= 0 else local_rank_of(witness)
+    return f"rank {rank} on {witness.host}"
 
 
-def _compare_rank(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
+def _compare_rank(rank: PlannedRank, witness: RankWitness) -> list[str]:
     name = _name(witness)
     reasons = _compare_plan(rank, witness, name)
-    if rank["places"]:
+    if rank.places:
         reasons += _compare_places(rank, witness, name)
         reasons += _compare_threads(rank, witness, name)
     reasons += _compare_devices(rank, witness, name)
     reasons += processes.faults(rank, witness, name)
     for process in processes.everyone(witness):
-        reasons += _compare_memory(rank["mem"], process["memory"], name)
+        reasons += _compare_memory(rank.mem, process.memory, name)
     return reasons
 
 
-def _compare_plan(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
-    own = witness["plan"]
-    if own is None:
+def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
+    if witness.plan is None:
         return [f"{name} had no plan: it was not started through plumb-bind"]
-    keys = differing(rank, witness)
-    if not keys:
-        return []
-    shown = ", ".join(f"{key} {_shown(own.get(key))} instead of {_shown(rank.get(key))}" for key in keys)
-    return [f"{name} was started with another plan: {shown}"]
+    shown = ", ".join(
+        f"{key} {_shown(own)} instead of {_shown(planned)}" for key, own, planned in differing(rank, witness)
+    )
+    return [f"{name} was started with another plan: {shown}"] if shown else []
 
 
-def differing(rank: dict[str, Any], witness: dict[str, Any]) -> list[str]:
-    """The keys in which the plan that a witness was started with is not the planned ``rank``."""
-    own = witness["plan"]
+def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
+    """The members in which the plan that a witness was started with, if any, is not ``rank``, each with both values."""
+    own, planned = (msgspec.to_builtins(one) for one in (witness.plan or rank, rank))
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
-    free = set() if rank["places"] else {"cpus"}
-    return [key for key in sorted({*rank, *own} - free) if rank.get(key) != own.get(key)]
+    free = set() if rank.places else {"cpus"}
+    both = [(key, own.get(key), planned.get(key)) for key in sorted({*planned, *own} - free)]
+    return [(key, seen, wanted) for key, seen, wanted in both if seen != wanted]
 
 
-def _compare_devices(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_devices(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     """Why the rank did not have exactly the GPUs that the plan gives it, or computed on another one."""
-    wanted, seen = rank.get("environment"), witness.get("device_variables", {})
+    wanted, seen = rank.environment, witness.device_variables
     if wanted is None:
         return []
-    reasons, planned, used = [], ", ".join(rank["devices"]), witness.get("gpu_address")
+    reasons, planned, used = [], ", ".join(rank.devices or []), witness.gpu_address
     if seen != wanted:
         reasons.append(f"{name} had {_assigned(seen)}, planned for {planned}: {_assigned(wanted)}")
-    if used is not None and used not in rank["devices"]:
+    if used is not None and used not in (rank.devices or []):
         reasons.append(f"{name} computed on the GPU {used}, says its driver, planned: {planned}")
     return reasons
 
@@ -150,12 +153,12 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_places(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     """Every place has a thread of its own: two places on the same CPUs need two threads there."""
-    free = [frozenset(thread["affinity"]) for thread in _distinct(witness["threads"])]
+    free = [frozenset(thread.affinity) for thread in _distinct(witness.threads)]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []
-    for number, place in enumerate(rank["places"]):
+    for number, place in enumerate(rank.places):
         wanted = frozenset(place)
         if wanted in free:
             free.remove(wanted)
@@ -167,28 +170,26 @@ def _compare_places(rank: dict[str, Any], witness: dict[str, Any], name: str) ->
     return reasons
 
 
-def _distinct(threads: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _distinct(threads: list[Thread]) -> list[Thread]:
     """The last entry of each thread: one bound differently in MPI_Finalize is listed again, as it was then."""
-    return list({thread["tid"]: thread for thread in threads}.values())
+    return list({thread.tid: thread for thread in threads}.values())
 
 
-def _compare_threads(rank: dict[str, Any], witness: dict[str, Any], name: str) -> list[str]:
+def _compare_threads(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     reasons = []
-    allowed = set(rank["cpus"])
-    for thread in (*witness["threads"], *witness["ended"]):
-        who = f"thread {thread['tid']} ({thread['name']}) of {name}"
-        outside = set(thread["affinity"]) - allowed
+    allowed = set(rank.cpus)
+    for thread in (*witness.threads, *witness.ended):
+        who = f"thread {thread.tid} ({thread.name}) of {name}"
+        outside = set(thread.affinity) - allowed
         if outside:
             reasons.append(
-                f"{who} may run on {numbered('CPU', thread['affinity'])}, outside the rank's {numbered('CPU', allowed)}"
+                f"{who} may run on {numbered('CPU', thread.affinity)}, outside the rank's {numbered('CPU', allowed)}"
             )
-        if thread["last_cpu"] not in thread["affinity"]:
+        if thread.last_cpu not in thread.affinity:
+            reasons.append(f"{who} last ran on CPU {thread.last_cpu}, but is bound to {cpu_list(thread.affinity)}")
+        elif len(allowed) == 1 and (thread.migrations or 0) > 0:
             reasons.append(
-                f"{who} last ran on CPU {thread['last_cpu']}, but is bound to {cpu_list(thread['affinity'])}"
-            )
-        elif len(allowed) == 1 and thread.get("migrations", 0) > 0:
-            reasons.append(
-                f"{who} was moved between CPUs {thread['migrations']} times, although its rank has "
+                f"{who} was moved between CPUs {thread.migrations} times, although its rank has "
                 f"{numbered('CPU', allowed)} alone"
             )
     return _shortened(reasons, f"threads of {name}")
@@ -200,18 +201,15 @@ def _shortened(reasons: list[str], what: str, keep: int = 4) -> list[str]:
     return [*reasons[:keep], f"and {len(reasons) - keep} more such {what}"]
 
 
-def _compare_memory(planned: dict[str, Any], memory: dict[str, Any], name: str) -> list[str]:
-    if planned["policy"] == "none":
+def _compare_memory(planned: Pages, memory: Memory, name: str) -> list[str]:
+    if planned.policy == "none":
         return []
-    if "unavailable" in memory:
-        return [f"memory of {name} is not proven: {memory['unavailable']}"]
-    pages: dict[int, int] = {}
-    for part in ("nodes", "freed_nodes"):
-        for node, count in memory[part].items():
-            pages[int(node)] = pages.get(int(node), 0) + count
-    reasons = _outside(planned["nodes"], pages, name)
-    if planned["policy"] == "interleave" and not reasons:
-        reasons = _uneven(planned["nodes"], pages, memory, name)
+    if memory.unavailable is not None:
+        return [f"memory of {name} is not proven: {memory.unavailable}"]
+    pages = Counter(memory.nodes) + Counter(memory.freed_nodes)
+    reasons = _outside(planned.nodes, pages, name)
+    if planned.policy == "interleave" and not reasons:
+        reasons = _uneven(planned.nodes, pages, memory, name)
     return reasons
 
 
@@ -224,9 +222,9 @@ def _outside(nodes: list[int], pages: dict[int, int], name: str) -> list[str]:
     ]
 
 
-def _uneven(nodes: list[int], pages: dict[int, int], memory: dict[str, Any], name: str) -> list[str]:
+def _uneven(nodes: list[int], pages: dict[int, int], memory: Memory, name: str) -> list[str]:
     total = sum(pages.values())
-    grain_pages = max(1, int(memory.get("grain_bytes", 0)) // max(1, memory["page_bytes"]))
+    grain_pages = max(1, (memory.grain_bytes or 0) // max(1, memory.page_bytes))
     if total < max(INTERLEAVE_PAGES, INTERLEAVE_GRAINS * grain_pages * len(nodes)):
         return []
     share = total / len(nodes)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from plumbline.topology.plan import Plan
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness.compare import compare, differing, local_rank_of
+from plumbline.witness.model import RankWitness
 
 #: hosts that one reason shows
 SHOWN = 4
 
-Witness = dict[str, Any]
-
 
 def compare_nodes(
-    plan: dict[str, Any],
-    witnesses: list[Witness],
+    plan: Plan,
+    witnesses: list[RankWitness],
     nodes: int,
     ranks_per_node: int,
     round_robin: bool,
@@ -36,28 +35,28 @@ def compare_nodes(
     if wrong:
         return [wrong]
     reasons = []
-    present = {_group(witness["rank"], nodes, ranks_per_node, round_robin) for witness in witnesses}
+    present = {_group(witness.rank, nodes, ranks_per_node, round_robin) for witness in witnesses}
     absent = set(range(nodes)) - present
     if absent:
         ranks = [r for r in range(nodes * ranks_per_node) if _group(r, nodes, ranks_per_node, round_robin) in absent]
         names = tuple(name for name in known if not any(same_host(name, host) for host in hosts.values()))
         reasons.append(_missing(ranks, len(absent), nodes, names))
     for host in sorted(set(hosts.values())):
-        here = [witness for witness in witnesses if hosts[witness["host"]] == host]
+        here = [witness for witness in witnesses if hosts[witness.host] == host]
         other = None if same_host(host, home) else _other_plan(plan, here)
         if other:
             reasons.append(
-                f"node {host} is another machine than {home}, where the plan was made: there {plan['placement']} is "
+                f"node {host} is another machine than {home}, where the plan was made: there {plan.placement} is "
                 f"{other}; the nodes of a launch must be equal"
             )
         else:
-            reasons += compare(plan, here, {here[0]["host"]: ranks_per_node})
+            reasons += compare(plan, here, {here[0].host: ranks_per_node})
     return reasons
 
 
-def _hosts(witnesses: list[Witness]) -> dict[str, str]:
+def _hosts(witnesses: list[RankWitness]) -> dict[str, str]:
     """Every host's name as witnessed -> the name that stands for it: without a domain and with one it is one host."""
-    names = sorted({witness["host"] for witness in witnesses}, key=len)
+    names = sorted({witness.host for witness in witnesses}, key=len)
     return {name: next(other for other in names if same_host(other, name)) for name in names}
 
 
@@ -72,12 +71,12 @@ def _group(rank: int, nodes: int, ranks_per_node: int, round_robin: bool) -> int
 
 
 def _wrong_map(
-    witnesses: list[Witness], hosts: dict[str, str], nodes: int, ranks_per_node: int, round_robin: bool
+    witnesses: list[RankWitness], hosts: dict[str, str], nodes: int, ranks_per_node: int, round_robin: bool
 ) -> str | None:
     """The one line about a rank map that is not as planned. Hosts without any witness are another matter."""
     found: dict[str, list[int]] = {}
     for witness in witnesses:
-        found.setdefault(hosts[witness["host"]], []).append(witness["rank"])
+        found.setdefault(hosts[witness.host], []).append(witness.rank)
     groups = {
         host: {_group(rank, nodes, ranks_per_node, round_robin) if rank >= 0 else -1 for rank in ranks}
         for host, ranks in found.items()
@@ -103,15 +102,14 @@ def _missing(ranks: Iterable[int], lost: int, nodes: int, names: tuple[str, ...]
     )
 
 
-def _other_plan(plan: dict[str, Any], here: list[Witness]) -> str | None:
+def _other_plan(plan: Plan, here: list[RankWitness]) -> str | None:
     """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
-    planned = {rank["local_rank"]: rank for rank in plan["ranks"]}
+    planned = {rank.local_rank: rank for rank in plan.ranks}
     for witness in here:
         rank = planned.get(local_rank_of(witness))
-        keys = differing(rank, witness) if rank is not None and witness["plan"] is not None else []
-        if rank is not None and keys:
-            own = witness["plan"].get(keys[0])
-            if keys[0] == "cpus":
-                return f"CPUs {cpu_list(own)} instead of {cpu_list(rank['cpus'])} for local rank {rank['local_rank']}"
-            return f"{keys[0]} {own} instead of {rank[keys[0]]} for local rank {rank['local_rank']}"
+        for key, own, wanted in differing(rank, witness) if rank is not None else ():
+            who = f"for local rank {local_rank_of(witness)}"
+            if key == "cpus":
+                return f"CPUs {cpu_list(own)} instead of {cpu_list(wanted)} {who}"
+            return f"{key} {own} instead of {wanted} {who}"
     return None

@@ -20,7 +20,7 @@ from plumbline.topology.machine import Machine
 from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import beside, processes
 from plumbline.witness.beside import Meanwhile
-from plumbline.witness.processes import Witness
+from plumbline.witness.model import RankWitness, Window
 
 #: Steal is time in which the hypervisor ran something else on our CPU. A host of our own has none at all, and a
 #: campaign wants to see differences of 1 %.
@@ -101,7 +101,7 @@ def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
     )
 
 
-def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], machine: Machine) -> dict[str, Any]:
+def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[RankWitness], machine: Machine) -> dict[str, Any]:
     """``{"disturbed", "causes", "figures", "beside"}`` of the launch between two snapshots.
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
@@ -111,14 +111,14 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
-    here = [witness for witness in witnesses if witness["host"] == after.host]
-    used = sum(one["usage"]["user_s"] + one["usage"]["system_s"] for rank in here for one in processes.everyone(rank))
+    here = [witness for witness in witnesses if witness.host == after.host]
+    used = sum(one.usage.user_s + one.usage.system_s for rank in here for one in processes.everyone(rank))
     meanwhile = beside.between(before.look, after.look, used)
     if after.look.tasks:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
     seen = {after.host: meanwhile}
-    for host in dict.fromkeys(witness["host"] for witness in witnesses):
-        ranks = [witness for witness in witnesses if witness["host"] == host]
+    for host in dict.fromkeys(witness.host for witness in witnesses):
+        ranks = [witness for witness in witnesses if witness.host == host]
         causes += _assess_host(ranks, machine, figures, seen.get(host, Meanwhile()))
     causes += _assess_driver(before, after, figures)
     causes += _assess_ranks(witnesses, figures, seen)
@@ -128,14 +128,16 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[Witness], mach
     return {"disturbed": bool(causes), "causes": causes, "figures": figures, "beside": named if causes else []}
 
 
-def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile) -> list[str]:
+def _assess_host(
+    ranks: list[RankWitness], machine: Machine, figures: dict[str, float], meanwhile: Meanwhile
+) -> list[str]:
     """What others did on one host, by what its first rank saw of all CPUs."""
-    told = next((rank["window"] for rank in ranks if "host" in rank["window"]), None)
-    planned = {cpu for rank in ranks for cpu in (rank["plan"] or {}).get("cpus", [])}
-    if told is None or told["wall_s"] <= 0 or not planned:
+    told = next((rank.window for rank in ranks if rank.window.host), None)
+    planned = {cpu for rank in ranks if rank.plan for cpu in rank.plan.cpus}
+    if told is None or told.host is None or told.wall_s <= 0 or not planned:
         return []
-    where, wall = f" on {ranks[0]['host']}", told["wall_s"]
-    busy, stolen = ({int(cpu): value for cpu, value in told["host"][name].items()} for name in ("busy_s", "steal_s"))
+    where, wall = f" on {ranks[0].host}", told.wall_s
+    busy, stolen = told.host.busy_s, told.host.steal_s
     planned &= busy.keys()
     if not planned:
         return []
@@ -151,7 +153,7 @@ def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, floa
     steal = sum(stolen[cpu] for cpu in planned) / len(planned) / wall
     text = f"the hypervisor took {_percent(steal)} of {numbered('CPU', planned)} (steal)"
     worst("steal_fraction", steal, max(STEAL_FRACTION, resolution), text)
-    own = sum(process["window"]["cpu_s"] for rank in ranks for process in processes.everyone(rank))
+    own = sum(process.window.cpu_s for rank in ranks for process in processes.everyone(rank))
     other = (sum(busy[cpu] for cpu in planned) - own) / len(planned) / wall
     text = f"other processes used {_percent(other)} of {numbered('CPU', planned)}"
     share = len(planned) * wall
@@ -162,8 +164,8 @@ def _assess_host(ranks: list[Witness], machine: Machine, figures: dict[str, floa
         limit = max(BESIDE[sharing], resolution * len(cpus) ** 0.5)
         text = f"other processes kept {used:.2f} CPUs busy on {SHARED[sharing]}, CPUs {cpu_list(cpus)}"
         worst(f"busy_cpus_{sharing}", used, limit, text)
-    if "memory_stall_s" in told["host"]:
-        stall = told["host"]["memory_stall_s"] / wall
+    if told.host.memory_stall_s is not None:
+        stall = told.host.memory_stall_s / wall
         text = f"tasks waited for memory {_percent(stall)} of the time (memory pressure)"
         worst("memory_pressure_fraction", stall, MEMORY_PRESSURE_FRACTION, text)
     return causes
@@ -203,70 +205,70 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
 
 
 def _assess_ranks(
-    witnesses: Sequence[Witness], figures: dict[str, float], meanwhile: Mapping[str, Meanwhile]
+    witnesses: Sequence[RankWitness], figures: dict[str, float], meanwhile: Mapping[str, Meanwhile]
 ) -> list[str]:
     if not witnesses:
         return []
     causes = []
     figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
-    late = [one for one in witnesses if _is_late(one["window"], meanwhile.get(one["host"], Meanwhile()))]
+    late = [one for one in witnesses if _is_late(one.window, meanwhile.get(one.host, Meanwhile()))]
     for one in sorted(late, key=_delay, reverse=True):
-        if not _waited_for_its_own(one, [other for other in witnesses if other["host"] == one["host"]]):
+        if not _waited_for_its_own(one, [other for other in witnesses if other.host == one.host]):
             causes.append(f"a thread of {_name(one)} waited for its CPU {_percent(_delay(one))} of the time")
             break
     causes += _stopped(witnesses, figures)
     faults, swapped = max(
-        ((witness["usage"]["major_faults"], _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
+        ((witness.usage.major_faults, _name(witness)) for witness in witnesses), key=lambda pair: pair[0]
     )
-    figures["major_faults"] = sum(witness["usage"]["major_faults"] for witness in witnesses)
+    figures["major_faults"] = sum(witness.usage.major_faults for witness in witnesses)
     if faults > MAJOR_FAULTS:
         causes.append(f"{swapped} waited {faults:.0f} times for pages from disk (major faults)")
     return causes
 
 
-def _is_late(window: Mapping[str, Any], meanwhile: Meanwhile) -> bool:
+def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
     """Whether a thread waited for longer than an idle node's housekeeping explains."""
-    limit = max(DELAY_FRACTION * window["wall_s"], DELAY_S)
-    return bool(window["wall_s"] > 0 and window["delay_s"] > limit + meanwhile.allowed_s(limit))
+    limit = max(DELAY_FRACTION * window.wall_s, DELAY_S)
+    return bool(window.wall_s > 0 and window.delay_s > limit + meanwhile.allowed_s(limit))
 
 
-def _stopped(witnesses: Sequence[Witness], figures: dict[str, float]) -> list[str]:
+def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
     """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses."""
-    told = [one for one in witnesses if "idle_s" in one["window"] and one["mpi"] and one["window"]["wall_s"] > 0]
+    told = [one for one in witnesses if one.window.idle_s is not None and one.mpi and one.window.wall_s > 0]
     if not told:
         return []
     worst = max(told, key=_idle)
     figures["idle_fraction"] = _rounded(_idle(worst))
-    idle, sleeps = worst["window"]["idle_s"], max(1, worst["window"]["sleeps"])
+    idle, sleeps = worst.window.idle_s or 0.0, max(1, worst.window.sleeps or 0)
     if _idle(worst) <= IDLE[0] or idle <= IDLE[1] or idle / sleeps <= STOP_S:
         return []
     text = f"{_name(worst)} was stopped {_percent(_idle(worst))} of the time: {idle:.2f} s in {sleeps} pauses, neither "
     return [text + "running nor waiting for its CPU"]
 
 
-def _idle(witness: Witness) -> float:
-    return float(witness["window"]["idle_s"] / witness["window"]["wall_s"])
+def _idle(witness: RankWitness) -> float:
+    return (witness.window.idle_s or 0.0) / witness.window.wall_s
 
 
-def _waited_for_its_own(witness: Witness, on_its_host: Sequence[Witness]) -> bool:
+def _waited_for_its_own(witness: RankWitness, on_its_host: Sequence[RankWitness]) -> bool:
     """Whether the launch's own threads had too few CPUs: two on one CPU by the launcher's own binding, for example.
 
     Then they used all of the CPUs that they had, and the time that one of them waited comes on top.
     """
     here = [other for other in on_its_host if processes.bound_cpus(other) & processes.bound_cpus(witness)]
     shared = set().union(*map(processes.bound_cpus, here))
-    used = sum(process["window"]["cpu_s"] for rank in here for process in processes.everyone(rank))
-    wanted = used + witness["window"]["delay_s"]
-    return bool(shared) and wanted > (1 + DELAY_FRACTION) * len(shared) * witness["window"]["wall_s"]
+    used = sum(process.window.cpu_s for rank in here for process in processes.everyone(rank))
+    wanted = used + witness.window.delay_s
+    return bool(shared) and wanted > (1 + DELAY_FRACTION) * len(shared) * witness.window.wall_s
 
 
-def _delay(witness: Witness) -> float:
-    window = witness["window"]
-    return float(window["delay_s"] / window["wall_s"]) if window["wall_s"] > 0 else 0.0
+def _delay(witness: RankWitness) -> float:
+    window = witness.window
+    return float(window.delay_s / window.wall_s) if window.wall_s > 0 else 0.0
 
 
-def _name(witness: Witness) -> str:
-    return f"rank {witness['rank'] if witness['rank'] >= 0 else 0} on {witness['host']}"
+def _name(witness: RankWitness) -> str:
+    return f"rank {witness.rank if witness.rank >= 0 else 0} on {witness.host}"
 
 
 def _percent(fraction: float) -> str:

@@ -8,12 +8,13 @@ nobody saw: the preloaded library was taken from them, they were linked statical
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import structs
 
 from plumbline.host import proc
+from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list
-
-Witness = dict[str, Any]
+from plumbline.witness.model import RankWitness, Witness
 
 #: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a
 #: campaign's margin of 1 %, and one tick of a kernel that counts in 1/100 s
@@ -25,7 +26,7 @@ UNSEEN = (0.05, 0.1)
 BEFORE = (0.05, 3.0)
 
 
-def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
+def group(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
     """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
 
     That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
@@ -33,14 +34,16 @@ def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
     """
     trees: dict[tuple[str, int], list[Witness]] = {}
     for document in documents:
-        trees.setdefault((document["host"], document["root"]), []).append(document)
-    witnesses, reasons = [], []
+        trees.setdefault((document.host, document.root), []).append(document)
+    witnesses: list[RankWitness] = []
+    reasons = []
     for (host, root), tree in trees.items():
-        if any(document["pid"] == root for document in tree):
+        if any(document.pid == root for document in tree):
             worker = max(tree, key=_work)
-            witnesses.append({**worker, "others": [document for document in tree if document is not worker]})
+            others = [document for document in tree if document is not worker]
+            witnesses.append(RankWitness(**structs.asdict(worker), others=others))
         else:
-            started = ", ".join(sorted({document["program"] for document in tree}))
+            started = ", ".join(sorted({document.program for document in tree}))
             reasons.append(
                 f"process {root} on {host} started {started} and ended without a witness of its own: it crashed, or "
                 "is a shell that must end in 'exec PROGRAM'"
@@ -49,24 +52,24 @@ def group(documents: list[Witness]) -> tuple[list[Witness], list[str]]:
 
 
 def _work(document: Witness) -> tuple[bool, float]:
-    ahead = ELSEWHERE[1] if document["pid"] == document["root"] else 0.0
-    return document["mpi"], cpu_s(document) + ahead
+    ahead = ELSEWHERE[1] if document.pid == document.root else 0.0
+    return document.mpi, cpu_s(document) + ahead
 
 
-def everyone(witness: Witness) -> list[Witness]:
+def everyone(witness: RankWitness) -> list[Witness]:
     """All processes of the rank of ``witness``, the working one first."""
-    return [witness, *witness["others"]]
+    return [witness, *witness.others]
 
 
 def bound_cpus(witness: Witness) -> set[int]:
     """The CPUs that threads of one process were bound to at its end."""
-    return {cpu for thread in witness["threads"] for cpu in thread["affinity"]}
+    return {cpu for thread in witness.threads for cpu in thread.affinity}
 
 
 def cpu_s(witness: Witness) -> float:
     """CPU seconds of one process since its program began."""
-    usage = witness["usage"]
-    return float(usage["user_s"] + usage["system_s"])
+    usage = witness.usage
+    return usage.user_s + usage.system_s
 
 
 def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
@@ -75,31 +78,31 @@ def allowed_s(limit: tuple[float, float], witness: Witness) -> float:
     return fraction * cpu_s(witness) + seconds
 
 
-def faults(rank: dict[str, Any], witness: Witness, name: str) -> list[str]:
+def faults(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
     """Why the other processes of the ``rank`` called ``name`` leave doubt that the witnessed one did its work there."""
     reasons = _twice(witness, name)
-    if rank["places"]:
-        reasons += _elsewhere(set(rank["cpus"]), witness, name)
+    if rank.places:
+        reasons += _elsewhere(set(rank.cpus), witness, name)
         reasons += _unseen(witness, name)
         reasons += _unlisted(witness, name)
         reasons += _before(witness, name)
     return reasons
 
 
-def _twice(witness: Witness, name: str) -> list[str]:
-    callers = [document for document in everyone(witness) if document["mpi"]]
+def _twice(witness: RankWitness, name: str) -> list[str]:
+    callers = [document for document in everyone(witness) if document.mpi]
     if len(callers) < 2:
         return []
     return [f"{len(callers)} processes of {name} called MPI_Init: {', '.join(map(_label, callers))}"]
 
 
-def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
+def _elsewhere(cpus: set[int], witness: RankWitness, name: str) -> list[str]:
     """Only the other processes: the working process itself is compared with its places."""
     away = {}
     for document in everyone(witness)[1:]:
-        seen = bound_cpus(document) | set(document["start"]["affinity"])
+        seen = bound_cpus(document) | set(document.start.affinity)
         if seen - cpus:
-            away[document["pid"]] = (document, seen)
+            away[document.pid] = (document, seen)
     used = sum(cpu_s(document) for document, _ in away.values())
     if used <= allowed_s(ELSEWHERE, witness):
         return []
@@ -107,11 +110,11 @@ def _elsewhere(cpus: set[int], witness: Witness, name: str) -> list[str]:
     return [f"processes of {name} used {used:.2f} s of CPU time outside its CPUs {cpu_list(cpus)}: {where}"]
 
 
-def _unseen(witness: Witness, name: str) -> list[str]:
+def _unseen(witness: RankWitness, name: str) -> list[str]:
     """CPU time of the root's ended children, by the root's account, beyond what their documents report."""
-    root = next(document for document in everyone(witness) if document["pid"] == document["root"])
+    root = next(document for document in everyone(witness) if document.pid == document.root)
     told = sum(cpu_s(document) + _before_s(document) for document in everyone(witness) if document is not root)
-    unseen = float(root["usage"]["children_s"]) - told
+    unseen = root.usage.children_s - told
     if unseen <= allowed_s(UNSEEN, witness):
         return []
     return [
@@ -120,24 +123,24 @@ def _unseen(witness: Witness, name: str) -> list[str]:
     ]
 
 
-def _unlisted(witness: Witness, name: str) -> list[str]:
+def _unlisted(witness: RankWitness, name: str) -> list[str]:
     """CPU time of threads that the C library does not know: started by clone(2), or ended by the system call alone."""
-    unlisted = sum(float(document["usage"]["unlisted_s"]) for document in everyone(witness))
+    unlisted = sum(document.usage.unlisted_s for document in everyone(witness))
     if unlisted <= allowed_s(UNSEEN, witness):
         return []
     return [f"threads of {name} used {unlisted:.2f} s of CPU time and ended unseen: it is unknown where they ran"]
 
 
-def unseen_orphans(witnesses: Sequence[Witness], orphans: Sequence[proc.Stat], host: str) -> list[str]:
+def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat], host: str) -> list[str]:
     """CPU time of daemons that ranks left on ``host``: ``orphans`` that are not the launcher's, beyond their documents.
 
     What a rank descends from is the launcher's. Daemons on other hosts are not seen: their orphans are not ours.
     """
-    here = [document for witness in witnesses for document in everyone(witness) if document["host"] == host]
-    launchers = {pid for document in here for pid in document["ancestors"] if document["pid"] == document["root"]}
+    here = [document for witness in witnesses for document in everyone(witness) if document.host == host]
+    launchers = {pid for document in here for pid in document.ancestors if document.pid == document.root}
     used = {one.pid: one.cpu_s for one in orphans if one.pid not in launchers}
     for document in here:
-        for pid in used.keys() & {document["pid"], *document["ancestors"]}:
+        for pid in used.keys() & {document.pid, *document.ancestors}:
             used[pid] -= cpu_s(document) + _before_s(document)
     working = {one.name: used[one.pid] for one in orphans if used.get(one.pid, 0) > UNSEEN[1]}
     unseen = sum(value for value in used.values() if value > 0)
@@ -148,10 +151,10 @@ def unseen_orphans(witnesses: Sequence[Witness], orphans: Sequence[proc.Stat], h
 
 
 def _before_s(document: Witness) -> float:
-    return float(document["usage"]["before_s"])
+    return document.usage.before_s
 
 
-def _before(witness: Witness, name: str) -> list[str]:
+def _before(witness: RankWitness, name: str) -> list[str]:
     before = sum(map(_before_s, everyone(witness)))
     if before <= allowed_s(BEFORE, witness):
         return []
@@ -159,4 +162,4 @@ def _before(witness: Witness, name: str) -> list[str]:
 
 
 def _label(document: Witness) -> str:
-    return f"{str(document['program']).rpartition('/')[2]} (process {document['pid']})"
+    return f"{document.program.rpartition('/')[2]} (process {document.pid})"

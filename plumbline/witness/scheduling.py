@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from plumbline.witness.processes import ELSEWHERE, Witness, allowed_s, cpu_s, everyone
+from plumbline.witness.model import RankWitness, Witness
+from plumbline.witness.processes import ELSEWHERE, allowed_s, cpu_s, everyone
 
 POLICIES = {0: "SCHED_OTHER", 1: "SCHED_FIFO", 2: "SCHED_RR", 3: "SCHED_BATCH", 5: "SCHED_IDLE", 6: "SCHED_DEADLINE"}
 ASK_ONLY = 0xFFFFFFFF
@@ -34,17 +35,17 @@ def own() -> Scheduling:
 
 def at_start(document: Witness) -> Scheduling:
     """That of a witnessed process when its program began."""
-    start = document["start"]
-    return Scheduling(policy=_policy(start["policy"]), nice=start["nice"], personality=start["personality"])
+    start = document.start
+    return Scheduling(policy=_policy(start.policy), nice=start.nice, personality=start.personality)
 
 
-def faults(witnesses: Sequence[Witness], driver: Scheduling) -> list[str]:
+def faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
     """Why ranks were not scheduled as the ``driver`` from their begin to their end; threads that did work count."""
     reasons: dict[str, list[str]] = {}
     for witness in witnesses:
         for document in everyone(witness):
             if document is witness or cpu_s(document) > allowed_s(ELSEWHERE, witness):
-                name = f"rank {max(0, witness['rank'])} on {witness['host']}"
+                name = f"rank {max(0, witness.rank)} on {witness.host}"
                 for fault in _faults(document, driver, allowed_s(ELSEWHERE, witness)):
                     reasons.setdefault(fault, []).append(name)
     return [
@@ -56,9 +57,9 @@ def faults(witnesses: Sequence[Witness], driver: Scheduling) -> list[str]:
 def _faults(document: Witness, driver: Scheduling, idle_s: float) -> list[str]:
     start = at_start(document)
     ends = {
-        Scheduling(policy=_policy(thread["policy"]), nice=thread["nice"], personality=document["personality"])
-        for thread in (*document["threads"], *document["ended"])
-        if thread["policy"] >= 0 and (thread["tid"] == document["pid"] or thread["cpu_s"] > idle_s)
+        Scheduling(policy=_policy(thread.policy), nice=thread.nice, personality=document.personality)
+        for thread in (*document.threads, *document.ended)
+        if thread.policy >= 0 and (thread.tid == document.pid or thread.cpu_s > idle_s)
     }
     found = [f"began with {start}"] if start != driver else []
     return found + [f"had a thread with {end} at its end" for end in sorted(ends - {start, driver}, key=str)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from witness_helper import MPI, compile_c, cpus, only, rank_plan, run
+from witnesses import of_documents
 
 from plumbline.topology import machine
 from plumbline.witness import disturbance
@@ -82,7 +83,7 @@ def test_a_competitor_on_the_planned_cpu(tmp_path, program):
     with competitor(cpu):
         seen = launch(tmp_path / "w", program, cpu, 0, 30, 0)
     now = disturbance.snapshot([cpu])
-    causes = disturbance.assess(now, now, [seen], machine.load())["causes"]
+    causes = of_documents(disturbance.assess)(now, now, [seen], machine.load())["causes"]
     assert any("a thread of rank 0" in cause and "waited for its CPU" in cause for cause in causes), causes
     assert any("other processes used" in cause and f"of CPU {cpu}" in cause for cause in causes), causes
 
@@ -92,7 +93,7 @@ def test_a_competitor_on_another_cpu_of_the_node(tmp_path, program):
     with competitor(other):
         seen = launch(tmp_path / "w", program, cpu, 0, 60, 0)
     now = disturbance.snapshot([cpu])
-    causes = disturbance.assess(now, now, [seen], machine.load())["causes"]
+    causes = of_documents(disturbance.assess)(now, now, [seen], machine.load())["causes"]
     assert any("CPUs busy on" in cause for cause in causes), causes
 
 
@@ -102,7 +103,7 @@ def test_a_small_competitor_is_not_taken_for_the_nodes_housekeeping(tmp_path, pr
     with competitor(cpu, 0.1):
         before = disturbance.snapshot([cpu])
         seen = launch(tmp_path / "w", program, cpu, 0, 100, 0)
-        found = disturbance.assess(before, disturbance.snapshot([cpu]), [seen], machine.load())
+        found = of_documents(disturbance.assess)(before, disturbance.snapshot([cpu]), [seen], machine.load())
     assert found["disturbed"], found
     assert found["figures"]["others_s"] >= 0.05
     assert found["beside"], found

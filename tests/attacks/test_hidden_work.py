@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
+from witnesses import of_documents, typed
 
 from plumbline.launch.prepare import OWN
 from plumbline.measure import driver
@@ -157,20 +158,20 @@ class TestScheduling:
         if scheduling.own() != driver:
             pytest.skip("not run: the tests run with another priority or personality themselves")
         assert rank.reasons(*wrapper, programs / "phase", 1, 0) == []
-        (reason,) = scheduling.faults(rank.seen, driver)
+        (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
         assert reason == f"rank 0 on {os.uname().nodename} began with {words}; plumb itself has {driver}"
 
     def test_a_change_in_the_middle(self, rank, programs):
         driver = scheduling.own()
         assert rank.reasons(programs / "phase", 1, 0, driver.nice + 3) == []
-        (reason,) = scheduling.faults(rank.seen, driver)
+        (reason,) = scheduling.faults(list(map(typed, rank.seen)), driver)
         assert f"had a thread with {driver.policy}, nice {driver.nice + 3}, " in reason
         assert reason.endswith(f" at its end; plumb itself has {driver}")
 
     def test_what_was_inherited(self, rank, programs):
         assert rank.reasons(programs / "phase", 1, 0) == []
-        assert scheduling.faults(rank.seen, scheduling.own()) == []
-        assert scheduling.at_start(rank.seen[0]) == scheduling.own()
+        assert scheduling.faults(list(map(typed, rank.seen)), scheduling.own()) == []
+        assert scheduling.at_start(typed(rank.seen[0])) == scheduling.own()
 
 
 class TestStopped:
@@ -179,7 +180,7 @@ class TestStopped:
     @staticmethod
     def causes(seen: dict[str, Any]) -> list[str]:
         now = disturbance.snapshot([0])
-        found = disturbance.assess(now, now, [seen], machine.load())["causes"]
+        found = of_documents(disturbance.assess)(now, now, [seen], machine.load())["causes"]
         return [cause for cause in found if disturbance.kind(cause) == "ranks that were stopped"]
 
     def test_nine_tenths_of_the_time(self, tmp_path, programs):

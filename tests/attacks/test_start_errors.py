@@ -30,7 +30,7 @@ def job(script: str, folder: Path) -> Any:
     return SimpleNamespace(
         record=record,
         variant=msgspec.structs.replace(record.variant, time_limit_s=2.0),
-        plan={**record.plan, "bound": True},
+        plan=msgspec.structs.replace(record.plan, bound=True),
         manifest={},
         host=SimpleNamespace(last_level_cache_bytes=1),
         ranks=hosts.Ranks(

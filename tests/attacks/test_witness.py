@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, run
+from witnesses import read
 
-from plumbline import witness
 from plumbline.measure import driver
 from plumbline.records.model import Record
 from plumbline.stacks import manifest
@@ -151,7 +151,7 @@ def test_a_shell_that_leaves_no_witness_is_told_what_to_do(rank, programs, shell
     """A killed one, and one that always ends by _exit."""
     end = "kill -9 $$" if shell == "bash" else "exit 0"
     run(rank.folder / "w", rank.plan, [shell, "-c", f"{programs}/work 5; {end}"])
-    seen, (fault,) = witness.read(rank.folder / "w")
+    seen, (fault,) = read(rank.folder / "w")
     assert seen == []
     assert f"started {programs}/work and ended without a witness of its own" in fault
     assert "must end in 'exec PROGRAM'" in fault

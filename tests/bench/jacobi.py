@@ -75,7 +75,7 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
         target: float,
     ) -> tuple[pairs.Ratio, float]:
         program = start.kernel(stack, command[0], chosen.kernels)
-        ranks = len(plan.resolve(placement)["ranks"])
+        ranks = len(plan.resolve(placement).ranks)
         words: list[str | Path] = [program, *command[1:], "--json"]
 
         def launch() -> tuple[float, float]:

@@ -55,7 +55,7 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
     stack: dict[str, Any] = manifest.load(chosen.stack)
     stream = stack["benchmarks"]["stream"]
     elements = int(stream["facts"]["array_elements"])
-    threads = len(plan.resolve(PLACEMENT)["ranks"][0]["places"])
+    threads = len(plan.resolve(PLACEMENT).ranks[0].places)
     program = start.kernel(stack, "membw", chosen.kernels)
     where = ["--placement", PLACEMENT]
 

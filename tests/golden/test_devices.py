@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import resolve
 from test_plans import describe, title
 from test_seed_sites import as_json, dry_run, golden, reframe, topology
 
@@ -23,7 +24,6 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.host import devices
-from plumbline.topology.plan import resolve
 
 FILES = {path.stem: path for path in sorted((paths.root() / "tests/data/topologies/devices").glob("*.xml"))}
 NODES = {**FILES, **{f"comet-{part}": topology("comet", part) for part in ("gpu-k80", "gpu-p100")}}

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.topology import machine as machines
 from plumbline.topology.machine import Machine
-from plumbline.topology.plan import resolve
 
 TOPOLOGIES = sorted((paths.root() / "tests/data/topologies").glob("*.xml"))
 PLACEMENTS = ("compact", "scatter", "spread", "core", "l3", "numa", "socket", "node", "smt", "roundrobin")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.topology.plan import resolve
 
 TOPOLOGIES = Path("tests/data/topologies")
 GOLDEN = Path(__file__).parent / "plans"

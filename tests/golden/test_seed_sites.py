@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import resolve
 from test_plans import describe
 
 from plumbline import mpi, site
@@ -26,7 +27,6 @@ from plumbline.commands import lint
 from plumbline.references import match
 from plumbline.site import tests
 from plumbline.topology import binder, machine
-from plumbline.topology.plan import resolve
 
 GOLDEN = Path(__file__).parent
 SITES = paths.root() / "site-configs"

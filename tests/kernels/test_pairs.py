@@ -10,11 +10,11 @@ from pathlib import Path
 import broken_kernel
 import pytest
 from kernel_stack import JsonOf, KernelStack
+from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import kernels
-from plumbline.topology.plan import resolve
 
 TINY = ("--bandwidth-bytes", "4K", "--latency-trips", "2", "--bandwidth-trips", "1", "--batches", "2")
 TOPOLOGIES = sorted((paths.root() / "tests" / "data" / "topologies").glob("*.xml"))

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from plans import typed
+from witnesses import of_documents, read
 
 from plumbline import witness
 from plumbline.base import paths
@@ -120,9 +122,14 @@ def run(folder: Path, rank: dict | None, command: list, *arguments: object, **op
     return process.returncode, stderr
 
 
+def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int) -> list[str]:
+    """Why ``witnesses`` do not prove the document ``plan``."""
+    return of_documents(witness.compare)(typed(plan), witnesses, ranks)
+
+
 def only(folder: Path) -> dict:
     """The one witness in ``folder``, which must be valid."""
-    found, reasons = witness.read(folder)
+    found, reasons = read(folder)
     assert reasons == []
     assert len(found) == 1
     return found[0]
@@ -140,8 +147,8 @@ class Rank:
         """Why a run of ``command`` is not verified."""
         status, stderr = run(self.folder / "w", self.plan, list(command))
         assert (status, stderr) == (0, "")
-        self.seen, faults = witness.read(self.folder / "w")
-        return faults + witness.compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
+        self.seen, faults = read(self.folder / "w")
+        return faults + compare(node_plan(self.plan), self.seen, {os.uname().nodename: 1})
 
     def wrapper(self, kind: str, words: Sequence[object], replace: bool) -> Path:
         """A script that runs ``words`` as a child, or is replaced by them."""

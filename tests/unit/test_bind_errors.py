@@ -381,7 +381,7 @@ def test_python_says_when_the_binder_is_not_built(tmp_path: Path, monkeypatch: p
     [
         ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", placements.listed, "unknown option '--list'"),
         ('echo \'{"placements": [{"name": "core"}]}\'', placements.listed, "argument"),
-        ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "required property"),
+        ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "missing required field"),
     ],
 )
 def test_a_binder_of_an_earlier_checkout_is_told_in_one_line(tmp_path, monkeypatch, answer, ask, why):

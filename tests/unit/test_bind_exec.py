@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 from kernel_stack import fake_cuda
+from plans import resolve, typed
+from witnesses import of_documents, read
 
 from plumbline import witness
 from plumbline.base import paths
-from plumbline.topology.plan import resolve
 
 REPORT = """
 import json, os
@@ -172,8 +173,8 @@ def test_the_witness_sees_which_gpu_a_rank_was_left(tmp_path: Path, program: tup
     command = [paths.binder(), "--placement", "gpu", "--threads", "1", "--witness", folder, "--", *program]
     subprocess.run(command, check=True, env=env, timeout=60)
     plan = json.loads(next(folder.iterdir()).read_text(encoding="utf-8"))["plan"]
-    found, faults = witness.read(folder)
-    reasons = witness.compare({"ranks": [plan]}, found, 1)
+    found, faults = read(folder)
+    reasons = of_documents(witness.compare)(typed({"ranks": [plan]}), found, 1)
     assert not faults
     assert [line.startswith(reason.format(host=socket.gethostname())) for line in reasons] == [True] * bool(reason)
 
@@ -207,10 +208,10 @@ def test_the_witness_asks_the_driver_which_gpu_was_used(
     program = (sys.executable, "-c", USES_GPU, *does)
     command = [paths.binder(), "--placement", "gpu", "--threads", "1", "--witness", folder, "--", *program]
     subprocess.run(command, check=True, env=env, timeout=60)
-    (seen,), faults = witness.read(folder)
+    (seen,), faults = read(folder)
     assert not faults
     assert seen.get("gpu_address") == (address.lower() if "compute" in does else None)
-    reasons = witness.compare({"ranks": [seen["plan"]]}, [seen], 1)
+    reasons = of_documents(witness.compare)(typed({"ranks": [seen["plan"]]}), [seen], 1)
     assert [line.partition("planned")[0] for line in reasons] == [
         text.format(host=socket.gethostname()) for text in said
     ]

@@ -8,11 +8,11 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.topology import binder, placements
-from plumbline.topology.plan import resolve
 
 TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"
 RANGER = TOPOLOGIES / "ranger-4x4.xml"

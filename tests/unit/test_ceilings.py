@@ -6,6 +6,7 @@ import shutil
 
 import msgspec
 import pytest
+from plans import typed
 from samples import launch, plan, record, variant
 
 from plumbline import schemas, site
@@ -366,7 +367,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            ("best: 10000.0", "best: 0", "minimum"),
+            ("best: 10000.0", "best: 0", "best: .* > 0.0"),
             ("cores: 1\n", "kernels: 1\n", "kernels"),
             ("schema: 1", "[", "YAML"),
         ],
@@ -387,12 +388,6 @@ class TestFile:
         shutil.copy(f"{DATA}/ceilings.yaml", file_of.ceilings_file("ulysses"))
         (found,) = file_of.read("ulysses")
         assert [one.cores for one in found.memory_bandwidth_MB_per_s] == [1, 2]
-
-    def test_the_schema_has_the_members_of_the_types(self):
-        known = schemas.validator("ceilings").schema
-        part = known["properties"]["partitions"]["items"]
-        assert set(part["properties"]) == set(Measured.__struct_fields__)
-        assert set(known["$defs"]["ceilings"]["items"]["properties"]) == set(Ceiling.__struct_fields__)
 
 
 class TestCommand:
@@ -446,7 +441,7 @@ class TestCommand:
 
 
 def test_a_plan_takes_its_caches_and_memory(host):
-    made = ceilings.taken(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])]), host, 1)
+    made = ceilings.taken(typed(plan(ranks=[dict(plan()["ranks"][0], cpus=[0, 1])])), host, 1)
     assert (made.cores, made.threads, made.ranks, made.numa_nodes, made.pair) == (2, 2, 1, (0,), None)
     assert made.caches[3] == max(made.own_caches.values())
     assert made.caches[1] == 2 * made.own_caches[1]

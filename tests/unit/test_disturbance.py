@@ -8,6 +8,7 @@ import json
 import msgspec
 import pytest
 import samples
+from witnesses import of_documents
 
 from plumbline.measure import driver
 from plumbline.records import model
@@ -71,7 +72,7 @@ QUIET = disturbance.Snapshot()
 
 
 def judge(*witnesses, before=QUIET, after=QUIET):
-    found = disturbance.assess(before, after, list(witnesses), MACHINE)
+    found = of_documents(disturbance.assess)(before, after, list(witnesses), MACHINE)
     assert found["disturbed"] == bool(found["causes"])
     json.dumps(found, allow_nan=False)
     return found

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from msgspec import structs
+from plans import typed
 from samples import launch, plan, record
 
 from plumbline.base.errors import PlumbError
@@ -183,7 +184,7 @@ def test_the_best_of_a_curve_follows_the_direction(host):
 def test_packages_used(topology, nodes, expected):
     document = plan()
     document["ranks"][0]["mem"]["nodes"] = nodes
-    assert figures.packages_used(document, machine.load(f"{TOPOLOGIES}/{topology}.xml")) == expected
+    assert figures.packages_used(typed(document), machine.load(f"{TOPOLOGIES}/{topology}.xml")) == expected
 
 
 def benchmark(**facts):

@@ -5,6 +5,7 @@ import itertools
 import pieces
 import pytest
 from msgspec import structs
+from plans import typed
 from samples import launch, plan, record, variant
 
 from plumbline.records.model import convert
@@ -130,14 +131,17 @@ def pingpong(value, stack, test, spread=0.01, version="1", operation=None, cpus=
     where = {"first_cpu": cpus[0], "second_cpu": cpus[1]} if test == "pairs_cores" else {"bytes": at}
     item = {"metric": "latency", "unit": "us", "better": "lower", "params": where}
     launches = [launch(n, 1.0, measurements=[{**item, "value": sample}]) for n, sample in enumerate(samples)]
-    ranks = [{"local_rank": n, "cpus": [cpu], "places": [[cpu]], "mem": {}} for n, cpu in enumerate(cpus)]
+    ranks = [
+        {"local_rank": n, "cpus": [cpu], "places": [[cpu]], "mem": {"policy": "none", "nodes": []}}
+        for n, cpu in enumerate(cpus)
+    ]
     asked = variant(test=test, name=f"{test} %operation=x", params=params, arguments=["--bandwidth-bytes", "2M"])
     name = "class_latency" if test == "pairs_cores" else "time_8B"
     one = made(value, stack, "core", name=name, better="lower", variant=asked, launches=launches)
     figure = structs.replace(one.figures[0], samples=samples)
     return structs.replace(
         one,
-        plan={**one.plan, "ranks": ranks},
+        plan=typed(plan(ranks=ranks)),
         figures=[figure],
         benchmark=structs.replace(one.benchmark, version=version),
     )

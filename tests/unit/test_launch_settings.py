@@ -2,6 +2,7 @@
 
 import pytest
 from witness_helper import compile_c, cpus, only, rank_plan, run
+from witnesses import of_documents
 
 from plumbline import mpi
 from plumbline.base.errors import PlumbError
@@ -9,6 +10,8 @@ from plumbline.launch import settings
 
 OPEN_MPI, MPICH, INTEL = (mpi.TABLE[name] for name in ("openmpi", "mpich", "intelmpi"))
 WORDS = "Variable to select an algorithm\nauto - Internal selection\nring   - Force ring\n  k_tree - Force tree\n"
+
+compare = of_documents(settings.compare)
 
 
 def rank(number=0, **values):
@@ -19,7 +22,7 @@ def rank(number=0, **values):
 
 
 def reasons(family, asked, *witnesses, lines=()):
-    return settings.compare(family, asked, witnesses, lines)[1]
+    return compare(family, asked, list(witnesses), lines)[1]
 
 
 class TestCompare:
@@ -50,7 +53,7 @@ class TestCompare:
         assert found == ["setting btl_sm_eager_limt=64 was not taken: openmpi has no btl_sm_eager_limt"]
 
     def test_every_rank_counts(self):
-        seen, found = settings.compare(OPEN_MPI, {"x": "1"}, [rank(x="1"), rank(1, x="2")], [])
+        seen, found = compare(OPEN_MPI, {"x": "1"}, [rank(x="1"), rank(1, x="2")], [])
         assert found == ["setting x=1 was not taken: rank 1 has 2"]
         assert seen.seen == {"x": "2"}
 

@@ -1,6 +1,7 @@
 """Physical limits: each peak from its facts, no limit without them, and what each metric is held against."""
 
 import pytest
+from plans import typed
 from samples import plan
 
 from plumbline import limits
@@ -139,6 +140,6 @@ def test_reach_counts_cores_and_the_caches_around_them():
     host = machine.load(f"{TOPOLOGIES}/rrze-nehalem.xml")  # 2 x 4 cores, hardware threads n and n + 8, 8 MiB of L3
     document = plan()
     document["ranks"][0]["cpus"] = [0, 8, 1]
-    assert limits.reach(document, host) == {"cores": 2, "cache_bytes": 8 << 20}
+    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 8 << 20}
     document["ranks"][0]["cpus"] = [0, 4]
-    assert limits.reach(document, host) == {"cores": 2, "cache_bytes": 16 << 20}
+    assert limits.reach(typed(document), host) == {"cores": 2, "cache_bytes": 16 << 20}

@@ -14,7 +14,8 @@ from samples import launch, record
 from plumbline import schemas
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.records import model, schema
+from plumbline.commands import schema_files
+from plumbline.records import model
 from plumbline.records.model import Variant, WantedFigure
 
 
@@ -38,9 +39,10 @@ def unsealed(found):
     return msgspec.structs.replace(found, seal=None)
 
 
-def test_the_schema_is_made_from_the_types():
-    file = paths.root() / "plumbline" / "schemas" / "record.json"
-    assert file.read_text(encoding="utf-8") == schema.text(), "run python -m plumbline.records.schema"
+@pytest.mark.parametrize("name", schema_files.TYPES)
+def test_the_schema_is_made_from_the_types(name):
+    written = schema_files.file(name).read_text(encoding="utf-8")
+    assert written == schema_files.text(name), "run python -m plumbline.commands.schema_files"
 
 
 def test_the_sample_is_a_record():
@@ -84,6 +86,7 @@ def test_a_record_of_the_first_version_is_read():
 
 
 @pytest.mark.parametrize("path", [("suite",), ("stack",), ("variant",), ("benchmark",), ("placement",), ("host",),
+                                  ("plan",), ("plan", "ranks", 0), ("plan", "ranks", 0, "mem"),
                                   ("launches", 0, "measurements", 0), ("launches", 0, "disturbance")])  # fmt: skip
 def test_members_that_another_version_added_are_ignored(path):
     newer = spoil(record(), (*path, "added_later"), 1)

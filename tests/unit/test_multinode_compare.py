@@ -5,11 +5,18 @@ from __future__ import annotations
 import copy
 
 import pytest
+from plans import typed
 from test_witness_compare import PLAN, seen
+from witnesses import of_documents
 
-from plumbline.witness.compare_nodes import compare_nodes, same_host
+from plumbline.witness import compare_nodes as module
+from plumbline.witness.compare_nodes import same_host
 
 ONE = {**PLAN, "placement": "pair:node", "ranks": PLAN["ranks"][:1]}
+
+
+def compare_nodes(plan: dict, witnesses: list, *others) -> list[str]:
+    return of_documents(module.compare_nodes)(typed(plan), witnesses, *others)
 
 
 def ranks(hosts: list[str], plan: dict = PLAN) -> list[dict]:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,9 +47,9 @@ def test_remarks_are_the_kernels_own_words() -> None:
 
 def test_what_the_kernels_own_model_gives_stands_beside_the_figure() -> None:
     (plain,) = parse("kernel", changed("measurements", 0, "limit", value=None))
-    assert "model" not in plain.to_dict()
+    assert plain.model is msgspec.UNSET
     (held,) = parse("kernel", changed("measurements", 0, "limit", value=2.5))
-    assert held.to_dict()["model"] == 2.5
+    assert held.model == 2.5
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,16 @@ import types
 import pytest
 from msgspec import structs
 from samples import record
+from witnesses import of_documents
 
 from plumbline.launch import loaded_files, plausible
 from plumbline.records.model import Measurement, RankSeen, convert
 
 MIB = 1 << 20
 PAGES = 20_000_000 * 24 // 4096
+
+claims, shortfalls = of_documents(plausible.claims), of_documents(plausible.shortfalls)
+note, other_library = of_documents(loaded_files.note), of_documents(loaded_files.other_library)
 
 
 def benchmark(suite="stream", **facts):
@@ -42,48 +46,48 @@ def stream(rate=10000.0, iterations=10, ranks=1):
 
 def test_an_honest_stream_has_no_fault():
     seen = [process(), process()]
-    assert plausible.shortfalls(benchmark(), seen) == []
-    assert plausible.claims(benchmark(), stream(20000.0, ranks=2), seen) == []
+    assert shortfalls(benchmark(), seen) == []
+    assert claims(benchmark(), stream(20000.0, ranks=2), seen) == []
 
 
 def test_arrays_that_no_page_was_seen_of():
-    (reason,) = plausible.shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
+    (reason,) = shortfalls(benchmark(), [process(), process(memory={"nodes": {}})])
     assert reason == "a rank held 0 MB in large mappings, the benchmark's arrays are 480 MB a rank"
 
 
 def test_arrays_given_back_count_and_those_of_another_process_of_the_rank():
     halves = {"nodes": {"0": PAGES // 2}, "freed_nodes": {"1": PAGES // 2}}
-    assert plausible.shortfalls(benchmark(), [process(memory=halves)]) == []
+    assert shortfalls(benchmark(), [process(memory=halves)]) == []
     child = process(memory={"nodes": {}}, others=[process()])
-    assert plausible.shortfalls(benchmark(), [child]) == []
+    assert shortfalls(benchmark(), [child]) == []
 
 
 @pytest.mark.parametrize(
     "gap", [{"unavailable": "numa_maps: gone"}, {"freed_blocks_skipped": 3}, {"untracked_mappings": 1}]
 )
 def test_memory_that_was_not_counted_whole_proves_nothing(gap):
-    assert plausible.shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
+    assert shortfalls(benchmark(), [process(memory={"nodes": {}, **gap})]) == []
 
 
 def test_figures_of_a_program_that_ended_at_once():
-    (reason,) = plausible.claims(benchmark(), stream(), [process(wall=0.02)])
+    (reason,) = claims(benchmark(), stream(), [process(wall=0.02)])
     assert reason == "the figures imply 1.6 s of work, but no rank ran longer than 0.02 s"
 
 
 def test_figures_of_a_program_that_slept():
-    (reason,) = plausible.claims(benchmark(), stream(), [process(cpu=0.01)])
+    (reason,) = claims(benchmark(), stream(), [process(cpu=0.01)])
     assert reason == "the figures imply 1.6 s of work, but the ranks used 0.01 s of CPU time"
 
 
 def test_an_mpi_benchmark_whose_ranks_never_called_mpi():
     seen = [process(mpi=True), process(program="/opt/stream")]
-    (reason,) = plausible.shortfalls(benchmark("osu"), seen)
+    (reason,) = shortfalls(benchmark("osu"), seen)
     assert reason.startswith("1 of 2 ranks never called MPI_Init")
-    assert plausible.shortfalls(benchmark("imb"), [process(mpi=True)]) == []
+    assert shortfalls(benchmark("imb"), [process(mpi=True)]) == []
 
 
 def test_ranks_of_different_programs():
-    (reason,) = plausible.shortfalls(benchmark(), [process(), process(program="/opt/other")])
+    (reason,) = shortfalls(benchmark(), [process(), process(program="/opt/other")])
     assert reason == "the ranks ran different programs: /opt/other, /opt/stream"
 
 
@@ -97,9 +101,9 @@ def test_the_longest_row_of_a_table_must_fit_into_the_run():
         latency(800.0, 10_000, bytes=1 << 20),
         latency(900.0, 10_000, "p99", bytes=1 << 20),
     ]
-    (reason,) = plausible.claims(benchmark("imb"), rows, [process(wall=3.9)])
+    (reason,) = claims(benchmark("imb"), rows, [process(wall=3.9)])
     assert reason.startswith("the figures imply 8 s of work")
-    assert plausible.claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
+    assert claims(benchmark("imb"), rows, [process(wall=4.1)]) == []
 
 
 #: 14 small sizes of 1000 iterations at least, 9 large ones of 100: 1000 x 14 x 0.5 us + 100 x 9 x 100 us
@@ -111,52 +115,49 @@ class TestOsu:
     """Tables of OSU, which do not print how often each size was repeated."""
 
     def test_a_table_that_was_only_printed(self):
-        reasons = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
+        reasons = claims(benchmark("osu"), LATENCIES, [process(wall=0.001, cpu=0.0001)])
         assert reasons == [
             "the figures imply 0.097 s of work, but no rank ran longer than 0.001 s",
             "the figures imply 0.097 s of work, but the ranks used 0.0001 s of CPU time",
         ]
 
     def test_a_table_that_a_sleeping_program_prints(self):
-        (reason,) = plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
+        (reason,) = claims(benchmark("osu"), LATENCIES, [process(wall=0.3, cpu=0.001)] * 2)
         assert reason == "the figures imply 0.097 s of work, but the ranks used 0.002 s of CPU time"
 
     def test_the_least_that_an_honest_program_does(self):
-        assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
+        assert claims(benchmark("osu"), LATENCIES, [process(wall=0.097, cpu=0.09)]) == []
 
     def test_a_number_on_the_command_line_or_in_the_table_counts(self):
-        assert plausible.claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
-        (reason,) = plausible.claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
+        assert claims(benchmark("osu"), LATENCIES, [process(wall=0.001)], ["-i", "10"]) == []
+        (reason,) = claims(benchmark("osu"), [latency(0.5, 400_000, bytes=8)], [process(wall=0.09)])
         assert reason.startswith("the figures imply 0.2 s of work")
 
     def test_bandwidths(self):
         """20 windows of 32 messages of 4 MB at 10 GB/s, and 64 where the table says so."""
         row = Measurement("bandwidth", 10_000.0, "MB/s", "higher", {"bytes": 4_000_000}, None)
-        (reason,) = plausible.claims(benchmark("osu"), [row], [process(wall=0.1)])
+        (reason,) = claims(benchmark("osu"), [row], [process(wall=0.1)])
         assert reason.startswith("the figures imply 0.256 s of work")
         wide = structs.replace(row, params={"bytes": 4_000_000, "window": 64, "pairs": 2})
-        (reason,) = plausible.claims(benchmark("osu"), [wide], [process(wall=0.1)])
+        (reason,) = claims(benchmark("osu"), [wide], [process(wall=0.1)])
         assert reason.startswith("the figures imply 1.02 s of work")
 
     def test_a_table_without_sizes_is_that_of_few_calls(self):
         """The port calls its barrier 100 times: at 44 us, as beside other work, these are 4.4 ms."""
-        assert plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
-        (reason,) = plausible.claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
+        assert claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.0209)]) == []
+        (reason,) = claims(benchmark("osu"), [latency(44.1, None)], [process(wall=0.002)])
         assert reason.startswith("the figures imply 0.00441 s of work")
 
     def test_the_times_of_a_start_are_no_loop(self):
-        assert (
-            plausible.claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)])
-            == []
-        )
+        assert claims(benchmark("osu"), [latency(90_000.0, None, "time_avg", ranks=2)], [process(wall=0.1)]) == []
 
 
 def test_the_working_set_of_a_kernel_must_have_been_there():
     row = Measurement("bandwidth", 9000.0, "MB/s", "higher", {"working_set": 512 * MIB}, 5)
-    (reason,) = plausible.claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
+    (reason,) = claims(benchmark("kernels"), [row], [process(), process(memory={"nodes": {"0": 1000}})])
     assert reason.startswith("a rank held 4 MB in large mappings, the benchmark's arrays are 268 MB a rank")
     small = structs.replace(row, params={"working_set": 8 * MIB})
-    assert plausible.claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
+    assert claims(benchmark("kernels"), [small], [process(memory={"nodes": {}})]) == []
 
 
 class TestLoaded:
@@ -169,30 +170,30 @@ class TestLoaded:
 
     def test_files_are_listed_once(self):
         item = convert(record())
-        assert loaded_files.note(item, [self.rank(), self.rank()]) == []
-        assert loaded_files.note(item, [self.rank()]) == []
+        assert note(item, [self.rank(), self.rank()]) == []
+        assert note(item, [self.rank()]) == []
         assert [(file.path, file.bytes) for file in item.loaded] == [("/opt/stream", 10), ("/opt/libmpi.so", 900)]
 
     @pytest.mark.parametrize("change", [{"bytes": 901}, {"build_id": "cd"}, {"modified_ns": 6}])
     def test_a_library_that_changes_between_launches_is_named(self, change):
         item = convert(record())
-        loaded_files.note(item, [self.rank()])
-        (reason,) = loaded_files.note(item, [self.rank(**change)])
+        note(item, [self.rank()])
+        (reason,) = note(item, [self.rank(**change)])
         assert reason == "loaded other files than before: /opt/libmpi.so changed since the first launch"
 
     def test_nodes_may_have_copies_made_at_different_times(self):
         item = convert(record())
         item.placement = structs.replace(item.placement, nodes=2)
-        assert loaded_files.note(item, [self.rank(), self.rank(modified_ns=6)]) == []
-        assert len(loaded_files.note(item, [self.rank(bytes=901)])) == 1
+        assert note(item, [self.rank(), self.rank(modified_ns=6)]) == []
+        assert len(note(item, [self.rank(bytes=901)])) == 1
 
     def test_another_program_than_in_the_first_launch_is_named(self):
         item = convert(record())
         memory, usage = {"page_bytes": 4096, "nodes": {}, "freed_nodes": {}}, {}
         first = RankSeen(host="n1", rank=0, local_rank=0, threads=[], memory=memory, usage=usage, program="/opt/stream")
         item.launches[0].ranks = [first]
-        assert loaded_files.note(item, [self.rank()]) == []
-        (reason,) = loaded_files.note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
+        assert note(item, [self.rank()]) == []
+        (reason,) = note(item, [self.rank(), {**self.rank(), "program": "/opt/fast"}])
         assert reason == "the ranks ran /opt/fast, those of the first launch /opt/stream"
 
 
@@ -205,18 +206,18 @@ class TestMpiLibrary:
 
     def test_any_of_the_stacks_own(self):
         for path in self.LOADS["files"]:
-            assert loaded_files.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
+            assert other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
 
     def test_a_copy(self, tmp_path):
         (tmp_path / "libmpi.so.12").write_bytes(b"same")
         known = {"library": "/s/x", "files": {"/s/x": hashlib.sha256(b"same").hexdigest()}}
-        assert loaded_files.other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
+        assert other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
 
     def test_another_world_or_another_library(self):
-        (alone,) = loaded_files.other_library(self.LOADS, 2, [{"world": 1, "mpi_library": "/s/libmpi.so.12"}] * 2)
+        (alone,) = other_library(self.LOADS, 2, [{"world": 1, "mpi_library": "/s/libmpi.so.12"}] * 2)
         assert alone == "MPI_COMM_WORLD has 1 rank, planned: 2"
-        (other,) = loaded_files.other_library(self.LOADS, 2, [{"world": 2, "mpi_library": "/o/libmpi.so.12"}])
+        (other,) = other_library(self.LOADS, 2, [{"world": 2, "mpi_library": "/o/libmpi.so.12"}])
         assert other == "the program loaded another MPI library: /o/libmpi.so.12, the stack's is /s/libmpi.so.12"
 
     def test_ranks_that_were_not_asked(self):
-        assert loaded_files.other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []
+        assert other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []

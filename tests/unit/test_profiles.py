@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from profiled import call, place, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli
+from plumbline.commands import cli, schema_files
 from plumbline.profiles import crossed, difference, export, maps, read, sums, text
-from plumbline.profiles import schema as written
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen
 from plumbline.topology import machine
@@ -139,7 +138,7 @@ def test_a_profile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     whole = profile(*TWO, places=[place(0), place(1, core=1)])
     file = read.save("local", whole)
     assert read.load(file) == whole
-    jsonschema.validate(json.loads(file.read_text()), json.loads(written.text()))
+    jsonschema.validate(json.loads(file.read_text()), json.loads(schema_files.text("profile")))
     for damage in ("", "{}", file.read_text()[:-9]):
         file.write_text(damage)
         with pytest.raises(PlumbError, match="cannot be read"):
@@ -147,12 +146,6 @@ def test_a_profile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     file.unlink()
     with pytest.raises(PlumbError, match="no profile"):
         read.load(file)
-
-
-def test_the_schema_is_that_of_the_types() -> None:
-    """``python -m plumbline.profiles.schema`` writes it."""
-    stored = Path(written.__file__).parents[1] / "schemas" / "profile.json"
-    assert stored.read_text(encoding="utf-8") == written.text()
 
 
 def test_a_difference_says_what_changed() -> None:
@@ -299,7 +292,7 @@ def test_what_json_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     read.save("local", whole)
     assert cli.main(["profile", "--show", "0123", "--json", "--on", str(GPC), "--nodes", "4"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    jsonschema.validate(shown, json.loads(written.text()))
+    jsonschema.validate(shown, json.loads(schema_files.text("profile")))
     assert shown["traffic"] == [{"inside": "L3", "messages": 32, "bytes": 32 * 524288}]
     assert [one["name"] for one in shown["maps"]] == ["compact", "scatter", "roundrobin", "suggested"]
 

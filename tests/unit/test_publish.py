@@ -8,7 +8,7 @@ import re
 import pieces
 import pytest
 import reports
-from samples import record
+from samples import launch, record
 
 from plumbline.commands import cli
 from plumbline.pages import page
@@ -203,8 +203,9 @@ def test_a_folder_of_others_is_left_alone(results, root, capsys):
 
 
 def test_damage_is_named_and_the_rest_is_published(results, root, capsys):
+    without_pages = {"host": "n1", "rank": 0, "local_rank": 0, "threads": [], "memory": {}, "usage": {}}
     put(results, "s1", numbered(1))
-    put(results, "s2", numbered(2, plan={"ranks": ["none"]}))
+    put(results, "s2", numbered(2, launches=[launch(0, 100.0, ranks=[without_pages])]))
     (results / "local" / "s3.jsonl").write_text('{"half": \n')
     outcome.file("local", "c1").write_text("{}")
     assert publish(root) == 1

@@ -46,9 +46,9 @@ def test_every_label_below_its_cpu(path: Path, placement: str) -> None:
     text = draw(path, plan)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 100
-    wanted = {place[0]: f"{r['local_rank']}.{t}" for r in plan["ranks"] for t, place in enumerate(r["places"])}
+    wanted = {place[0]: f"{r.local_rank}.{t}" for r in plan.ranks for t, place in enumerate(r.places)}
     if placement == "none":
-        wanted = dict.fromkeys(plan["ranks"][0]["cpus"], "*")
+        wanted = dict.fromkeys(plan.ranks[0].cpus, "*")
     found = {}
     for above, below in pairwise(lines):
         if below.startswith(" " * 18 + "rank"):

@@ -7,10 +7,13 @@ import copy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from witness_helper import compare
+from witnesses import of_documents
 
-from plumbline import witness
 from plumbline.host.proc import Stat
 from plumbline.witness import processes
+
+unseen_orphans = of_documents(processes.unseen_orphans)
 
 PLAN = {
     "placement": "compact",
@@ -67,24 +70,24 @@ def pair():
 
 def reason(plan, witnesses, ranks=2):
     """The one reason why not."""
-    found = witness.compare(plan, witnesses, ranks)
+    found = compare(plan, witnesses, ranks)
     assert len(found) == 1, found
     return found[0]
 
 
 def test_a_launch_as_planned_is_verified(pair):
-    assert witness.compare(PLAN, pair, 2) == []
-    assert witness.compare(PLAN, pair, {"n1": 2}) == []
+    assert compare(PLAN, pair, 2) == []
+    assert compare(PLAN, pair, {"n1": 2}) == []
 
 
 def test_fewer_ranks_than_the_plan_has_room_for_are_verified(pair):
     pair[0]["size"] = 1
-    assert witness.compare(PLAN, pair[:1], 1) == []
+    assert compare(PLAN, pair[:1], 1) == []
 
 
 def test_two_hosts_are_verified_each_by_its_own_ranks(pair):
     second = [seen(0, "n2", 2), seen(1, "n2", 2)]
-    assert witness.compare(PLAN, pair + second, {"n1": 2, "n2": 2}) == []
+    assert compare(PLAN, pair + second, {"n1": 2, "n2": 2}) == []
     assert reason(PLAN, pair + second[:1], {"n1": 2, "n2": 2}) == (
         "local rank 1 on n2 left no witness: it was killed or crashed before its exit"
     )
@@ -92,7 +95,7 @@ def test_two_hosts_are_verified_each_by_its_own_ranks(pair):
 
 def test_no_witness_at_all():
     assert "no rank left a witness" in reason(PLAN, [], 2)
-    (all_of_them,) = witness.compare(PLAN, [], {"n1": 2})
+    (all_of_them,) = compare(PLAN, [], {"n1": 2})
     assert all_of_them == "local ranks 0-1 on n1 left no witness: they were killed or crashed before their exit"
 
 
@@ -111,7 +114,7 @@ def test_a_rank_twice(pair):
 
 
 def test_more_ranks_than_started(pair):
-    assert "rank 1 on n1 left a witness, but only 1 ranks were to run there" in witness.compare(PLAN, pair, {"n1": 1})
+    assert "rank 1 on n1 left a witness, but only 1 ranks were to run there" in compare(PLAN, pair, {"n1": 1})
 
 
 def test_a_host_nobody_asked_for(pair):
@@ -126,7 +129,7 @@ def test_more_ranks_than_planned(pair):
 def test_a_program_without_a_launcher_is_rank_0():
     alone = seen(0)
     alone.update(rank=-1, local_rank=-1, size=-1)
-    assert witness.compare(PLAN, [alone], 1) == []
+    assert compare(PLAN, [alone], 1) == []
 
 
 def test_another_plan(pair):
@@ -150,7 +153,7 @@ def test_a_place_without_a_thread(pair):
 def test_threads_that_may_float_inside_the_rank_fill_no_place(pair):
     for item in pair[1]["threads"]:
         item["affinity"] = [4, 5]
-    found = witness.compare(PLAN, pair, 2)
+    found = compare(PLAN, pair, 2)
     assert len(found) == 2
     assert found[0].endswith("threads are on: 4-5")
 
@@ -162,7 +165,7 @@ def test_two_places_on_the_same_cpus_need_two_threads(pair):
     pair[0]["threads"] = [thread(1, [0, 1])]
     assert "thread place 1" in reason(plan, pair)
     pair[0]["threads"].append(thread(2, [0, 1]))
-    assert witness.compare(plan, pair, 2) == []
+    assert compare(plan, pair, 2) == []
 
 
 def test_one_thread_seen_twice_fills_one_place(pair):
@@ -177,7 +180,7 @@ def test_helper_threads_must_stay_inside_the_rank(pair):
 
 def test_a_thousand_stray_threads_are_a_handful_of_reasons(pair):
     pair[0]["threads"] += [thread(1000 + i, [9]) for i in range(1000)]
-    found = witness.compare(PLAN, pair, 2)
+    found = compare(PLAN, pair, 2)
     assert len(found) == 5
     assert "996 more" in found[-1]
 
@@ -195,12 +198,12 @@ def test_a_thread_that_left_its_one_cpu_and_came_back():
         "thread 1 (worker) of rank 0 on n1 was moved between CPUs 2 times, although its rank has CPU 0 alone"
     )
     alone["threads"][0]["migrations"] = 0
-    assert witness.compare(plan, [alone], 1) == []
+    assert compare(plan, [alone], 1) == []
 
 
 def test_threads_of_a_rank_with_several_cpus_are_moved_to_their_places(pair):
     pair[0]["threads"][1]["migrations"] = 1
-    assert witness.compare(PLAN, pair, 2) == []
+    assert compare(PLAN, pair, 2) == []
 
 
 def test_one_page_on_another_node(pair):
@@ -215,7 +218,7 @@ def test_freed_memory_counts_like_present(pair):
 
 def test_no_large_memory_is_nothing_to_object_to(pair):
     pair[0]["memory"]["nodes"] = {}
-    assert witness.compare(PLAN, pair, 2) == []
+    assert compare(PLAN, pair, 2) == []
 
 
 def test_unknown_memory_is_not_verified(pair):
@@ -231,7 +234,7 @@ def with_memory(policy, nodes, pages, **more):
     item["plan"] = plan["ranks"][0]
     item["memory"]["nodes"] = {str(node): count for node, count in pages.items()}
     item["memory"].update(more)
-    return witness.compare(plan, [item], 1)
+    return compare(plan, [item], 1)
 
 
 def test_interleaved_memory():
@@ -264,8 +267,8 @@ def test_the_control_demands_presence_only():
     item["size"] = 1
     item["plan"] = plan["ranks"][0]
     item["threads"] = [thread(1, [0, 1, 2, 3, 4, 5, 6, 7], 7)]
-    assert witness.compare(plan, [item], 1) == []
-    assert len(witness.compare(plan, [], {"n1": 1})) == 1
+    assert compare(plan, [item], 1) == []
+    assert len(compare(plan, [], {"n1": 1})) == 1
 
 
 @given(
@@ -279,7 +282,7 @@ def test_no_other_binding_than_the_planned_is_verified(moved, which, affinity):
     planned = item["affinity"]
     item["affinity"] = sorted(affinity)
     item["last_cpu"] = item["affinity"][0]
-    assert (witness.compare(PLAN, pair, 2) == []) == (item["affinity"] == planned)
+    assert (compare(PLAN, pair, 2) == []) == (item["affinity"] == planned)
 
 
 class TestOrphans:
@@ -292,21 +295,19 @@ class TestOrphans:
     def test_of_the_launcher(self):
         """A proxy that the rank descends from, whose time has that of the rank in it."""
         proxy = Stat(40, "proxy", "Z", 1, 100, 5, children_ticks=900)
-        assert processes.unseen_orphans([self.rank(100, [40, 1])], [proxy], "n1") == []
+        assert unseen_orphans([self.rank(100, [40, 1])], [proxy], "n1") == []
 
     def test_that_nobody_saw(self):
-        (reason,) = processes.unseen_orphans(
-            [self.rank(100, [40])], [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1"
-        )
+        (reason,) = unseen_orphans([self.rank(100, [40])], [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1")
         assert reason == "daemons that the ranks left on n1 used 0.50 s of CPU time and left no witness: daemon"
 
     def test_that_left_a_document_with_their_children(self):
         daemon = self.rank(41, [1], 0.3, root=100)
         child = self.rank(42, [41], 0.2, root=100)
         found = [{**self.rank(100, [40]), "others": [daemon, child]}]
-        assert processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1") == []
+        assert unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 30, 5, children_ticks=20)], "n1") == []
 
     def test_on_another_host(self):
         """Numbers of processes are of one host."""
         found = [self.rank(41, [40], host="n2"), self.rank(100, [40])]
-        assert len(processes.unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 50, 5)], "n1")) == 1
+        assert len(unseen_orphans(found, [Stat(41, "daemon", "Z", 1, 50, 5)], "n1")) == 1

@@ -8,9 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from witness_helper import compile_c, cpus, node_plan, only, rank_plan, run, start
-
-from plumbline import witness
+from witness_helper import compare, compile_c, cpus, node_plan, only, rank_plan, run, start
+from witnesses import read
 
 IDLE = """
 #include <unistd.h>
@@ -55,7 +54,7 @@ def test_taskset_behind_the_binders_back(tmp_path, two):
     program = compile_c(tmp_path, IDLE)
     assert run(tmp_path / "w", plan, ["taskset", "-c", second, program]) == (0, "")
     seen = only(tmp_path / "w")
-    reasons = witness.compare(node_plan(plan), [seen], 1)
+    reasons = compare(node_plan(plan), [seen], 1)
     name = f"rank 0 on {os.uname().nodename}"
     assert reasons[0] == (
         f"thread place 0 of {name} should be on CPU {first}, but no thread is bound there; threads are on: {second}"
@@ -71,7 +70,7 @@ def test_taskset_on_a_running_rank(tmp_path, two):
     os.sched_setaffinity(process.pid, [second])
     process.communicate("go\n", timeout=10)
     assert process.returncode == 0
-    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert any("should be on CPU" in reason for reason in reasons), reasons
 
 
@@ -80,7 +79,7 @@ def test_widening_the_mask_is_no_less_a_fault(tmp_path, two):
     plan = rank_plan([[first]])
     program = compile_c(tmp_path, IDLE)
     run(tmp_path / "w", plan, ["taskset", "-c", f"{first},{second}", program])
-    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert "no thread is bound there" in reasons[0]
     assert "outside the rank's CPU" in reasons[1]
     assert all("was moved between CPUs" in reason for reason in reasons[2:]), "the kernel may move it, or not"
@@ -95,7 +94,7 @@ def test_a_program_that_binds_itself_again(tmp_path, two, language):
     else:
         command = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{second}])"]
     assert run(tmp_path / "w", plan, command) == (0, "")
-    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert f"should be on CPU {first}" in reasons[0]
     assert f"threads are on: {second}" in reasons[0]
 
@@ -107,9 +106,9 @@ def test_a_launcher_that_binds_every_rank_to_the_same_cpu(tmp_path, two):
     program = compile_c(tmp_path, IDLE)
     for plan in plans:
         assert run(tmp_path / "w", plan, ["taskset", "-c", first, program]) == (0, "")
-    found, faults = witness.read(tmp_path / "w")
+    found, faults = read(tmp_path / "w")
     assert faults == []
-    reasons = witness.compare(node_plan(*plans), found, 2)
+    reasons = compare(node_plan(*plans), found, 2)
     assert len(reasons) == 2
     assert all(f"rank 1 on {os.uname().nodename}" in reason for reason in reasons)
 
@@ -122,10 +121,10 @@ def test_a_killed_rank(tmp_path, two):
     process.send_signal(signal.SIGKILL)
     assert process.wait(10) == -signal.SIGKILL
     assert run(tmp_path / "w", plans[0], ["true"]) == (0, "")
-    found, faults = witness.read(tmp_path / "w")
+    found, faults = read(tmp_path / "w")
     assert faults == []
     host = os.uname().nodename
-    assert witness.compare(node_plan(*plans), found, 2) == [
+    assert compare(node_plan(*plans), found, 2) == [
         f"local rank 1 on {host} left no witness: it was killed or crashed before its exit"
     ]
 
@@ -136,7 +135,7 @@ def test_memory_on_another_node(tmp_path):
     plan = rank_plan([[cpu]], nodes=[97])
     program = compile_c(tmp_path, BUFFER, "-fno-builtin")
     assert run(tmp_path / "w", plan, [program]) == (0, "")
-    (reason,) = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    (reason,) = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert reason.endswith("planned: node 97")
     assert f"pages of rank 0 on {os.uname().nodename} lie on memory node" in reason
 
@@ -144,11 +143,11 @@ def test_memory_on_another_node(tmp_path):
 def test_another_plan_than_the_one_asked_for(tmp_path, two):
     first, second = two
     assert run(tmp_path / "w", rank_plan([[second]]), ["true"]) == (0, "")
-    reasons = witness.compare(node_plan(rank_plan([[first]])), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(rank_plan([[first]])), [only(tmp_path / "w")], 1)
     assert f"was started with another plan: cpus {second} instead of {first}" in reasons[0]
 
 
 def test_started_without_the_binder(tmp_path):
     assert run(tmp_path / "w", None, ["true"]) == (0, "")
-    reasons = witness.compare(node_plan(rank_plan([[cpus(1)[0]]])), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(rank_plan([[cpus(1)[0]]])), [only(tmp_path / "w")], 1)
     assert "had no plan: it was not started through plumb-bind" in reasons[0]

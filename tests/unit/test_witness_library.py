@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from witness_helper import MPI, compile_c, cpus, library, node_plan, only, rank_plan, run
+from witness_helper import MPI, compare, compile_c, cpus, library, node_plan, only, rank_plan, run
 
-from plumbline import witness
 from plumbline.base import paths
 
 MIB_PAGES = (1 << 20) // os.sysconf("SC_PAGESIZE")
@@ -260,7 +259,7 @@ def test_threads_with_their_names_and_places(tmp_path, programs):
     assert seen["start"]["affinity"] == [first, second]
     assert seen["program"] == str(programs["pthreads"])
     assert seen["host"] == os.uname().nodename
-    assert witness.compare(node_plan(plan), [seen], 1) == []
+    assert compare(node_plan(plan), [seen], 1) == []
 
 
 def test_openmp_is_verified_on_its_places_with_its_memory(tmp_path, programs):
@@ -268,7 +267,7 @@ def test_openmp_is_verified_on_its_places_with_its_memory(tmp_path, programs):
     status, _ = run(tmp_path / "w", plan, [programs["openmp"]])
     assert status == 0
     seen = only(tmp_path / "w")
-    assert witness.compare(node_plan(plan), [seen], 1) == []
+    assert compare(node_plan(plan), [seen], 1) == []
     assert sum(seen["memory"]["nodes"].values()) >= 16 * MIB_PAGES
     assert 0 < seen["usage"]["wall_s"] < 60
     assert seen["usage"]["minor_faults"] > 0
@@ -277,7 +276,7 @@ def test_openmp_is_verified_on_its_places_with_its_memory(tmp_path, programs):
 def test_the_same_openmp_program_unbound_is_not_verified(tmp_path, programs):
     plan = rank_plan([[cpu] for cpu in cpus(2)])
     run(tmp_path / "w", plan, [programs["openmp"]], {"OMP_PROC_BIND": "false", "OMP_PLACES": ""})
-    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert any("no thread is bound there" in reason for reason in reasons), reasons
 
 
@@ -379,7 +378,7 @@ def test_children_and_helper_programs_are_the_rank_s_others(tmp_path, programs, 
     assert {(item["parent"], item["root"]) for item in seen["others"]} == {(seen["pid"], seen["pid"])}
     kinds = {(Path(item["program"]).name, item["forked"]) for item in seen["others"]}
     assert kinds == {("ends", True), ("true", False)}
-    assert witness.compare(node_plan(plan), [seen], 1) == []
+    assert compare(node_plan(plan), [seen], 1) == []
 
 
 def test_a_forked_child_has_transports_of_its_own(tmp_path, plan):
@@ -417,7 +416,7 @@ def test_a_program_that_replaces_itself_leaves_one_witness(tmp_path, programs, p
 def test_a_program_that_ends_without_its_handlers_leaves_no_witness(tmp_path, programs, plan, way):
     run(tmp_path / "w", plan, [programs["ends"], way])
     assert list((tmp_path / "w").iterdir()) == []
-    reasons = witness.compare(node_plan(plan), [], {"n1": 1})
+    reasons = compare(node_plan(plan), [], {"n1": 1})
     assert reasons == ["local rank 0 on n1 left no witness: it was killed or crashed before its exit"]
 
 
@@ -433,6 +432,15 @@ def test_the_environment_may_change_after_the_start(tmp_path, programs, plan):
     seen = only(tmp_path / "w")
     assert seen["plan"] == plan
     assert seen["rank"] == 0
+
+
+def test_the_types_have_every_member_of_the_file(tmp_path, programs, plan):
+    run(tmp_path / "w", plan, [programs["memory"], "keep"])
+    (file,) = (tmp_path / "w").glob("*.json")
+    seen, written = only(tmp_path / "w"), json.loads(file.read_text())
+    assert {"device_variables": {}, **seen} == {"others": [], **written}
+    kept = ("memory", "usage")  # in records as they are
+    assert json.dumps([seen[name] for name in kept]) == json.dumps([written[name] for name in kept])
 
 
 def test_any_thread_name_is_valid_json(tmp_path, programs, plan):
@@ -617,7 +625,7 @@ def test_numa_maps_of_a_large_machine(tmp_path, programs, plan):
     found = only(tmp_path / "w")["memory"]
     huge = 3 * (2 << 20) // os.sysconf("SC_PAGESIZE")
     assert found["nodes"] == {"0": 600 + 512, "2": huge, "3": 400, "4": 300, "6": 700, "1023": 256}
-    reasons = witness.compare(node_plan(plan), [only(tmp_path / "w")], 1)
+    reasons = compare(node_plan(plan), [only(tmp_path / "w")], 1)
     assert f"400 of {600 + 512 + huge + 400 + 300 + 700 + 256} pages of rank 0" in reasons[1]
 
 
@@ -639,7 +647,7 @@ def test_with_neither_the_memory_is_unproven(tmp_path, programs, plan):
     assert run(tmp_path / "w", plan, [programs["memory"], "keep"], preload=other) == (0, "")
     seen = only(tmp_path / "w")
     assert seen["memory"]["nodes"] == {}
-    reasons = witness.compare(node_plan(plan), [seen], 1)
+    reasons = compare(node_plan(plan), [seen], 1)
     assert reasons[0].startswith("memory of rank 0 on")
     assert "numa_maps: No such file or directory" in reasons[0]
 
@@ -657,7 +665,7 @@ def test_undefined_behaviour_is_none(tmp_path, programs):
     other = variant(tmp_path)
     plan = rank_plan([[cpu] for cpu in cpus(2)])
     assert run(tmp_path / "w", plan, [programs["openmp"]], preload=other) == (0, "")
-    assert witness.compare(node_plan(plan), [only(tmp_path / "w")], 1) == []
+    assert compare(node_plan(plan), [only(tmp_path / "w")], 1) == []
     for way in ("munmap-parts", "mremap", "many", "realloc"):
         assert run(tmp_path / way, plan, [programs["memory"], way], preload=other) == (0, "")
 

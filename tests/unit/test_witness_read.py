@@ -6,8 +6,8 @@ import copy
 import json
 
 import pytest
+from witnesses import read
 
-from plumbline import witness
 from plumbline.topology.text import cpu_list, cpu_ranges, numbered
 
 GOOD = {
@@ -57,7 +57,7 @@ def test_witnesses_come_in_the_order_of_their_ranks(tmp_path):
     write(tmp_path, "n1.10.json", GOOD)
     write(tmp_path, "n1.11.json", {**GOOD, "pid": 11, "root": 11, "rank": 0, "local_rank": 0})
     write(tmp_path, "n1.12.json.part", "half a file that is still being written")
-    found, reasons = witness.read(tmp_path)
+    found, reasons = read(tmp_path)
     assert [item["rank"] for item in found] == [0, 1]
     assert reasons == []
 
@@ -66,7 +66,7 @@ def test_witnesses_come_in_the_order_of_their_ranks(tmp_path):
 def test_a_damaged_file_is_named_and_the_rest_is_read(tmp_path, text):
     write(tmp_path, "n1.10.json", GOOD)
     (tmp_path / "n1.11.json").write_bytes(text.encode("latin-1"))
-    found, reasons = witness.read(tmp_path)
+    found, reasons = read(tmp_path)
     assert len(found) == 1
     assert len(reasons) == 1
     assert "n1.11.json" in reasons[0]
@@ -76,14 +76,14 @@ def test_a_file_that_breaks_the_schema_is_named_with_its_key(tmp_path):
     bad = copy.deepcopy(GOOD)
     bad["threads"] = []
     write(tmp_path, "n1.10.json", bad)
-    found, reasons = witness.read(tmp_path)
+    found, reasons = read(tmp_path)
     assert found == []
     assert "n1.10.json" in reasons[0]
     assert "threads" in reasons[0]
 
 
 def test_a_missing_folder_is_a_reason(tmp_path):
-    assert witness.read(tmp_path / "gone") == ([], [f"no witness folder {tmp_path / 'gone'}"])
+    assert read(tmp_path / "gone") == ([], [f"no witness folder {tmp_path / 'gone'}"])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_nouns_agree_with_their_number():
 
 def test_a_library_of_an_earlier_version_is_told_apart(tmp_path):
     write(tmp_path, "n1.10.json", {key: value for key, value in GOOD.items() if key != "ancestors"})
-    found, (reason,) = witness.read(tmp_path)
+    found, (reason,) = read(tmp_path)
     assert found == []
     assert reason.startswith("witness file of an earlier libplumbwitness.so")
     assert reason.endswith("build the tools again: make setup")

@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plans import typed
+from witnesses import of_documents, read
 
 from plumbline import schemas
 from plumbline.base import paths
-from plumbline.witness import compare, read
+from plumbline.witness import compare
 
 pytestmark = pytest.mark.vm
 
@@ -206,7 +208,7 @@ class Results:
 
     def reasons(self, case: Case) -> list[str]:
         """Why the case is not verified."""
-        return compare(self.plan(case), self.witnesses(case), {HOST: case.ranks})
+        return of_documents(compare)(typed(self.plan(case)), self.witnesses(case), {HOST: case.ranks})
 
     def topology(self) -> list[tuple[int, int, int, int]]:
         """CPU, core, socket and node of every CPU, as Linux saw them inside."""

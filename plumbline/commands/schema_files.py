@@ -1,0 +1,54 @@
+"""``python -m plumbline.commands.schema_files`` writes the files of ``plumbline/schemas`` that are made from types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from plumbline import schemas
+from plumbline.limits import ceilings
+from plumbline.profiles import model as profiles
+from plumbline.records.model import Record
+from plumbline.topology import plan
+from plumbline.witness.model import Witness
+
+#: name of the file -> what it describes
+TYPES: dict[str, type[msgspec.Struct]] = {
+    "ceilings": ceilings.Document,
+    "plan": plan.Printed,
+    "profile": profiles.Printed,
+    "record": Record,
+    "witness": Witness,
+}
+#: characters in a line
+WIDTH = 120
+
+
+def file(name: str) -> Path:
+    """Where the schema of document ``name`` is."""
+    return Path(schemas.__file__).with_name(f"{name}.json")
+
+
+def text(name: str) -> str:
+    """The JSON schema of a document. Descriptions are the docstrings of the types, each on one line."""
+    document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(TYPES[name])}
+    return _indented(document, "") + "\n"
+
+
+def _indented(value: Any, margin: str) -> str:
+    if isinstance(value, str):
+        value = " ".join(value.split())
+    line = json.dumps(value)
+    if not isinstance(value, dict) or (len(margin) + len(line) <= WIDTH and "description" not in value):
+        return line
+    inner = margin + "  "
+    members = (f"{inner}{json.dumps(name)}: {_indented(item, inner)}" for name, item in value.items())
+    return "{\n" + ",\n".join(members) + "\n" + margin + "}"
+
+
+if __name__ == "__main__":
+    for name in TYPES:
+        file(name).write_text(text(name), encoding="utf-8")
