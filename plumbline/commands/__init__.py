@@ -1,1 +1,1 @@
-"""The subcommands of ``plumb``, one in each module: its options, what it calls, what it prints."""
+"""The subcommands of ``plumb``, one in each module: its options, what it calls, what it prints. ``cli`` finds them."""
