@@ -86,7 +86,7 @@ def legend(comparison: Comparison) -> list[str]:
         lines.append(
             f"where none was seen, {units.percent(visible - 1)} would have been seen in every second case (median)"
             if visible < math.inf
-            else "where none was seen, most figures have too few launches to show any among so many: "
+            else "if no difference was seen, most figures have too few launches to show one in a table of this size: "
             f"measure {unpaired.ENOUGH} sessions of each side"
         )
     zero = sum(any(cell and not cell.has_ratio for cell in line.cells) for line in comparison.lines)
