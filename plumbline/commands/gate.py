@@ -21,7 +21,7 @@ from plumbline.judge.disturbed import OPTION
 from plumbline.judge.pairs import Pairs
 from plumbline.measure import jobs
 from plumbline.pages.page import render
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 #: options that a job of a gate gets, and those that measure the same again
 OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")

@@ -125,7 +125,7 @@ def _status(said: Sequence[Followed]) -> int:
 def _confirm(said: Sequence[Followed], settings: Settings, quiet: bool) -> dict[int, Answer]:
     """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
     from plumbline.gate import confirm
-    from plumbline.statistics.sequential import Rule
+    from plumbline.statistics.paired import Rule
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if quiet else sys.stdout, flush=True)

@@ -24,7 +24,7 @@ from plumbline.measure.session import Say, circumstances
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 State = Literal["confirmed", "refuted", "open", "invalid"]
 #: nodes on which fresh sessions are asked for: one node alone cannot show whether it or the whole site changed

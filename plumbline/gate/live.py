@@ -25,8 +25,8 @@ from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Launch, Record
-from plumbline.statistics import sequential
-from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.statistics import paired
+from plumbline.statistics.paired import CAP, LOOKS, Rule
 
 
 class Bench(Protocol):
@@ -145,7 +145,7 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
         return FigureState(name, kept, None, None, "INVALID")
     found = decide.standing([pairs], rule)
     used = int(found.pairs[0])
-    estimates = sequential.estimate(found.logs[0][None, :used])
+    estimates = paired.estimate(found.logs[0][None, :used])
     ratio = decide.ratios(pairs, float(estimates.centre[0]))[0]
     low, high = sorted(decide.ratios(pairs, float(estimates.low[0]), float(estimates.high[0])))
     state = int(found.state[0])
@@ -153,17 +153,17 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
     if found.doubts[0]:
         return FigureState(name, used, ratio, interval, "INCONCLUSIVE", note=found.doubts[0])
     holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
-    failed = state == sequential.FAIL and holds
+    failed = state == paired.FAIL and holds
     after = decide.next_look(used)
-    beyond = state == sequential.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
+    beyond = state == paired.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
     note = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else ""
     return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed, note)
 
 
 def _state(state: int, holds: bool, kept: int) -> str:
     """``holds``: the evidence suffices whatever the other series say."""
-    claims = {sequential.FAIL: ("FAIL", "slower"), sequential.GAIN: ("GAIN", "faster")}
-    if state == sequential.PASS:
+    claims = {paired.FAIL: ("FAIL", "slower"), paired.GAIN: ("GAIN", "faster")}
+    if state == paired.PASS:
         return "PASS"
     if state in claims:
         return claims[state][0 if holds or kept >= CAP else 1]

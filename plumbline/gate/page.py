@@ -14,7 +14,7 @@ from plumbline.judge.pairs import Pairs
 from plumbline.judge.statement import overall
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
-from plumbline.statistics.sequential import LOOKS, Rule
+from plumbline.statistics.paired import LOOKS, Rule
 
 COLUMNS = (
     blocks.column("series", "test"),

@@ -9,7 +9,7 @@ from plumbline.base import terminal
 from plumbline.base.units import human_seconds, percent
 from plumbline.gate.live import Contest, FigureState
 from plumbline.judge.decide import Verdict
-from plumbline.statistics.sequential import CAP
+from plumbline.statistics.paired import CAP
 from plumbline.views import summary
 from plumbline.views.table import table
 

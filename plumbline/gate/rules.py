@@ -8,7 +8,7 @@ from typing import Any
 
 from plumbline import schemas, site
 from plumbline.base.errors import PlumbError
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 #: of a site's folder
 FILE = "gate.yaml"

@@ -21,7 +21,7 @@ from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import store
 from plumbline.records.model import Side
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 #: at most so many commands that compare profiles are shown
 MOST = 5

@@ -16,7 +16,7 @@ from plumbline.gate import rules, sides, variants
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from plumbline.judge.samples import group
 from plumbline.judge.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
-from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.basic import holm
 from plumbline.statistics.resolution import step_of
 from plumbline.views import summary
 

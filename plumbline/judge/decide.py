@@ -14,10 +14,9 @@ from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
 from plumbline.judge.pairs import Pairs, blur, faults, log_ratios
 from plumbline.judge.statement import Statement, given, rounded
-from plumbline.statistics import fixed, parts, sequential
-from plumbline.statistics.arrays import Floats, Ints
-from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, FAIL_SPENDING, LOOKS, Rule
+from plumbline.statistics import Floats, Ints, paired
+from plumbline.statistics.basic import holm
+from plumbline.statistics.paired import CAP, FAIL_SPENDING, LOOKS, Rule
 
 #: probability of any wrong FAIL among all series of a campaign
 CAMPAIGN_ERROR = 0.01
@@ -99,15 +98,14 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
     for (one, is_fixed, _), members in alike.items():
         rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
         if is_fixed:
-            state[rows] = fixed.states(part, one, extra)
+            state[rows] = paired.look(part, one, extra, paired.FIXED)
         else:
-            found = sequential.decisions(part, pairs[rows], one, extra)
+            found = paired.decisions(part, pairs[rows], one, extra)
             state[rows], pairs[rows] = found.state, found.pairs
-        against[rows] = parts.contradicting(part, state[rows], one, extra)
-        evidence = fixed.evidence if is_fixed else sequential.evidence
-        for claim, sign in ((sequential.FAIL, 1), (sequential.GAIN, -1)):
+        against[rows] = paired.contradicting(part, state[rows], one, extra)
+        for claim, sign in ((paired.FAIL, 1), (paired.GAIN, -1)):
             claimed = np.flatnonzero(state[rows] == claim)
-            p[rows[claimed]] = evidence(sign * part[claimed], one, extra[claimed])
+            p[rows[claimed]] = paired.evidence(sign * part[claimed], one, extra[claimed], is_fixed)
     together = disturbed.together(item.disturbed for item in series)
     doubts = [
         _disturbed(item, together, int(state[row])) or _changed(logs[row], int(against[row]))
@@ -120,7 +118,7 @@ def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None
     """Why disturbance leaves neither PASS nor FAIL for what was decided, or makes more pairs of ``item`` useless."""
     if item.disturbed is None:
         return None
-    if state != sequential.GO_ON:
+    if state != paired.GO_ON:
         return item.disturbed.doubt(together)
     return item.disturbed.lasting() if item.fixed or item.counting in LOOKS else None
 
@@ -131,9 +129,9 @@ def _logs(item: Pairs) -> Ints:
     return log_ratios(baseline, candidate, item.better)
 
 
-def errors_of(item: Pairs, pairs: int) -> sequential.Errors:
+def errors_of(item: Pairs, pairs: int) -> paired.Errors:
     """The error probabilities of the look that decided ``item`` after ``pairs`` pairs."""
-    return fixed.ERRORS if item.fixed else sequential.errors_at(pairs)
+    return paired.FIXED if item.fixed else paired.errors_at(pairs)
 
 
 def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
@@ -141,7 +139,7 @@ def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
         return []
     found = standing(series, rule)
     survives = np.ones(len(series), dtype=bool)
-    for claim in (sequential.FAIL, sequential.GAIN):
+    for claim in (paired.FAIL, paired.GAIN):
         claimed = np.flatnonzero(found.state == claim)
         survives[claimed] = holm(found.p[claimed], len(series), CAMPAIGN_ERROR)
     return [_verdict(item, found, row, bool(survives[row])) for row, item in enumerate(series)]
@@ -150,21 +148,21 @@ def _decide(series: list[Pairs], rule: Rule) -> list[Verdict]:
 def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
     rule, claim, pairs, hidden = found.rules[row], int(found.state[row]), int(found.pairs[row]), int(found.blur[row])
     used = found.logs[row][None, :pairs]
-    estimates = sequential.estimate(used, errors_of(item, pairs))
+    estimates = paired.estimate(used, errors_of(item, pairs))
     centre, low, high = float(estimates.centre[0]), float(estimates.low[0]), float(estimates.high[0])
-    bound = float(sequential.detectable(estimates, hidden)[0])
+    bound = float(paired.detectable(estimates, hidden)[0])
     claims = {
-        sequential.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
+        paired.FAIL: f"slower by {_percent(centre)} ({_percent(low)} to {_percent(high)}); "
         f"{percent(rule.tolerance)} is tolerated",
-        sequential.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
+        paired.GAIN: f"faster by {_speedup(centre)} ({_speedup(high)} to {_speedup(low)})",
     }
     state, reason = "INCONCLUSIVE", None
     if found.doubts[row]:
         reason = found.doubts[row]
-    elif claim == sequential.PASS or (claim == sequential.GAIN and not survives and bound <= rule.detected):
+    elif claim == paired.PASS or (claim == paired.GAIN and not survives and bound <= rule.detected):
         state = "PASS"
     elif claim in claims and survives:
-        state, reason = "FAIL" if claim == sequential.FAIL else "GAIN", claims[claim]
+        state, reason = "FAIL" if claim == paired.FAIL else "GAIN", claims[claim]
     elif claim in claims:
         more = "measure more pairs" if item.fixed else f"measure up to {CAP} pairs"
         reason = (
@@ -182,7 +180,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         pairs,
         ratios(item, centre)[0],
         (min(ends), max(ends)),
-        float(sequential.fraction(bound)),
+        float(paired.fraction(bound)),
         reason,
         rule=item.rule,
         disturbed=item.disturbed.launches if item.disturbed else None,
@@ -190,12 +188,12 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
 
 
 def _changed(logs: Ints, place: int) -> str | None:
-    """What all of ``logs`` says, and what the part says that contradicts it (:func:`parts.contradicting`)."""
+    """What all of ``logs`` says, and what the part says that contradicts it (:func:`paired.contradicting`)."""
     if not place:
         return None
     part = f"the first {place}" if place > 0 else f"the last {-place}"
     inside = logs[:place] if place > 0 else logs[place:]
-    whole, its = (_percent(sequential.estimate(values[None], fixed.ERRORS).centre[0]) for values in (logs, inside))
+    whole, its = (_percent(paired.estimate(values[None], paired.FIXED).centre[0]) for values in (logs, inside))
     return f"slower by {whole} over all {logs.size} pairs, but by {its} over {part}: something changed meanwhile"
 
 
@@ -204,7 +202,7 @@ class Standing:
     """One element per series: what was looked at and what was decided.
 
     ``logs``: log ratios in 1e-9 of all pairs that count; ``blur``: :func:`plumbline.judge.pairs.blur` of each;
-    ``state`` and ``pairs``: as in :class:`sequential.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
+    ``state`` and ``pairs``: as in :class:`paired.Decisions`; ``p``: evidence of a FAIL or a GAIN, 1 for anything
     else; ``doubts``: why no verdict may be given, with more pairs neither, or None.
     """
 
@@ -221,21 +219,21 @@ def ratios(item: Pairs, *logs: float | Floats | Ints) -> tuple[float, ...]:
     """The ratios candidate / baseline that log ratios of ``item`` in 1e-9 stand for."""
     sign = 1 if item.better == "lower" else -1
     with np.errstate(over="ignore"):
-        values = [float(np.exp(sign * float(value) / sequential.SCALE)) for value in logs]
+        values = [float(np.exp(sign * float(value) / paired.SCALE)) for value in logs]
     largest = float(np.finfo(np.float64).max)  # JSON has no infinity
     return tuple(min(value, largest) for value in values)
 
 
-def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
+def _undecided(item: Pairs, estimates: paired.Estimates, used: Ints, rule: Rule, hidden: int) -> str:
     """Why ``item`` is neither PASS nor FAIL, by its ``estimates`` and the log ratios ``used`` for them."""
     pairs = used.shape[1]
-    exact = sequential.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]
-    if hidden and exact != sequential.GO_ON:
+    exact = paired.look(used, rule, np.zeros(1, dtype=np.int64), errors_of(item, pairs))[0]
+    if hidden and exact != paired.GO_ON:
         return (
             f"the values have few digits, or hardly leave one step of their timer: that may hide {_percent(hidden)}; "
             "without it this would be decided: print more digits"
         )
-    seen = f"pair noise {_percent(sequential.noise(used)[0])}"
+    seen = f"pair noise {_percent(paired.noise(used)[0])}"
     after = None if item.fixed else next_look(pairs)
     if float(estimates.low[0]) > rule.tolerated:
         low, high = _percent(estimates.low[0]), _percent(estimates.high[0])
@@ -245,7 +243,7 @@ def _undecided(item: Pairs, estimates: sequential.Estimates, used: Ints, rule: R
         return f"{slower}: " + (f"the next look is at {after} pairs" if after else f"{pairs} pairs are too few for it")
     if after:
         return f"undecided after {pairs} pairs, {seen}: the next look is at {after}"
-    visible = float(sequential.fraction(sequential.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
+    visible = float(paired.fraction(paired.visible(estimates, rule, errors_of(item, pairs), hidden)[0]))
     if visible > rule.must_detect:
         return f"{seen}: a slowdown below {percent(visible)} cannot be seen with {pairs} pairs"
     return (
@@ -261,9 +259,9 @@ def next_look(pairs: int) -> int | None:
 
 def _percent(log: float) -> str:
     """A log ratio in 1e-9 for people."""
-    return percent(float(sequential.fraction(log)))
+    return percent(float(paired.fraction(log)))
 
 
 def _speedup(log: float) -> str:
     """A log ratio in 1e-9, negative where the candidate is faster, as the part of the time that is saved."""
-    return percent(-float(sequential.fraction(log)))
+    return percent(-float(paired.fraction(log)))

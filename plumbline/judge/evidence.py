@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.statistics import rank_sum, scale
-from plumbline.statistics.arrays import Flags, Floats, Ints
-from plumbline.statistics.extremes import extremes
+from plumbline.statistics import Flags, Floats, Ints, basic, unpaired
+from plumbline.statistics.basic import extremes
 
 #: launches farther from their member's median than so many standard deviations are clipped (Huber)
 CLIP = 1.5
@@ -56,12 +55,12 @@ def summarise(values: Floats, noise: float) -> Floats:
 
 def spread(summary: Floats) -> float:
     """Standard deviation of members, robust; 0 for none."""
-    return float(scale.of_deviations(summary)) if summary.size else 0.0
+    return float(basic.spread_of_deviations(summary)) if summary.size else 0.0
 
 
 def of_launches(labels: list[str], values: Floats, floor: float) -> Family:
     """The family of members measured by themselves; ``values`` has a row per member and a column per launch."""
-    noise = scale.of_differences(values)
+    noise = basic.spread_of_differences(values)
     summary = summarise(values, noise)
     there = np.isfinite(values)
     owners = np.repeat(np.arange(len(labels)), there.sum(axis=1))[:, None]
@@ -105,7 +104,7 @@ def p_values(family: Family, error: float) -> Floats:
         if own.size and pool.size:
             sign = 1.0 if family.summary[member] >= middle else -1.0
             p[member] = max(
-                float(one_sided[member]), rank_sum.p_not_larger(sign * own - ALLOWED * family.floor, sign * pool)
+                float(one_sided[member]), unpaired.p_not_larger(sign * own - ALLOWED * family.floor, sign * pool)
             )
         before[member] = True
     return p

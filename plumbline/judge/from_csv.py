@@ -17,7 +17,7 @@ from plumbline.base.units import Better
 from plumbline.judge.history import Series
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.judge.pairs import Pairs
-from plumbline.statistics import constant
+from plumbline.statistics import resolution
 from plumbline.statistics.resolution import limiting_step, step_of
 
 PAIRS = ("series", "baseline", "candidate")
@@ -66,7 +66,7 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
     if faults:
         return Pairs(name, [0.0] * len(cells), [0.0] * len(cells), better, faults=faults, fixed=True)
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
-        if step_of(texts) < 1 and constant.repeats([values]):  # whole numbers may be counts, which repeat
+        if step_of(texts) < 1 and resolution.repeats([values]):  # whole numbers may be counts, which repeat
             faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
     baseline, candidate = numbers
     return Pairs(name, baseline, candidate, better, (step_of(sides[0]), step_of(sides[1])), faults=faults, fixed=True)

@@ -19,8 +19,8 @@ from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Pairs
 from plumbline.records import store
 from plumbline.records.model import Launch, Measurement, Record, WantedFigure
+from plumbline.statistics.paired import Rule
 from plumbline.statistics.resolution import step_of
-from plumbline.statistics.sequential import Rule
 
 
 def read(file: Path, baseline: str | None = None, by_itself: bool = False) -> list[Pairs]:

@@ -13,7 +13,7 @@ from plumbline.base import units
 from plumbline.judge.samples import group
 from plumbline.judge.statement import Statement
 from plumbline.records.model import AnyRecord, Figure
-from plumbline.statistics import bests, unpaired
+from plumbline.statistics import unpaired
 from plumbline.views import summary
 
 #: the parameter that names the mode of a code, and its value without threads
@@ -94,8 +94,8 @@ def _verdict(hybrid: Sequence[AnyRecord], pure: Sequence[AnyRecord]) -> Verdict:
         for rows in (hybrid, pure)
     )
     ratio = _speed(one.figures[0], one.figures[0].value) / _speed(other.figures[0], other.figures[0].value)
-    low, high = bests.ratio(values, others)
-    launches = bests.values_needed(len(hybrid), len(pure))  # of each variant, for an interval with both bounds
+    low, high = unpaired.best_ratio(values, others)
+    launches = unpaired.values_needed(len(hybrid), len(pure))  # of each variant, for an interval with both bounds
     records = [*hybrid, *pure]
     enough = not _apart(records) or unpaired.exceeds_sessions(ratio)
     state = NONE if low > 0 and high < math.inf else FEW

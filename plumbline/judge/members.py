@@ -20,8 +20,7 @@ import numpy as np
 from plumbline.base.units import Better
 from plumbline.judge import evidence
 from plumbline.judge.evidence import Family
-from plumbline.statistics import scale
-from plumbline.statistics.arrays import Floats
+from plumbline.statistics import Floats, basic
 
 #: nodes that each round needs, so that its level can be removed from the values
 ROUND_SIZE = 5
@@ -159,7 +158,7 @@ class Matrix:
             return []
         links = [link for link in sorted(self.values) if set(link) <= set(labels)]
         values, floor = self._logs(links, floor)
-        noise = scale.of_differences(values)
+        noise = basic.spread_of_differences(values)
         place = {name: number for number, name in enumerate(labels)}
         owners = np.array([[place[first], place[second]] for first, second in links], dtype=np.int64)
         of_end = [np.flatnonzero((owners == number).any(axis=1)) for number in range(len(labels))]

@@ -17,9 +17,8 @@ from plumbline.judge import evidence, members, statement
 from plumbline.judge.evidence import Family
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
 from plumbline.judge.statement import Statement, given, rounded
-from plumbline.statistics import rank_sum
-from plumbline.statistics.arrays import Flags, Floats
-from plumbline.statistics.multiplicity import holm
+from plumbline.statistics import Flags, Floats, unpaired
+from plumbline.statistics.basic import holm
 
 #: probability of any report where nothing differs, over all classes of one call: half for slower, half for faster
 ERROR = 0.01
@@ -292,7 +291,7 @@ def _detectable(part: _Part, error: float) -> float | None:
         others = family.summary[clean[clean != member]]
         spread = limit * float(np.std(others, ddof=1)) * math.sqrt(n / (n - 1))
         own, pool = evidence.ranks(family, int(member), part.found)
-        allowed = rank_sum.critical(own.size, pool.size, error)
+        allowed = unpaired.critical(own.size, pool.size, error)
         if allowed < 0:
             return None
         gaps = (pool[None, :] - own[:, None]).ravel()
@@ -336,7 +335,7 @@ def _launches_needed(part: _Part, error: float, margins: Margins) -> int | None:
     between = max(part.spread() ** 2 - launch / have, 0.0)
     for launches in range(have, MOST_LAUNCHES + 1):
         enough = limit * math.sqrt((between + launch / launches) * n / (n - 1)) <= math.log1p(margins.must_detect)
-        shown = rank_sum.critical(launches, (n - 1) * launches, error) >= 0
+        shown = unpaired.critical(launches, (n - 1) * launches, error) >= 0
         if enough and shown:
             return max(launches, have + 1)
     return None

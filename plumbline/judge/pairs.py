@@ -10,9 +10,8 @@ import numpy as np
 
 from plumbline.base.units import Better
 from plumbline.judge.disturbed import Disturbed
-from plumbline.statistics import resolution
-from plumbline.statistics.arrays import Floats, Ints
-from plumbline.statistics.sequential import CAP, LOOKS, SCALE, Rule
+from plumbline.statistics import Floats, Ints, resolution
+from plumbline.statistics.paired import CAP, LOOKS, SCALE, Rule
 
 #: a candidate faster by more than this factor was measured in another unit, or measured something else
 IMPLAUSIBLE = 100.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plumbline.records.model import Launch
-from plumbline.statistics.sequential import CAP
+from plumbline.statistics.paired import CAP
 
 #: pairs measured again, at most, in all ...
 MOST = CAP // 2

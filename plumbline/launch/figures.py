@@ -14,7 +14,7 @@ from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
 from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
 from plumbline.references import References, judge
-from plumbline.statistics import constant
+from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
 
@@ -179,7 +179,7 @@ def _repetition(record: Record) -> list[str]:
         for launch in record.counting()
     ]
     alike = len({len(table) for table in tables}) == 1
-    if not alike or not constant.repeats(zip(*tables, strict=True)):
+    if not alike or not resolution.repeats(zip(*tables, strict=True)):
         return []
     return [f"all {len(tables)} launches printed the same figures, digit by digit: nothing was measured"]
 

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from plumbline.base.errors import PlumbError
-from plumbline.statistics import scale
-from plumbline.statistics.arrays import Floats
+from plumbline.statistics import Floats, basic
 
 #: a spike may exceed its four neighbours by the smallest effect and this many standard deviations; the rest is clipped
 SPIKE = 3.0
@@ -210,7 +209,7 @@ def despike(logs: Floats, settings: Settings) -> Floats:
     """
     if len(logs) < 5:
         return logs
-    noise = scale.of_differences(logs)
+    noise = basic.spread_of_differences(logs)
     neighbours = np.stack([logs[:-4], logs[1:-3], logs[3:-1], logs[4:]])
     margin = settings.effect + SPIKE * noise
     clean = logs.copy()

@@ -1,24 +1,97 @@
-"""Two sides whose measurements were not taken in pairs: the session is the unit.
+"""Samples that were not taken in pairs: the rank-sum test, two sides of sessions, and the best of each side.
 
-Launches of one session share the conditions of that session, so that many launches of one session are still one
-observation. Welch's t-test (Biometrika 34 (1947) 28) compares the sessions' medians (logarithms). Its degrees of
-freedom are for normal noise: with tails and sides of unequal size they are too many, so that they are no more than two
-sides of the smaller one's size have. One or two sessions say too little about how sessions differ, and are compared by
-:func:`of_launches`, which is weaker and says so.
+The rank-sum test is one-sided and exact for small samples (Mann and Whitney, Ann. Math. Stat. 18 (1947) 50);
+scipy.stats.mannwhitneyu has no critical values, and no exact p with ties.
+
+Of two sides the session is the unit (:func:`compare`). Launches of one session share the conditions of that session, so
+that many launches of one session are still one observation. Welch's t-test (Biometrika 34 (1947) 28) compares the
+sessions' medians (logarithms). Its degrees of freedom are for normal noise: with tails and sides of unequal size they
+are too many, so that they are no more than two sides of the smaller one's size have. One or two sessions say too little
+about how sessions differ, and are compared by :func:`of_launches`, which is weaker and says so.
+
+The best of some things is chosen partly by chance, and :func:`best_ratio` allows for the choice. Of groups with centres
+a_1 … a_m and b_1 … b_n the ratio of the largest ones is max_i min_j a_i / b_j. Bounds of each a_i / b_j, from the
+rank-sum test inverted, give max_i min_j of the lower ones, which is too high only if one of the m bounds against the
+best b is, and max_i min_j of the upper ones, which is too low only if one of the n bounds of the best a is. So the
+errors of one side are shared by m, those of the other by n bounds.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from plumbline.statistics import rank_sum
-from plumbline.statistics.arrays import Floats
+from plumbline.statistics import Floats
+
+#: the distribution is exact where the smaller side has no more values than this
+EXACT = 20
+
+
+def p_not_larger(own: Floats, pool: Floats) -> float:
+    """One-sided p of "``own`` is not larger than ``pool``"; ties count against the rejection."""
+    ordered = np.sort(pool)
+    above = int((pool.size - np.searchsorted(ordered, own, side="left")).sum())
+    return tail(own.size, pool.size, above)
+
+
+def tail(m: int, n: int, u: int) -> float:
+    """``P(U <= u)`` of the Mann-Whitney statistic of ``m`` and ``n`` values without ties.
+
+    Exact where the smaller side has at most :data:`EXACT` values: the counts are coefficients of the Gaussian binomial
+    (m+n over m), built one factor at a time. Beyond, the normal approximation, whose tails are the heavier ones. Above
+    the middle, where nothing is significant, 1 is returned.
+    """
+    if u >= m * n // 2:
+        return 1.0
+    if min(m, n) > EXACT:
+        return float(special.ndtr((u + 0.5 - m * n / 2) / math.sqrt(m * n * (m + n + 1) / 12)))
+    return min(1.0, float(_shares(m, n)[u])) if u >= 0 else 0.0
+
+
+@functools.lru_cache(maxsize=256)
+def critical(m: int, n: int, error: float) -> int:
+    """The largest u with ``P(U <= u) <= error``; -1 if even the clearest order of the values is no evidence."""
+    if m < 1 or n < 1:
+        return -1
+    if min(m, n) > EXACT:
+        deviate = float(special.ndtri(error)) * math.sqrt(m * n * (m + n + 1) / 12)
+        return max(math.floor(m * n / 2 + deviate - 0.5), -1)
+    return int(np.searchsorted(_shares(m, n), error, side="right")) - 1
+
+
+def ratios(one: Sequence[float], other: Sequence[float], place: int) -> tuple[float, float]:
+    """The ``place``-th smallest and largest of all ratios of a value of ``one`` to one of ``other``, counted from 0.
+
+    With ``place`` from :func:`critical` they bound the ratio of the centres, each wrong with that error (Hodges and
+    Lehmann, Ann. Math. Stat. 34 (1963) 598). Place 0 is from the worst to the best pair.
+    """
+    found = np.sort(np.divide.outer(np.asarray(one, dtype=np.float64), np.asarray(other)), axis=None)
+    return float(found[place]), float(found[-1 - place])
+
+
+@functools.lru_cache(maxsize=64)
+def _shares(m: int, n: int) -> Floats:
+    """``P(U <= u)`` for u below the middle."""
+    m, n = min(m, n), max(m, n)
+    size = max(m * n // 2, 1)
+    counts = np.zeros(size)
+    counts[0] = 1.0
+    for factor in range(1, m + 1):
+        if n + factor < size:
+            shifted = counts.copy()
+            shifted[n + factor :] -= counts[: size - n - factor]
+            counts = shifted
+        padded = np.zeros(-(-size // factor) * factor)
+        padded[:size] = counts
+        counts = np.cumsum(padded.reshape(-1, factor), axis=0).ravel()[:size]
+    return np.asarray(np.cumsum(np.maximum(counts, 0.0)) / math.comb(m + n, m), dtype=np.float64)
+
 
 #: error of an interval (0.05: it is a 95 % interval), and family-wise error of what is claimed
 ERROR = 0.05
@@ -94,14 +167,14 @@ def of_launches(
     ratio, least = math.exp(shift), min(one.size, other.size)
     if least < ENOUGH:
         return Difference(ratio, None, None, 1.0, "launches", None)
-    low, high = rank_sum.ratios(list(other), list(one), 0)
-    ranked = 2 * min(rank_sum.p_not_larger(one, other), rank_sum.p_not_larger(other, one))
+    low, high = ratios(list(other), list(one), 0)
+    ranked = 2 * min(p_not_larger(one, other), p_not_larger(other, one))
     error = math.sqrt(_error(first) + _error(second))
     apart = 2 * float(special.ndtr(-max(abs(shift) - rounding, 0.0) / error))
     visible = None
-    place = rank_sum.critical(one.size, other.size, ERROR / 2 / tests)
+    place = critical(one.size, other.size, ERROR / 2 / tests)
     if place >= 0:
-        lower, upper = rank_sum.ratios(list(other), list(one), place)
+        lower, upper = ratios(list(other), list(one), place)
         seen = math.exp(float(-special.ndtri(ERROR / 2 / tests)) * error + rounding)
         visible = max(seen, upper / ratio, ratio / lower)
     return Difference(ratio, low, high, min(1.0, max(ranked, apart)), "launches", visible)
@@ -119,3 +192,38 @@ def _error(side: Sequence[Sequence[float]]) -> float:
         return max(float(medians.var(ddof=1)), SESSIONS**2) / count
     within: Floats = np.concatenate([session - middle for session, middle in zip(logs, medians, strict=True)])
     return SESSIONS**2 / count + OF_MEDIAN * float(within @ within) / (launches - count) / launches
+
+
+#: at most so many values of each are asked for
+_MOST = 100
+
+
+class Interval(NamedTuple):
+    """Bounds of a ratio; 0 and infinity where there are too few values for one."""
+
+    low: float
+    high: float
+
+
+def best_ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], error: float = ERROR) -> Interval:
+    """Interval of (largest centre of ``first``) / (largest of ``second``), wrong with probability ``error`` at most.
+
+    Each element has the positive values of one thing; larger values are better.
+    """
+    below, above = error / 2 / len(first), error / 2 / len(second)
+    return Interval(
+        max(min(_ratio_bounds(one, other, below).low for other in second) for one in first),
+        max(min(_ratio_bounds(one, other, above).high for other in second) for one in first),
+    )
+
+
+def values_needed(first: int, second: int, error: float = ERROR) -> int:
+    """How many values of each thing :func:`best_ratio` needs for both bounds; :data:`_MOST` if fewer do not suffice."""
+    least = error / 2 / max(first, second)
+    return next((count for count in range(2, _MOST) if critical(count, count, least) >= 0), _MOST)
+
+
+def _ratio_bounds(one: Sequence[float], other: Sequence[float], error: float) -> Interval:
+    """Of the ratio of two centres, each bound wrong with probability ``error``."""
+    place = critical(len(one), len(other), error)
+    return Interval(*ratios(one, other, place)) if place >= 0 else Interval(0.0, math.inf)

@@ -20,7 +20,7 @@ from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
 from plumbline.records import model, store
 from plumbline.stacks import tuned
-from plumbline.statistics.sequential import LOOKS, Rule, least_pairs
+from plumbline.statistics.paired import LOOKS, Rule, least_pairs
 from plumbline.tune import curves, programs
 from plumbline.tune.bench import Bench
 from plumbline.tune.curves import Row

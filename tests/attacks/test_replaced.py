@@ -22,7 +22,7 @@ from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import libraries, manifest
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 from plumbline.views import diff
 
 

@@ -11,7 +11,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.judge import from_csv, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import store
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 SEED = 12
 INPUTS = 3000

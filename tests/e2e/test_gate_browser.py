@@ -10,7 +10,7 @@ from plumbline.gate import page
 from plumbline.judge import decide
 from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 pytestmark = chromium.needed
 HOSTILE = "</script ><script>window.broken=1</script><img src=x onerror=window.broken=2>"

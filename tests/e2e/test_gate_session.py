@@ -17,7 +17,7 @@ from plumbline.base import paths
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 PLUMB = str(Path(sys.executable).parent / "plumb")

@@ -38,7 +38,7 @@ from plumbline.host import provenance
 from plumbline.judge import decide, remeasure
 from plumbline.judge.pairs import Pairs
 from plumbline.stacks import stream
-from plumbline.statistics.sequential import CAP, LOOKS, Rule, noise
+from plumbline.statistics.paired import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine
 from plumbline.witness import disturbance
 

@@ -23,9 +23,9 @@ from plumbline.base.units import Better
 from plumbline.judge import remeasure
 from plumbline.judge.decide import CAMPAIGN_ERROR
 from plumbline.judge.disturbed import Disturbed
-from plumbline.statistics import fixed, parts, resolution, sequential
-from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Rule
+from plumbline.statistics import paired, resolution
+from plumbline.statistics.basic import holm
+from plumbline.statistics.paired import CAP, FAIL, GAIN, GO_ON, LOOKS, PASS, SCALE, Rule
 
 MODELS = ("quiet", "bimodal", "drift", "noisy")
 PLAIN = ("1 %", "2 %", "3 %", "4 %", "6 %")
@@ -131,9 +131,9 @@ def judged(item: Printed, values: np.ndarray, count: int | None = None) -> tuple
         hidden = [resolution.hidden(baseline, candidate, item.steps) for baseline, candidate in sides]
         blur = np.array([round(log * SCALE) for log in hidden], dtype=np.int64)
         if count:
-            found = fixed.states(logs[:, :n], Rule(), blur)
+            found = paired.look(logs[:, :n], Rule(), blur, paired.FIXED)
         else:  # a live gate judges all that it has so far, with what rounding hides of that
-            found = sequential.decisions(logs[rows, :n], np.full(rows.size, n), Rule(), blur).state
+            found = paired.decisions(logs[rows, :n], np.full(rows.size, n), Rule(), blur).state
         state[rows], used[rows] = steady(logs[rows, :n], found, Rule(), blur), n
     return state, used
 
@@ -174,7 +174,7 @@ def measure(model: str, slowdown: float, series: int, seed: int, rule: Rule | No
     used = []
     for start in range(0, series, CHUNK):
         logs = pairs(model, slowdown, min(CHUNK, series - start), draw)
-        found = sequential.decisions(logs, np.full(len(logs), CAP), rule or Rule())
+        found = paired.decisions(logs, np.full(len(logs), CAP), rule or Rule())
         state = found.state
         for n in np.unique(found.pairs):
             rows = np.flatnonzero(found.pairs == n)
@@ -201,13 +201,13 @@ def measure_fixed(model: str, slowdown: float, count: int, series: int, seed: in
 
 def given(logs: np.ndarray) -> np.ndarray:
     """The states of rows of log ratios whose number was fixed."""
-    return steady(logs, fixed.states(logs, Rule(), np.zeros(len(logs), dtype=np.int64)), Rule())
+    return steady(logs, paired.look(logs, Rule(), np.zeros(len(logs), dtype=np.int64), paired.FIXED), Rule())
 
 
 def steady(logs: np.ndarray, state: np.ndarray, rule: Rule, blur: np.ndarray | None = None) -> np.ndarray:
     """``state`` of each row, but undecided where the row contradicts itself."""
-    against = parts.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64) if blur is None else blur)
-    return np.where(against != 0, sequential.GO_ON, state)
+    against = paired.contradicting(logs, state, rule, np.zeros(len(logs), dtype=np.int64) if blur is None else blur)
+    return np.where(against != 0, paired.GO_ON, state)
 
 
 def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
@@ -240,8 +240,8 @@ def campaigns(count: int, metrics: int, seed: int, sign: int = 1) -> int:
     for _ in range(count):
         logs = sign * np.concatenate([pairs(model, 0.0, metrics // len(MODELS), draw) for model in MODELS])
         full = np.full(len(logs), CAP)
-        rows = np.flatnonzero(sequential.decisions(logs, full, Rule()).state == FAIL)
-        bad += bool(holm(sequential.evidence(logs[rows], Rule()), len(logs), CAMPAIGN_ERROR).any())
+        rows = np.flatnonzero(paired.decisions(logs, full, Rule()).state == FAIL)
+        bad += bool(holm(paired.evidence(logs[rows], Rule()), len(logs), CAMPAIGN_ERROR).any())
     return bad
 
 

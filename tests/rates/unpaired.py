@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.statistics import unpaired
-from plumbline.statistics.multiplicity import holm
+from plumbline.statistics.basic import holm
 
 FIGURES = 24
 #: (launch, session)

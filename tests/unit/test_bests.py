@@ -13,27 +13,27 @@ from plumbline.compare.hybrid import NOTHING, text
 from plumbline.judge import hybrid
 from plumbline.records.model import convert
 from plumbline.report.data import Scope, document
-from plumbline.statistics import bests, rank_sum
+from plumbline.statistics import unpaired
 
 
 def test_place_0_is_from_the_worst_to_the_best_pair():
-    assert rank_sum.ratios([2.0, 8.0], [4.0, 1.0], 0) == (0.5, 8.0)
+    assert unpaired.ratios([2.0, 8.0], [4.0, 1.0], 0) == (0.5, 8.0)
 
 
 def test_the_bounds_are_the_ordered_ratios():
     """5 against 5 values: the smallest of the 25 ratios is a lower bound with error 1/252."""
     one, other = [10.0, 11, 12, 13, 14], [5.0, 5.5, 6, 6.5, 7]
-    assert bests.ratio([one], [other], error=2 / 252) == (pytest.approx(10 / 7), pytest.approx(14 / 5))
-    assert bests.ratio([one], [other], error=1.9 / 252) == (0.0, math.inf)
+    assert unpaired.best_ratio([one], [other], error=2 / 252) == (pytest.approx(10 / 7), pytest.approx(14 / 5))
+    assert unpaired.best_ratio([one], [other], error=1.9 / 252) == (0.0, math.inf)
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (5, 1), (1, 4), (6, 3)])
 def test_one_value_less_than_needed_gives_no_interval(first, second):
     def interval(count):
         things = [[1.0 + place / 100 for place in range(count)]]
-        return bests.ratio(things * first, things * second)
+        return unpaired.best_ratio(things * first, things * second)
 
-    count = bests.values_needed(first, second)
+    count = unpaired.values_needed(first, second)
     assert 0 < interval(count).low <= 1 <= interval(count).high < math.inf
     fewer = interval(count - 1)
     assert fewer.low == 0 or fewer.high == math.inf
@@ -44,9 +44,9 @@ def test_the_ratio_of_the_true_bests_is_in_the_interval():
     dice, wrong = np.random.default_rng(1), 0
     for _ in range(400):
         first, second = (dice.normal(100, 5, (count, 7)).tolist() for count in (6, 3))
-        low, high = bests.ratio(first, second)
+        low, high = unpaired.best_ratio(first, second)
         wrong += not low <= 1 <= high
-    assert wrong <= 400 * bests.ERROR
+    assert wrong <= 400 * unpaired.ERROR
 
 
 def measured(operation, placement, threads, values, **changes):

@@ -11,7 +11,7 @@ from plumbline.commands import cli
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from plumbline.commands import cli
 from plumbline.judge import disturbed, from_records
 from plumbline.judge.decide import decide
 from plumbline.records import model, store
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 
 def both(flags, ratio=1.0, noise=0.002):

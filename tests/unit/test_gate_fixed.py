@@ -12,8 +12,8 @@ from plumbline.judge import from_records
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
 from plumbline.records import model
-from plumbline.statistics import fixed, parts, sequential, signed_rank
-from plumbline.statistics.sequential import FAIL, PASS, SCALE, Rule
+from plumbline.statistics import paired
+from plumbline.statistics.paired import FAIL, PASS, SCALE, Rule
 
 
 def judged(*candidate, noise=0.01, seed=3, is_fixed=True):
@@ -66,7 +66,7 @@ def test_a_part_contradicts_only_what_no_one_slowdown_explains():
     """3 % is above the tolerance and below must-detect: PASS of one part and FAIL of another both hold."""
     logs = np.rint(np.random.default_rng(1).normal(math.log(1.03), 0.001, (1, 90)) * SCALE).astype(np.int64)
     for state in (PASS, FAIL):
-        assert parts.contradicting(logs, np.array([state]), Rule(), np.array([0])).tolist() == [0]
+        assert paired.contradicting(logs, np.array([state]), Rule(), np.array([0])).tolist() == [0]
 
 
 def test_parts_contradict_by_chance_with_less_than_the_error_of_a_fail():
@@ -74,34 +74,34 @@ def test_parts_contradict_by_chance_with_less_than_the_error_of_a_fail():
     draw = np.random.default_rng(7)
     for state, margin in ((PASS, Rule().detected), (FAIL, Rule().tolerated)):
         logs = np.rint(draw.normal(margin, 0.02 * SCALE, (4000, 90))).astype(np.int64)
-        found = parts.contradicting(logs, np.full(4000, state), Rule(), np.zeros(4000, dtype=np.int64))
+        found = paired.contradicting(logs, np.full(4000, state), Rule(), np.zeros(4000, dtype=np.int64))
         assert np.count_nonzero(found) <= 12
 
 
 @pytest.mark.parametrize("error", [0.001, 0.01, 2.5e-4])
 def test_beyond_the_exact_distribution_nothing_is_rejected_that_it_would_keep(error, monkeypatch):
-    exact = {n: signed_rank.critical(n, error) for n in (100, 300, 500)}
-    monkeypatch.setattr(signed_rank, "EXACT", 50)
+    exact = {n: paired.critical(n, error) for n in (100, 300, 500)}
+    monkeypatch.setattr(paired, "EXACT", 50)
     for n, critical in exact.items():
-        approximate = signed_rank.critical(n, error)
+        approximate = paired.critical(n, error)
         assert critical - n * n / 500 <= approximate <= critical
-        p = signed_rank.cumulative(n, np.array([approximate, approximate + 1]))
+        p = paired.cumulative(n, np.array([approximate, approximate + 1]))
         assert p[0] <= error < p[1]
 
 
 def test_walsh_averages_are_the_same_searched_for(monkeypatch):
     values = np.random.default_rng(5).integers(-50, 50, (3, 40))
     places = (0, 17, 400, 401, 819)
-    listed = signed_rank.walsh_averages(values, places)
-    monkeypatch.setattr(signed_rank, "_LISTED", 10)
-    assert signed_rank.walsh_averages(values, places).tolist() == listed.tolist()
+    listed = paired.walsh_averages(values, places)
+    monkeypatch.setattr(paired, "_LISTED", 10)
+    assert paired.walsh_averages(values, places).tolist() == listed.tolist()
 
 
 def test_interval_and_test_agree_for_a_fixed_number():
     logs = np.rint(np.random.default_rng(2).normal(0, 0.02, (50, 41)) * SCALE).astype(np.int64)
-    high = sequential.estimate(logs, fixed.ERRORS).high
+    high = paired.estimate(logs, paired.FIXED).high
     for margin in (5_000_000, 10_000_000, 15_000_000):
-        rejected = sequential.certainly_below(logs, np.full(50, margin), fixed.ERRORS.passing)
+        rejected = paired.certainly_below(logs, np.full(50, margin), paired.FIXED.passing)
         assert (rejected == (high < margin)).all()
 
 

@@ -22,7 +22,7 @@ from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
 from plumbline.records import model, store
 from plumbline.records.model import Launch
-from plumbline.statistics.sequential import CAP, LOOKS, Rule
+from plumbline.statistics.paired import CAP, LOOKS, Rule
 
 
 class Crash(Exception):

@@ -8,8 +8,8 @@ import pytest
 from plumbline.base import paths
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
-from plumbline.statistics import sequential
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics import paired
+from plumbline.statistics.paired import Rule
 
 sys.path.insert(0, str(paths.root() / "tests/rates"))
 import simulate
@@ -96,7 +96,7 @@ def test_printed_values_are_simulated_as_the_gate_judges_them(count):
     item = simulate.Printed(0.263, "1 %")
     values = simulate.printed(item, 0.05, 15, np.random.default_rng(SEED))
     state, used = simulate.judged(item, values, count)
-    names = {sequential.FAIL: "FAIL", sequential.PASS: "PASS", sequential.GO_ON: "INCONCLUSIVE"}
+    names = {paired.FAIL: "FAIL", paired.PASS: "PASS", paired.GO_ON: "INCONCLUSIVE"}
     assert len(set(state)) == 2
     for n in range(15):
         sides = values[:, n, : used[n]].tolist()

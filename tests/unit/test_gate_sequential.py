@@ -9,9 +9,9 @@ from scipy import stats
 from plumbline.base.errors import PlumbError
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
-from plumbline.statistics import sequential, signed_rank
-from plumbline.statistics.multiplicity import holm
-from plumbline.statistics.sequential import CAP, FAIL, LOOKS, PASS, SCALE, Rule
+from plumbline.statistics import paired
+from plumbline.statistics.basic import holm
+from plumbline.statistics.paired import CAP, FAIL, LOOKS, PASS, SCALE, Rule
 
 
 def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
@@ -29,30 +29,30 @@ def verdict(item, **rule):
 def test_the_null_distribution_is_scipys(n):
     draw = np.random.default_rng(n)
     values = draw.normal(0.3, 1, n)
-    sums = signed_rank.rank_sum(np.rint(values * SCALE).astype(np.int64)[None, :])
+    sums = paired.rank_sum(np.rint(values * SCALE).astype(np.int64)[None, :])
     expected = stats.wilcoxon(values, alternative="less", method="exact")
     assert sums[0] == expected.statistic
-    assert signed_rank.null_cumulative(n)[sums[0]] == pytest.approx(expected.pvalue)
+    assert paired.null_cumulative(n)[sums[0]] == pytest.approx(expected.pvalue)
 
 
-@pytest.mark.parametrize("spending", [sequential.FAIL_SPENDING, sequential.PASS_SPENDING])
+@pytest.mark.parametrize("spending", [paired.FAIL_SPENDING, paired.PASS_SPENDING])
 def test_the_looks_spend_no_more_than_the_error(spending):
     """Bonferroni: what the looks may err, as they really do with whole ranks, adds up to less than the error."""
-    spent = [signed_rank.null_cumulative(n)[sequential.critical(n, spending.at(n))] for n in LOOKS]
+    spent = [paired.null_cumulative(n)[paired.critical(n, spending.at(n))] for n in LOOKS]
     assert sum(spending.percents) == 100
-    assert all(sequential.critical(n, spending.at(n)) >= 0 for n in LOOKS)
+    assert all(paired.critical(n, spending.at(n)) >= 0 for n in LOOKS)
     assert sum(spent) <= spending.error
     assert spending.at(20) == spending.at(27)
 
 
 def test_thirteen_pairs_decide_only_when_all_but_the_smallest_agree():
-    assert sequential.critical(13, sequential.FAIL_SPENDING.at(13)) == 1
+    assert paired.critical(13, paired.FAIL_SPENDING.at(13)) == 1
 
 
 @given(st.lists(st.integers(-6, 6), min_size=2, max_size=30))
 def test_ties_and_zeros_never_help_a_rejection(values):
     logs = np.array([values], dtype=np.int64)
-    kept = signed_rank.rank_sum(logs)[0]
+    kept = paired.rank_sum(logs)[0]
     ranks = stats.rankdata(np.abs(logs[0]))
     assert kept >= ranks[logs[0] > 0].sum()
     walsh = sum(values[i] + values[j] >= 0 for i in range(len(values)) for j in range(i, len(values)))
@@ -62,9 +62,9 @@ def test_ties_and_zeros_never_help_a_rejection(values):
 @pytest.mark.parametrize("n", LOOKS)
 def test_interval_and_test_agree(n):
     logs = np.rint(np.random.default_rng(n).normal(0, 0.02, (50, n)) * SCALE).astype(np.int64)
-    high = sequential.estimate(logs).high
+    high = paired.estimate(logs).high
     for margin in (10_000_000, 20_000_000, 30_000_000):
-        rejected = signed_rank.rank_sum(logs - margin) <= sequential.critical(n, sequential.PASS_SPENDING.at(n))
+        rejected = paired.rank_sum(logs - margin) <= paired.critical(n, paired.PASS_SPENDING.at(n))
         assert (rejected == (high < margin)).all()
 
 
@@ -94,10 +94,8 @@ def test_a_pass_is_withheld_while_the_noise_hides_more_than_must_detect():
     """Far faster, but so noisy that a slowdown of 5 % could not be told from none."""
     draw = np.random.default_rng(1)
     logs = np.rint(draw.normal(-0.5, 0.2, (1, CAP)) * SCALE).astype(np.int64)
-    assert signed_rank.rank_sum(logs[:, :13] - Rule().detected)[0] <= sequential.critical(
-        13, sequential.PASS_SPENDING.at(13)
-    )
-    assert sequential.decisions(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
+    assert paired.rank_sum(logs[:, :13] - Rule().detected)[0] <= paired.critical(13, paired.PASS_SPENDING.at(13))
+    assert paired.decisions(logs[:, :13], np.array([13]), Rule()).state[0] not in (PASS, FAIL)
 
 
 ratios = st.floats(0.8, 1.3)
@@ -171,9 +169,9 @@ def test_holm_by_hand():
 @pytest.mark.parametrize(("series", "pairs"), [(1, 13), (20, 13), (100, 19), (890, 19), (900, 27), (1605, 27)])
 def test_the_fewest_pairs_that_can_claim_something_among_many_series(series, pairs):
     """Pairs that are all slower, held against Holm's first step: the next smaller look does not suffice."""
-    slower = np.full((1, pairs), round(sequential.SCALE))
-    assert sequential.least_pairs(series, 0.01) == pairs
-    assert sequential.evidence(slower, sequential.Rule())[0] <= 0.01 / series
+    slower = np.full((1, pairs), round(paired.SCALE))
+    assert paired.least_pairs(series, 0.01) == pairs
+    assert paired.evidence(slower, paired.Rule())[0] <= 0.01 / series
     if pairs > LOOKS[0]:
         earlier = LOOKS[LOOKS.index(pairs) - 1]
-        assert sequential.evidence(slower[:, :earlier], sequential.Rule())[0] > 0.01 / series
+        assert paired.evidence(slower[:, :earlier], paired.Rule())[0] > 0.01 / series

@@ -23,7 +23,7 @@ from plumbline.pages.page import render
 from plumbline.records import model
 from plumbline.reframe import settings as rfm_settings
 from plumbline.stacks import manifest as manifests
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 
 def manifest(name, folder, **benchmarks):

@@ -11,7 +11,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.judge.decide import decide
 from plumbline.judge.pairs import Pairs
-from plumbline.statistics.sequential import Rule
+from plumbline.statistics.paired import Rule
 
 
 def one(item):

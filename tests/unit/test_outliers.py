@@ -19,7 +19,7 @@ from plumbline.judge.members import Matrix, Nodes
 from plumbline.judge.outliers import Margins
 from plumbline.records import store
 from plumbline.records.model import convert
-from plumbline.statistics import extremes, rank_sum, scale
+from plumbline.statistics import basic, unpaired
 
 
 def plumb_outliers(*arguments):
@@ -61,8 +61,8 @@ def found(verdict, direction="worse"):
 def test_the_rank_sum_is_exact(m, n):
     for u in range(m * n // 2):
         other = stats.mannwhitneyu(*_arrangement(m, n, u), alternative="greater", method="exact").pvalue
-        assert rank_sum.tail(m, n, u) == pytest.approx(other, rel=1e-9)
-        assert rank_sum.critical(m, n, rank_sum.tail(m, n, u) * (1 + 1e-9)) == u
+        assert unpaired.tail(m, n, u) == pytest.approx(other, rel=1e-9)
+        assert unpaired.critical(m, n, unpaired.tail(m, n, u) * (1 + 1e-9)) == u
 
 
 def _arrangement(m, n, u):
@@ -78,22 +78,22 @@ def _arrangement(m, n, u):
 
 
 def test_the_approximation_of_large_rank_sums_promises_too_little():
-    exact = rank_sum.tail(20, 200, 900)
+    exact = unpaired.tail(20, 200, 900)
     deviate = (900.5 - 2000) / math.sqrt(20 * 200 * 221 / 12)
     assert exact < stats.norm.cdf(deviate) < 3 * exact
-    limit = rank_sum.critical(25, 300, 1e-4)
-    assert rank_sum.tail(25, 300, limit) <= 1e-4 < rank_sum.tail(25, 300, limit + 1)
+    limit = unpaired.critical(25, 300, 1e-4)
+    assert unpaired.tail(25, 300, limit) <= 1e-4 < unpaired.tail(25, 300, limit + 1)
 
 
 def test_ties_count_against_the_rejection():
-    assert rank_sum.p_not_larger(np.full(3, 1.0), np.full(30, 1.0)) == 1.0
-    assert rank_sum.p_not_larger(np.full(3, 2.0), np.full(30, 1.0)) == pytest.approx(1 / math.comb(33, 3))
+    assert unpaired.p_not_larger(np.full(3, 1.0), np.full(30, 1.0)) == 1.0
+    assert unpaired.p_not_larger(np.full(3, 2.0), np.full(30, 1.0)) == pytest.approx(1 / math.comb(33, 3))
 
 
 def test_the_first_deviate_is_that_of_the_others():
     values = np.random.default_rng(2).normal(size=12)
     values[4] += 6
-    taken, p = extremes.extremes(values)
+    taken, p = basic.extremes(values)
     others = np.delete(values, 4)
     t = (values[4] - others.mean()) / (others.std(ddof=1) * math.sqrt(12 / 11))
     assert taken[0] == 4
@@ -109,7 +109,7 @@ def test_two_odd_members_do_not_hide_one_another():
 def test_one_bad_launch_moves_a_summary_little():
     values = np.random.default_rng(3).normal(0, 0.01, (16, 3))
     values[5, 1] += 0.5
-    summary = evidence.summarise(values, scale.of_differences(values))
+    summary = evidence.summarise(values, basic.spread_of_differences(values))
     assert abs(summary[5]) < 0.02
 
 

@@ -1,12 +1,21 @@
-"""The sequential paired rule, on arrays: many series are judged at once.
+"""The paired rule, on arrays: many series are judged at once.
 
-A pair gives one number, the log ratio of candidate to baseline, signed so that positive is slower (or a lower rate).
-At 13, 19, 27, 38, 50, 65 and 90 pairs the one-sided signed-rank test is asked twice: is "slowdown <= tolerance"
-rejected (FAIL), and is "slowdown >= must-detect" rejected (PASS)? The looks spend shares of each error probability, the
-early ones more of FAIL's. Where a gain is asked for, "speed-up <= tolerance" is tested as FAIL is, the other way round
-(GAIN).
+A pair gives one number, the log ratio of candidate to baseline, signed so that positive is slower (or a lower rate). At
+13, 19, 27, 38, 50, 65 and 90 pairs the one-sided signed-rank test is asked twice: is "slowdown <= tolerance" rejected
+(FAIL), and is "slowdown >= must-detect" rejected (PASS)? The looks spend shares of each error probability, the early
+ones more of FAIL's. Where a gain is asked for, "speed-up <= tolerance" is tested as FAIL is, the other way round
+(GAIN). Where the number of pairs was fixed before measuring, and so does not depend on their values, one look at all of
+them has all of the error (:data:`FIXED`).
 
-Log ratios are whole numbers of 1e-9, so that ties and zeros are exact and a change of units changes nothing.
+Log ratios are whole numbers of 1e-9, so that ties and zeros are exact and a change of units changes nothing. Ties are
+broken against the rejection: of equal distances the ones that speak for the hypothesis get the higher ranks, and a zero
+speaks for it too. The statistic is then never nearer to rejection than with ties broken at random, and that has the
+exact distribution without ties; so the test keeps its level whatever the rounding. (Midranks give the same statistic
+wherever tied distances lie on one side, but need a null distribution per pattern of ties; scipy.stats.wilcoxon has no
+such guarantee, and tests one sample at a time.)
+
+Source of the test and its inversion: Hodges and Lehmann, Ann. Math. Stat. 34 (1963) 598; Hollander, Wolfe, Chicken,
+Nonparametric Statistical Methods, 3.1-3.3.
 """
 
 from __future__ import annotations
@@ -14,6 +23,7 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -21,8 +31,90 @@ import numpy as np
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
-from plumbline.statistics import scale, signed_rank
-from plumbline.statistics.arrays import Flags, Floats, Ints
+from plumbline.statistics import Flags, Floats, Ints, basic
+
+#: Walsh averages held at once
+_BLOCK = 4_000_000
+#: up to so many values the distribution is exact; the normal one beyond it is never on the side of rejection
+EXACT = 500
+#: beyond so many values each Walsh average is searched for instead of listing all
+_LISTED = 1000
+
+
+@functools.cache
+def null_cumulative(n: int) -> Floats:
+    """``P(W <= w)`` for w = 0 … n(n+1)/2 of the signed-rank sum of ``n`` values without ties, exact up to rounding."""
+    mass = np.zeros(n * (n + 1) // 2 + 1)
+    mass[0] = 1.0
+    for rank in range(1, n + 1):
+        shifted = np.zeros_like(mass)
+        shifted[rank:] = mass[:-rank]
+        mass = (mass + shifted) / 2
+    return np.minimum(np.cumsum(mass), 1.0)
+
+
+def cumulative(n: int, sums: Ints) -> Floats:
+    """``P(W <= w)`` for each of ``sums``, by the normal distribution beyond :data:`EXACT` values."""
+    if n <= EXACT:
+        return np.asarray(null_cumulative(n)[sums])
+    null = _normal(n)
+    return np.array([null.cdf(float(w) + 0.5) for w in sums])
+
+
+def critical(n: int, error: float) -> int:
+    """The largest w with ``P(W <= w) <= error`` for ``n`` values; -1 if there is none."""
+    if n > EXACT:
+        return math.floor(_normal(n).inv_cdf(error) - 0.5)
+    return int(np.searchsorted(null_cumulative(n), error, side="right")) - 1
+
+
+def _normal(n: int) -> NormalDist:
+    """Mean and variance are those of W; the tails of W are lighter."""
+    return NormalDist(n * (n + 1) / 4, math.sqrt(n * (n + 1) * (2 * n + 1) / 24))
+
+
+def rank_sum(values: Ints) -> Ints:
+    """Per row, the rank sum of those >= 0, with ties and zeros counted in their favour (so never too small).
+
+    Equals the number of pairs i <= j whose sum is >= 0, which is why the test can be inverted with Walsh averages.
+    """
+    ordered = np.sort(values, axis=1)  # of equal distances the negative comes first, so has the lower rank
+    ranks = np.argsort(np.abs(ordered), axis=1, kind="stable")
+    favourable = np.take_along_axis(ordered, ranks, axis=1) >= 0
+    return np.asarray(favourable @ np.arange(1, values.shape[1] + 1), dtype=np.int64)
+
+
+def walsh_averages(values: Ints, places: Sequence[int]) -> Floats:
+    """Of each row's n(n+1)/2 ordered Walsh averages those at ``places`` (from 0): shape (places, rows).
+
+    The middle ones are the Hodges-Lehmann estimate. The one at :func:`critical` ``(n, error)`` is the lower bound that
+    the row's centre exceeds with probability 1 - ``error``, the one as far from the other end the upper bound.
+    """
+    rows, n = values.shape
+    if n > _LISTED:
+        ordered = np.sort(values, axis=1)
+        return np.array([[_walsh_sum(row, place) / 2 for row in ordered] for place in places])
+    first, second = np.triu_indices(n)
+    wanted = sorted(set(places))
+    found = np.empty((len(places), rows))
+    block = max(1, _BLOCK // first.size)
+    for start in range(0, rows, block):
+        part = values[start : start + block]
+        averages = np.partition(part[:, first] + part[:, second], wanted, axis=1) / 2
+        found[:, start : start + block] = averages[:, list(places)].T
+    return found
+
+
+def _walsh_sum(ordered: Ints, place: int) -> int:
+    """The sum of two of the ``ordered`` values (one may be taken twice) that has ``place`` smaller ones."""
+    low, high = 2 * int(ordered[0]), 2 * int(ordered[-1])
+    while low < high:
+        middle = (low + high) // 2
+        both_orders = int(np.searchsorted(ordered, middle - ordered, side="right").sum())
+        twice = int(np.searchsorted(ordered, middle // 2, side="right"))
+        low, high = (middle + 1, high) if (both_orders + twice) // 2 <= place else (low, middle)
+    return low
+
 
 #: numbers of pairs at which a series is looked at
 LOOKS = (13, 19, 27, 38, 50, 65, 90)
@@ -64,6 +156,10 @@ class Errors:
 
     failing: float
     passing: float
+
+
+#: of the one look at all pairs, where their number was fixed before measuring
+FIXED = Errors(FAIL_SPENDING.error, PASS_SPENDING.error)
 
 
 def errors_at(n: int) -> Errors:
@@ -127,12 +223,6 @@ class Estimates:
     certain_low: Floats
 
 
-@functools.cache
-def critical(n: int, error: float) -> int:
-    """The largest rank sum of ``n`` pairs that is rejected with ``error``; -1 if there is none."""
-    return signed_rank.critical(n, error)
-
-
 def decisions(logs: Ints, counts: Ints, rule: Rule, blur: Ints | None = None) -> Decisions:
     """Apply ``rule`` to the rows of ``logs`` (columns: pairs in the order measured), of which ``counts`` are filled.
 
@@ -165,7 +255,7 @@ def look(logs: Ints, rule: Rule, blur: Ints, errors: Errors) -> Ints:
 
 def certainly_above(logs: Ints, bounds: Ints, error: float) -> Flags:
     """Whether each row of ``logs`` is slower than its bound (log ratio in 1e-9), wrong with at most ``error``."""
-    sums = signed_rank.rank_sum(bounds[:, None] - logs)
+    sums = rank_sum(bounds[:, None] - logs)
     return np.asarray(sums <= critical(logs.shape[1], error), dtype=np.bool_)
 
 
@@ -174,16 +264,17 @@ def certainly_below(logs: Ints, bounds: Ints, error: float) -> Flags:
     return certainly_above(-logs, -bounds, error)
 
 
-def evidence(logs: Ints, rule: Rule, blur: Ints | None = None) -> Floats:
+def evidence(logs: Ints, rule: Rule, blur: Ints | None = None, fixed: bool = False) -> Floats:
     """p of "slowdown <= tolerance" per row, all of them filled: the smallest p / share of the looks that it reaches.
 
-    Of ``-logs`` it is the p of "speed-up <= tolerance".
+    Of ``-logs`` it is the p of "speed-up <= tolerance". ``fixed``: there is one look, at all pairs.
     """
     blur = np.zeros(logs.shape[0], dtype=np.int64) if blur is None else blur
     p = np.ones(logs.shape[0])
-    for n in (n for n in LOOKS if n <= logs.shape[1]):
-        sums = signed_rank.rank_sum(rule.tolerated + blur[:, None] - logs[:, :n])
-        p = np.minimum(p, signed_rank.cumulative(n, sums) / FAIL_SPENDING.share(n))
+    size = logs.shape[1]
+    for n, share in [(size, 1.0)] if fixed else [(n, FAIL_SPENDING.share(n)) for n in LOOKS if n <= size]:
+        sums = rank_sum(rule.tolerated + blur[:, None] - logs[:, :n])
+        p = np.minimum(p, cumulative(n, sums) / share)
     return p
 
 
@@ -203,7 +294,7 @@ def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:
     last = n * (n + 1) // 2 - 1
     outer, certain = max(critical(n, errors.passing), 0), max(critical(n, errors.failing), 0)
     places = (last // 2, (last + 1) // 2, outer, last - outer, certain)
-    below, above, low, high, certain_low = signed_rank.walsh_averages(logs, places)
+    below, above, low, high, certain_low = walsh_averages(logs, places)
     return Estimates((below + above) / 2, low, high, certain_low)
 
 
@@ -232,10 +323,30 @@ def noise(logs: Ints) -> Floats:
 
     Where more than half of the pairs are equal, the ordinary standard deviation.
     """
-    robust = scale.of_deviations(logs)
+    robust = basic.spread_of_deviations(logs)
     return np.where(robust > 0, robust, np.std(logs, axis=1))
 
 
 def fraction(logs: Floats | float) -> Floats:
     """A log ratio in 1e-9 as a fraction: 0.05 for 5 % slower."""
     return np.expm1(np.asarray(logs) / SCALE)
+
+
+def contradicting(logs: Ints, state: Ints, rule: Rule, blur: Ints) -> Ints:
+    """Per row of ``logs`` the shortest part that contradicts its ``state``: n for its first n pairs, -n for its last n.
+
+    A verdict is about one slowdown, the same in all pairs. PASS says that it is below must-detect, FAIL that it is
+    above the tolerance, GAIN that it is a speed-up above the tolerance. Where the first or the last pairs alone say for
+    certain that it is not, something changed meanwhile, and no verdict holds for all. 0 where none does. Parts are as
+    long as the looks, and shorter than the row. All parts of a row together find a contradiction by chance with at most
+    the error of FAIL, 0.1 %.
+    """
+    found = np.zeros(len(logs), dtype=np.int64)
+    for n in (n for n in LOOKS if n < logs.shape[1]):
+        error = FAIL_SPENDING.at(n) / 2
+        for part, place in ((logs[:, :n], n), (logs[:, -n:], -n)):
+            above = (state == PASS) & certainly_above(part, rule.detected + blur, error)
+            above |= (state == GAIN) & certainly_above(part, blur - rule.tolerated, error)
+            below = (state == FAIL) & certainly_below(part, rule.tolerated - blur, error)
+            found[(found == 0) & (above | below)] = place
+    return found
