@@ -16,8 +16,7 @@ from typing import Any
 from plumbline import schemas
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
-from plumbline.reframe import campaign
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import campaign, settings
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
 _CASE = re.compile(
@@ -48,7 +47,7 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     prefix = folder / "reframe"
     files.make_anew(prefix)
     command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "--dry-run"]
-    environments = {rfm_settings.environment_name(stack): stack for stack in stacks}
+    environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += ["-n", tests] if tests else ["-t", "quick"]
     command += ["--system", site] if site else []

@@ -4,9 +4,7 @@ ReFrame selects, submits and shows. It does not decide which CPU anything runs o
 figure is good (the gate does).
 """
 
-from plumbline.reframe.benchmark import PlumbTest
-from plumbline.reframe.kernel import KernelTest
-from plumbline.reframe.suite import SuiteTest
-from plumbline.reframe.system import machines, node_counts
+from plumbline.reframe.settings import machines, node_counts
+from plumbline.reframe.tests import KernelTest, PlumbTest, SuiteTest
 
 __all__ = ["KernelTest", "PlumbTest", "SuiteTest", "machines", "node_counts"]

@@ -1,15 +1,20 @@
-"""Site folders and stack manifests as a ReFrame configuration."""
+"""Site folders and stack manifests as a ReFrame configuration, and the system that ReFrame runs on in its turn."""
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
+
+from reframe.core.runtime import runtime
 
 from plumbline import schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
 from plumbline.stacks import manifest as manifests
+from plumbline.topology import machine
+from plumbline.topology.machine import Machine
 
 #: the feature of every environment made from a stack manifest
 FEATURE = "plumb-stack"
@@ -17,6 +22,7 @@ FEATURE = "plumb-stack"
 MAX_PENDING_S = 3600
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
+UNCONFIGURED = "no site is configured for this host: run 'make setup', then '. ./activate'"
 
 
 def configuration() -> dict[str, Any]:
@@ -135,3 +141,32 @@ def _logging() -> dict[str, Any]:
         ],
         "handlers_perflog": [],
     }
+
+
+def configured() -> bool:
+    """Whether ReFrame runs on our settings and they found a site for this host."""
+    environments = [e for p in runtime().system.partitions for e in p.environs]
+    return any(FEATURE in environment.features for environment in environments)
+
+
+def partitions() -> list[dict[str, Any]]:
+    """The partitions of the configured site, as site.yaml has them; none if there is no site."""
+    if not configured():
+        return []
+    return site.load(runtime().system.name)["partitions"]
+
+
+def node_counts() -> list[int]:
+    """Counts of nodes for tests over several: powers of two up to what the largest partition offers, and all of it.
+
+    Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
+    """
+    most = max((nodes_offered(part) for part in partitions()), default=1)
+    powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
+    return sorted(powers | ({most} - {1})) or [2]
+
+
+@functools.cache
+def machines() -> tuple[Machine, ...]:
+    """The machine of every partition, for parameters that depend on it; none if there is no site."""
+    return tuple(machine.load(paths.sites() / runtime().system.name / part["topology"]) for part in partitions())

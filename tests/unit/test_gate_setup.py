@@ -21,7 +21,7 @@ from plumbline.judge import decide, from_records
 from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.records import model
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import settings
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import Rule
 
@@ -183,7 +183,7 @@ def test_variants_and_skips_come_from_reframes_dry_run(tmp_path):
 
 
 def test_skips_of_a_tuned_stack_are_found_by_the_name_of_its_environment(tmp_path):
-    stacks = {rfm_settings.environment_name(name): name for name in ("openmpi", "openmpi+tuned")}
+    stacks = {settings.environment_name(name): name for name in ("openmpi", "openmpi+tuned")}
     output = OUTPUT.replace("+openmpi [", "+openmpi_tuned [")
     found = variants.read(output, stage(tmp_path, samples.variant(stack="openmpi+tuned")), stacks)
     assert set(found.skips) == {"mpich", "openmpi+tuned"}

@@ -9,8 +9,7 @@ import pytest
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
-from plumbline.reframe import campaign
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import campaign, settings
 from plumbline.schedulers import Node
 
 CPU = {"name": "cpu", "scheduler": "squeue", "access": ["--partition=main"]}
@@ -98,7 +97,7 @@ def test_a_variable_that_is_wrong_is_one_line(text):
 
 def test_reframe_is_told(monkeypatch):
     monkeypatch.setenv("PLUMB_PIN_JOBS", "cpu=node3,bare=a2")
-    both = [rfm_settings._partition({"name": "newton"}, {**part, "stacks": [], "topology": "t"}) for part in (CPU, SSH)]
+    both = [settings._partition({"name": "newton"}, {**part, "stacks": [], "topology": "t"}) for part in (CPU, SSH)]
     assert both[0]["access"] == ["--no-requeue", "--partition=main", "--nodelist=node3"]
     assert both[1]["access"][0] == "#host=a2"
     assert both[1]["sched_options"] == {"ssh_hosts": ["a2", "a1", "a3"]}

@@ -6,7 +6,7 @@ import samples
 
 from plumbline.base import paths
 from plumbline.records.model import Variant
-from plumbline.reframe import equal_variants as once
+from plumbline.reframe import tests
 from plumbline.topology.plan import resolve
 
 TOPOLOGY = paths.root() / "tests/data/topologies/ulysses-2x10.xml"
@@ -14,7 +14,7 @@ TOPOLOGY = paths.root() / "tests/data/topologies/ulysses-2x10.xml"
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch):
-    monkeypatch.setattr(once, "_first", {})
+    monkeypatch.setattr(tests, "_first_of_job", {})
 
 
 def equal(placement, *, nodes=1, memory=None, arguments=(), **params):
@@ -31,7 +31,7 @@ def equal(placement, *, nodes=1, memory=None, arguments=(), **params):
         params={**where, **params},
     )
     plan = resolve(placement, topology=TOPOLOGY, ranks=1, threads=params.get("threads"), memory=memory)
-    return once.equal_to(variant, plan)
+    return tests.equal_to(variant, plan)
 
 
 def test_the_words_that_differ_are_said():

@@ -9,7 +9,7 @@ import yaml
 from plumbline import schedulers, schemas, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import settings
 
 SITE = """\
 schema: 1
@@ -38,12 +38,12 @@ def here(tmp_path, monkeypatch):
 
 def test_this_hosts_site_must_have_its_stacks(here):
     with pytest.raises(PlumbError, match=r"site here, partition default: stack nonesuch is not installed .*site\.yaml"):
-        rfm_settings.configuration()
+        settings.configuration()
 
 
 def test_another_site_may_offer_what_is_not_installed(here):
     here.write_text(SITE.replace('[".*"]', '["(?!)"]') + "archived: true\n")
-    found = rfm_settings.configuration()
+    found = settings.configuration()
     (partition,) = found["systems"][0]["partitions"]
     assert partition["environs"] == ["nonesuch"]
     assert partition["extras"]["archived"] is True
@@ -81,7 +81,7 @@ def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path))
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
-    found = json.loads(json.dumps(rfm_settings.configuration()))
+    found = json.loads(json.dumps(settings.configuration()))
     assert [system["name"] for system in found["systems"]] == [*site.names(), "unconfigured"]
 
 
@@ -100,7 +100,7 @@ partitions:
 
 def made(here, scheduler, more):
     here.write_text(NODES.format(scheduler=scheduler) + more)
-    return rfm_settings.configuration()["systems"][0]["partitions"][0]
+    return settings.configuration()["systems"][0]["partitions"][0]
 
 
 def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):

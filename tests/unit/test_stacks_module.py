@@ -9,7 +9,7 @@ import yaml
 from plumbline import schemas, stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import settings
 from plumbline.stacks import manifest, module
 
 ENTRY = {
@@ -63,7 +63,7 @@ def test_an_accelerator_is_what_the_site_says(site):
     site(accelerator="rocm")
     stacks.install("module", "site-openmpi")
     assert manifest.load("site-openmpi")["accelerator"] == "rocm"
-    assert rfm_settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
+    assert settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
     site(accelerator="metal")
     with pytest.raises(PlumbError, match="accelerator"):
         stacks.install("module", "site-openmpi")

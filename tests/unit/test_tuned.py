@@ -11,7 +11,7 @@ from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.mpi.settings import Configuration, Rule, Setting
-from plumbline.reframe import settings as rfm_settings
+from plumbline.reframe import settings
 from plumbline.stacks import manifest, tuned
 from plumbline.tune.emit import emit
 
@@ -214,5 +214,5 @@ def test_stack_show_says_what_it_is(base, capsys):
 def test_reframe_takes_its_name(base, tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     emitted(base)
-    named = {item["name"]: item.get("extras") for item in rfm_settings.configuration()["environments"]}
+    named = {item["name"]: item.get("extras") for item in settings.configuration()["environments"]}
     assert named["one_tuned"]["stack"] == "one+tuned"

@@ -1,4 +1,4 @@
-"""The base class of tests that measure: from a test's variables to the job script and the variant that it launches."""
+"""The base classes of tests: from the variables of a test to its job, the variant that it launches, and its figures."""
 
 from __future__ import annotations
 
@@ -7,25 +7,129 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from reframe.core.builtins import run_after, run_before, variable
-from reframe.core.exceptions import PerformanceError
+import msgspec
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
+from reframe.core.exceptions import PerformanceError, SanityError
+from reframe.core.runtime import runtime
 
 from plumbline import schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.launch import process
+from plumbline.measure import jobs
 from plumbline.nodes import usable
-from plumbline.records.model import Variant, WantedFigure, document
-from plumbline.reframe import equal_variants as once
-from plumbline.reframe.local_jobs import AsleepTest
-from plumbline.reframe.record_figures import RecordShown
-from plumbline.reframe.settings import FEATURE
-from plumbline.reframe.system import UNCONFIGURED, configured
+from plumbline.records import store
+from plumbline.records.model import Record, Variant, WantedFigure, document
+from plumbline.references.match import thresholds
+from plumbline.reframe.settings import FEATURE, UNCONFIGURED, configured
 from plumbline.topology import plan
+from plumbline.topology.plan import Plan
 
 #: launches of one variant by profile
 LAUNCHES = {"quick": 3, "full": 5}
 #: the plumb of this checkout, as a word of a job script
 PLUMB = shlex.quote(str(paths.root() / ".venv" / "bin" / "plumb"))
+#: parameters that only say where ranks, threads and pages are: the plan has their effect
+PLACING = ("placement", "memory", "threads")
+#: members in which two variants with the same job may differ
+MAY_DIFFER = ("name", "ranks_per_node", "params", *PLACING)
+
+#: the parameters of the variant of each job that came first in this run of ReFrame
+_first_of_job: dict[bytes, dict[str, Any]] = {}
+
+
+class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]
+    """ReFrame sleeps while a job of its own host runs.
+
+    Otherwise it would poll the job ten times a second, and prepare its next cases on the CPUs that are measured.
+    """
+
+    def run(self) -> None:
+        """Submit the job; on this host, wait for its end, else note it for an interrupted campaign."""
+        super().run()
+        if self.job.jobid is None:
+            return
+        if self.is_local():
+            process.sleep_until_end(int(self.job.jobid), self.job.time_limit)
+            return
+        scheduler = self.current_partition.extras["scheduler"]
+        if schedulers.named(scheduler).has_jobs:
+            jobs.note(Path(self.stagedir), scheduler, str(self.job.jobid))
+
+    @run_after("run")
+    def forget_job(self) -> None:
+        """Remove the note of the job, which has ended."""
+        jobs.noted(Path(self.stagedir)).unlink(missing_ok=True)
+
+
+# For each test ReFrame reads the sources of all callers, to place a warning about this deprecated name that it then
+# suppresses: nearly half of the time that loading the suite took.
+del AsleepTest.var_space.vars["variables"]
+
+
+class RecordShown(rfm.RegressionTestPlugin):
+    """A test whose job leaves its record, of ``campaign``, in ``records.jsonl`` of the stage folder."""
+
+    @sanity_function
+    def verified(self) -> Any:
+        """Check that the record is in the results, and that every launch ran as planned with a correct result."""
+        record = self.record()
+        file = store.session_file(record.site, record.session)
+        if not any(item.id == record.id for item in store.read(file) if not isinstance(item, store.Damage)):
+            raise SanityError(f"record {record.id} is not in {file}: does the job's node see another folder there?")
+        if record.campaign != (self.campaign or None):
+            raise SanityError(f"record {record.id} belongs to campaign {record.campaign}, not {self.campaign}")
+        ids = f"plumb show {record.id}"
+        return sn.assert_true(not record.reasons, f"{'; '.join(record.reasons[:3])} [{ids}]")
+
+    @run_before("performance")
+    def show_figures(self) -> None:
+        """The record's figures, as ReFrame's performance variables, with the references that its verdict came from."""
+        if self.is_dry_run():
+            return
+        expected = {}
+        for figure in self.record().figures:
+            self.perf_variables[figure.name] = sn.make_performance_function(sn.defer(figure.value), figure.unit)
+            if figure.reference:
+                expected[figure.name] = thresholds(figure.reference, figure.value)
+        self.reference = {self.current_partition.fullname: expected} if expected else {}
+
+    def record(self) -> Record:
+        """The record that ``plumb launch`` left in the stage folder."""
+        file = Path(self.stagedir) / "records.jsonl"
+        items = list(store.read(file)) if file.exists() else []
+        if len(items) != 1 or isinstance(items[0], store.Damage):
+            raise SanityError(str(items[0]) if items else self.why_nothing())
+        return items[0]
+
+    def why_nothing(self) -> str:
+        """Why there is no record: plumb's last error, else the last line of the job's errors, else how it ended."""
+        try:
+            lines = (Path(self.stagedir) / self.job.stderr).read_text(encoding="utf-8").strip().splitlines()
+        except FileNotFoundError:
+            limit = self.current_partition.extras["max_pending_s"]
+            return f"the job never started; one that waits {limit} s for its nodes is cancelled (max_pending_s)"
+        ours = [line for line in lines if line.startswith("plumb: ")]
+        ended = f"the job ended before its launches, without a word; its time limit is {self.job.time_limit} s"
+        return (ours or lines or [ended])[-1]
+
+
+def equal_to(variant: Variant, plan: Plan) -> str:
+    """The parameters in which an earlier variant with the same job differs, ``NAME=VALUE …``; empty if there is none.
+
+    ``plan``: the variant's, on the machine that it would run on. The first variant of a job is remembered.
+    """
+    first = _first_of_job.setdefault(_job(variant, plan), variant.params)
+    return " ".join(f"{name}={value}" for name, value in first.items() if variant.params[name] != value)
+
+
+def _job(variant: Variant, plan: Plan) -> bytes:
+    asked = {key: value for key, value in document(variant).items() if key not in MAY_DIFFER}
+    others = {key: value for key, value in variant.params.items() if key not in PLACING}
+    where = [plan.bound, plan.threads, plan.ranks, plan.map if variant.nodes > 1 else None]
+    return msgspec.json.encode([asked, others, where], order="sorted")
 
 
 class PlumbTest(RecordShown, AsleepTest):
@@ -205,7 +309,7 @@ class PlumbTest(RecordShown, AsleepTest):
     @run_after("setup")
     def run_once(self) -> None:
         """Skip a variant that is the same job as an earlier one; the last check, as only what runs is remembered."""
-        equal = once.equal_to(self.variant(), self.plan)
+        equal = equal_to(self.variant(), self.plan)
         self.skip_if(bool(equal), f"equal to {equal} here")
 
     @run_before("run")
@@ -266,3 +370,57 @@ class PlumbTest(RecordShown, AsleepTest):
     def optional(self, name: str) -> Any:
         """What the test says of ``name``, or None where it says nothing."""
         return getattr(self, name, None) or None
+
+
+class KernelTest(PlumbTest):
+    """One of our own kernels, as built for the stack.
+
+    A test may have a parameter ``build`` of ``stack`` and ``abi``: the build for the stack, and the one that every
+    library with the standard MPI ABI runs.
+    """
+
+    #: program name; a test's ``arguments`` need not say ``--json``
+    kernel = variable(str)
+
+    parser = "kernel"
+    tags = {"kernels", "full"}
+
+    @run_after("init")
+    def name_kernel(self) -> None:
+        """Set the benchmark's id in the manifest: the kernel's name, with ``-abi`` for the ABI build."""
+        self.benchmark = f"{self.kernel}-abi" if self.optional("build") == "abi" else self.kernel
+        self.context = {"kernel": self.kernel}
+
+    @run_after("setup")
+    def ask_for_json(self) -> None:
+        """Add ``--json`` to the arguments: the parser reads JSON."""
+        if "--json" not in self.arguments:
+            self.arguments = [*self.arguments, "--json"]
+
+
+class SuiteTest(AsleepTest):
+    """A check of the suite itself: a Python module run once where ReFrame runs."""
+
+    #: module to run with the site's name as its argument
+    module = variable(str)
+
+    valid_systems = ["*"]
+    valid_prog_environs = ["*"]
+    local = True
+    executable = str(paths.root() / ".venv" / "bin" / "python")
+
+    @run_after("setup")
+    def run_once(self) -> None:
+        """Once per site: the first partition's first environment."""
+        self.skip_if(not configured(), UNCONFIGURED)
+        partition = runtime().system.partitions[0]
+        first = (
+            self.current_partition.name == partition.name and self.current_environ.name == partition.environs[0].name
+        )
+        self.skip_if(not first, "once per site is enough")
+        self.executable_opts = ["-m", self.module, self.current_system.name]
+
+    def first_fault(self) -> str:
+        """The first FAULT line of the output, for the failure message."""
+        lines = (Path(self.stagedir) / self.job.stdout).read_text(encoding="utf-8").splitlines()
+        return next((line for line in lines if line.startswith("FAULT ")), "the check did not end; see the job output")
