@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import plumbline
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 
@@ -66,3 +68,20 @@ def _refusal(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str])
     owner = "dubious ownership" in said or "unsafe repository" in said
     cure = f"git config --global --add safe.directory {paths.root()}" if owner else f"git -C {paths.root()} status"
     return PlumbError(f"git refuses: {said}", f"git {arguments[0]}", cure)
+
+
+def suite_state() -> dict[str, Any]:
+    """Which state of the suite makes a record: version, git commit and whether tracked files were changed.
+
+    Commit and dirty are None outside a git checkout. Where git does not answer for the checkout they are None too, and
+    ``unknown`` says why, with the cure.
+    """
+    found: dict[str, Any] = {"version": plumbline.__version__, "commit": None, "dirty": None}
+    if not is_checkout():
+        return found
+    try:
+        found["commit"] = commit()
+        found["dirty"] = bool(run("status", "--porcelain", "--untracked-files=no"))
+    except PlumbError as error:
+        found["unknown"] = str(error)
+    return found

@@ -13,12 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from plumbline.base import paths
+from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import links, provenance
 from plumbline.host.links import Link
 from plumbline.nodes import compare, read
-from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
 from plumbline.tune import yields
@@ -158,7 +157,7 @@ def by_badness(findings: list[Finding]) -> list[Finding]:
 
 def own_checkout() -> list[Finding]:
     """Whether records can name the commit that made them; nothing outside of a git checkout."""
-    found = suite.describe()
+    found = git.suite_state()
     if "unknown" in found:
         return [Finding("commit", "unknown", True, "records do not name what made them", found["unknown"])]
     return [Finding("commit", found["commit"][:12], False)] if found["commit"] else []

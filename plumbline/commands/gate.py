@@ -12,7 +12,6 @@ from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT
-from plumbline.gate import notes_before as noted
 from plumbline.gate import page
 from plumbline.gate.rules import MARGINS
 from plumbline.judge import decide, from_csv, from_records, statement
@@ -21,6 +20,7 @@ from plumbline.judge.disturbed import OPTION
 from plumbline.judge.pairs import Pairs
 from plumbline.measure import jobs
 from plumbline.pages.page import render
+from plumbline.records import notes
 from plumbline.statistics.paired import Rule
 
 #: options that a job of a gate gets, and those that measure the same again
@@ -127,7 +127,7 @@ def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
     by_itself = args.disturbed_by_itself
     pairs = [item for couple in couples for item in from_records.pairs_of(*couple, by_itself=by_itself)]
     newest = max((record for couple in couples for record in couple), key=lambda record: record.time)
-    return pairs, noted.happened(newest.site, newest.time)
+    return pairs, notes.before(newest.site, newest.time)
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:

@@ -1,14 +1,15 @@
 """The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
 
 Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
-been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place.
+been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place. In the gate's folder
+``pairs/N.jsonl`` has the two records of variant N; it is replaced whole after each pair.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,6 @@ import numpy as np
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
-from plumbline.gate import pairs_file
 from plumbline.gate.setup import Session
 from plumbline.judge import decide, from_records, remeasure
 from plumbline.judge.pairs import Pairs
@@ -27,6 +27,38 @@ from plumbline.records import store
 from plumbline.records.model import Launch, Record
 from plumbline.statistics import paired
 from plumbline.statistics.paired import CAP, LOOKS, Rule
+
+
+def pairs_file(folder: Path, position: int) -> Path:
+    """Where the two records of variant ``position`` are."""
+    return folder / "pairs" / f"{position}.jsonl"
+
+
+def kept_records(folder: Path, position: int) -> list[Record] | None:
+    """The two records of variant ``position``, or None if it has no pair yet.
+
+    Raises :class:`PlumbError` for records that are damaged or were changed.
+    """
+    file = pairs_file(folder, position)
+    if not file.exists():
+        return None
+    found = store.whole(file, "start a new gate")
+    if not all(record.seal for record in found):
+        raise PlumbError("changed since it was measured: it has no seal any more", str(file), "start a new gate")
+    if len(found) != 2:
+        raise PlumbError(f"{len(found)} records instead of two", str(file), "start a new gate")
+    if len(found[0].launches) != len(found[1].launches):
+        raise PlumbError("the records do not have equally many launches", str(file), "start a new gate")
+    return found
+
+
+def refuse_loss(results: Path, records: Iterable[Record]) -> None:
+    """Raise :class:`PlumbError` unless ``records`` hold every launch of ``results``, which they will replace."""
+    held = {record.id: record.launches for record in records}
+    for item in store.whole(results, "move it away, or start a new gate") if results.exists() else ():
+        if held.get(item.id, [])[: len(item.launches)] != item.launches:
+            what = "the results of this gate have launches that its folder has not"
+            raise PlumbError(what, str(results), "bring the folder's pairs back, or start a new gate")
 
 
 class Bench(Protocol):
@@ -207,7 +239,7 @@ def measure(
         repeated = _pair(contest, bench, seed, done)
         done += 1
         with held_back():
-            store.write(pairs_file.path(folder, contest.position), contest.records)
+            store.write(pairs_file(folder, contest.position), contest.records)
         figures = contest.figure_states()
         if all(figure.decided for figure in figures):
             del undecided[contest.position]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from plumbline.base import terminal
 from plumbline.base.units import counted
-from plumbline.gate import live, pairs_file
-from plumbline.gate import notes_before as noted
+from plumbline.gate import live
 from plumbline.gate.live import Bench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
@@ -19,7 +18,7 @@ from plumbline.judge import decide, from_records
 from plumbline.judge.pairs import Pairs
 from plumbline.measure import driver
 from plumbline.measure.session import Say
-from plumbline.records import store
+from plumbline.records import notes, store
 from plumbline.records.model import Side
 from plumbline.statistics.paired import Rule
 
@@ -52,14 +51,14 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     total = sum(len(couple[0]["figures"]) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
-        found = pairs_file.read(folder, position)
+        found = live.kept_records(folder, position)
         couple = bench.records(position, found)
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side = "running", side
         contests.append(live.Contest(position, couple, total, begun.rule, begun.by_itself))
     file = store.session_file(begun.site, begun.name)
     records = [record for contest in contests for record in contest.records]
-    pairs_file.refuse_loss(file, records)
+    live.refuse_loss(file, records)
     before = sum(len(contest.launches) for contest in contests)
     say(
         f"gate {begun.name}: {begun.candidate} against {begun.baseline}, "
@@ -101,7 +100,7 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
     say("\n" + verdicts(contests, found))
-    told = [*begun.notes, *_started_again(contests), *noted.happened(begun.site, store.now())]
+    told = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
     for note in told:
         say(note)
     say("\n".join([f"records: {file}", f"repeat:  {repeat}", *(f"explain: {command}" for command in explain)]))

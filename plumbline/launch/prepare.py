@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from plumbline import mpi, schedulers, schemas, site
-from plumbline.base import paths
+from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
 from plumbline.launch.unchanged_files import Files
 from plumbline.limits.ceilings import Measured, words
-from plumbline.records import store, suite
+from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
@@ -152,7 +152,7 @@ def _new_record(
         site=variant.site,
         partition=variant.partition,
         nodes=[schedulers.host_name()],
-        suite=msgspec.convert(suite.describe(), Suite),
+        suite=msgspec.convert(git.suite_state(), Suite),
         stack=msgspec.convert({**manifest, "sha256": manifests.digest(manifest)}, Stack),
         variant=variant,
         benchmark=msgspec.convert(entry, Benchmark),

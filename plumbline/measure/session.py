@@ -18,12 +18,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from plumbline import schedulers, schemas
-from plumbline.base import files, paths
+from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch.signals import interruptible
 from plumbline.measure import jobs
-from plumbline.records import suite
 from plumbline.schedulers import names
 from plumbline.stacks import manifest as manifests
 
@@ -123,7 +122,7 @@ class Kind(Generic[Kept]):
 def circumstances(stacks: list[str]) -> dict[str, Any]:
     """What must be the same when a session goes on: suite, stacks, nodes, and how the host is set."""
     return {
-        "commit": suite.describe(),
+        "commit": git.suite_state(),
         "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},
         "nodes": names.fold(schedulers.current(os.environ).hosts(os.environ) or [schedulers.host_name()]),
         "environment": provenance.fingerprint(provenance.collect()),

@@ -6,6 +6,7 @@ moment either the old or the new one. It holds no records: its name keeps it fro
 
 from __future__ import annotations
 
+import datetime
 import json
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -127,3 +128,25 @@ def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
 
 
 _DECODER = msgspec.json.Decoder(Note)
+
+
+#: notes that are shown: so many at most, and not older than so many days
+SHOWN, SHOWN_DAYS = 5, 30
+
+
+def before(site: str, until: str) -> list[str]:
+    """The newest notes of ``site`` from the :data:`DAYS` days before ``until`` (a record's time, UTC).
+
+    A damaged line is reported among them and is no error. A site that has no folder here, because the session was
+    measured elsewhere, has no notes.
+    """
+    if site not in sources.sites():
+        return []
+    found, damages = read(site)
+    end = units.moment(until)
+    since = (end - datetime.timedelta(days=SHOWN_DAYS)).isoformat()
+    kept = [note for note in found if since <= note.time <= until]
+    return [
+        *(f"noted for {note.time[:16].replace('T', ' ')}: {note.text}" for note in kept[-SHOWN:]),
+        *(f"damaged note: {damage}" for damage in damages),
+    ]

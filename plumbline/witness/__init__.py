@@ -7,6 +7,6 @@
 from __future__ import annotations
 
 from plumbline.witness.compare import compare
-from plumbline.witness.read import read
+from plumbline.witness.processes import read
 
 __all__ = ["compare", "read"]

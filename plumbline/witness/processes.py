@@ -1,4 +1,4 @@
-"""The processes of one rank: the one that did the work, and what the others did meanwhile.
+"""The witness of each rank of a launch: which of its processes did the work, and what the others did meanwhile.
 
 A rank is what ``plumb-bind`` became, the *root*, with everything that it started. Each process that ends in the
 ordinary way leaves a document. What the root's ended children used beyond their documents is the time of processes that
@@ -8,9 +8,13 @@ nobody saw: the preloaded library was taken from them, they were linked statical
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 from msgspec import structs
 
+from plumbline import schemas
+from plumbline.base.errors import PlumbError
 from plumbline.host import proc
 from plumbline.topology.plan import PlannedRank
 from plumbline.topology.text import cpu_list
@@ -163,3 +167,41 @@ def _before(witness: RankWitness, name: str) -> list[str]:
 
 def _label(document: Witness) -> str:
     return f"{document.program.rpartition('/')[2]} (process {document.pid})"
+
+
+_DECODER = msgspec.json.Decoder(Witness)
+
+
+def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
+    """One witness for each rank, ordered by host and rank, from the documents in ``folder`` (every ``*.json``).
+
+    Also returns a reason for each document that is damaged, and for each process that left children's documents only.
+    """
+    documents: list[Witness] = []
+    reasons: list[str] = []
+    if not Path(folder).is_dir():
+        return [], [f"no witness folder {folder}"]
+    for file in sorted(Path(folder).glob("*.json")):
+        try:
+            documents.append(_load(file))
+        except PlumbError as error:
+            reasons.append(str(error))
+    documents.sort(key=lambda item: (item.host, item.rank, item.local_rank, item.pid))
+    witnesses, orphans = group(documents)
+    return witnesses, reasons + orphans
+
+
+def _load(file: Path) -> Witness:
+    cure = "the launch cannot be verified"
+    try:
+        text = file.read_bytes()
+        return _DECODER.decode(text)
+    except OSError as error:
+        raise PlumbError(f"unreadable witness file: {error}", str(file), cure) from error
+    except msgspec.ValidationError as error:
+        if b'"ancestors"' not in text and b'"schema"' in text:
+            cure = "build the tools again: make setup"
+            raise PlumbError("witness file of an earlier libplumbwitness.so", str(file), cure) from None
+        raise PlumbError(schemas.fault("witness", error), str(file), cure) from None
+    except (ValueError, RecursionError) as error:
+        raise PlumbError(f"damaged witness file: {error}", str(file), cure) from error

@@ -28,7 +28,7 @@ from plumbline.site import ceilings_file as ceilings
 from plumbline.stacks import manifest
 from plumbline.topology import machine
 from plumbline.views import summary
-from plumbline.witness.read import read as read_witnesses
+from plumbline.witness.processes import read as read_witnesses
 
 DATA = Path(__file__).parents[1] / "data"
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ import samples
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.commands import cli
-from plumbline.gate import live, pairs_file, progress, rules, run, setup, sides
+from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
 from plumbline.judge import decide, from_records, remeasure
 from plumbline.launch import signals
@@ -383,35 +383,35 @@ def spoil_missing(folder):
 
 
 def spoil_pairs(folder):
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     file.write_text(file.read_text()[:-30])
 
 
 def spoil_count(folder):
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     file.write_text(file.read_text().splitlines()[0] + "\n")
 
 
 def spoil_launches(folder):
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     first, second = map(json.loads, file.read_text().splitlines())
     del second["launches"][-1]
     file.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
 
 
 def spoil_value(folder):
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     file.write_text(file.read_text().replace('"wall_s":1.0', '"wall_s":2.0', 1))
 
 
 def spoil_seal(folder):
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     file.write_text(re.sub(r',"seal":"[0-9a-f]+"', "", file.read_text()))
 
 
 def spoil_pair(folder):
     """An earlier state of the file, whole and sealed."""
-    file = pairs_file.path(folder, 0)
+    file = live.pairs_file(folder, 0)
     found = list(store.read(file))
     for record in found:
         del record.launches[-1]
@@ -419,7 +419,7 @@ def spoil_pair(folder):
 
 
 def spoil_pairs_gone(folder):
-    pairs_file.path(folder, 0).unlink()
+    live.pairs_file(folder, 0).unlink()
 
 
 def spoil_results(folder):

@@ -8,7 +8,6 @@ from samples import launch, record
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
-from plumbline.gate import notes_before as noted
 from plumbline.records import notes, query, sources
 
 
@@ -135,14 +134,14 @@ def test_a_gate_tells_the_newest_notes_of_its_site(results):
     put(results, [1.0])
     notes.add("local", "long ago", notes.moment("2020-01-01"))
     now = notes.store.now()
-    for number in range(noted.MOST + 1):
+    for number in range(notes.SHOWN + 1):
         notes.add("local", f"event {number}", now)
     notes.add("local", "to come", notes.moment("2100-01-01"))
-    told = noted.happened("local", now)
-    assert len(told) == noted.MOST
+    told = notes.before("local", now)
+    assert len(told) == notes.SHOWN
     assert all("event" in text for text in told)
     for elsewhere in ("nowhere", "../local", "\x00"):
-        assert noted.happened(elsewhere, now) == []
+        assert notes.before(elsewhere, now) == []
 
 
 def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_path, capsys):

@@ -9,7 +9,6 @@ from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import doctor
 from plumbline.gate import sides
-from plumbline.records import suite
 from plumbline.records.model import convert
 from plumbline.views import show
 
@@ -26,15 +25,15 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_the_commit_and_changes_are_named(checkout):
-    found = suite.describe()
+    found = git.suite_state()
     assert (len(found["commit"]), found["dirty"], "unknown" in found) == (40, False, False)
     (checkout / "file").write_text("2")
-    assert suite.describe()["dirty"] is True
+    assert git.suite_state()["dirty"] is True
 
 
 def test_a_checkout_of_another_owner_is_said_with_the_cure(checkout, monkeypatch):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # what git's own tests use
-    found = suite.describe()
+    found = git.suite_state()
     assert (found["commit"], found["dirty"]) == (None, None)
     assert "dubious ownership" in found["unknown"]
     cure = f"git config --global --add safe.directory {checkout}"
@@ -61,11 +60,11 @@ def test_a_repository_around_the_checkout_is_not_taken_for_it(checkout, monkeypa
     below = checkout / "plumbline"
     below.mkdir()
     monkeypatch.setattr(paths, "root", lambda: below)
-    assert suite.describe()["commit"] is None
-    assert "unknown" not in suite.describe()
+    assert git.suite_state()["commit"] is None
+    assert "unknown" not in git.suite_state()
     assert git.commit() is None
 
 
 def test_a_host_without_git_is_said(checkout, monkeypatch):
     monkeypatch.setenv("PATH", str(checkout))
-    assert "is git installed?" in suite.describe()["unknown"]
+    assert "is git installed?" in git.suite_state()["unknown"]
