@@ -22,9 +22,9 @@ from plumbline.launch import (
     figures,
     hosts,
     joules,
-    loaded_files,
     plausible,
     process,
+    program_files,
     settings,
     shared_memory,
 )
@@ -144,8 +144,8 @@ def prove(run: Run) -> list[str]:
         *_misplaced(job, seen),
         *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
-        *loaded_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
-        *loaded_files.note(job.record, seen),
+        *program_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
+        *program_files.note(job.record, seen),
     ]
     run.launch.settings = SettingsSeen(job.settings, {}) if job.settings else None
     if run.ended.status != "ok":

@@ -18,7 +18,7 @@ from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import environment, hosts, plausible, settings
-from plumbline.launch.unchanged_files import Files
+from plumbline.launch.program_files import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant

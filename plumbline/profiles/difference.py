@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbline.base import units
-from plumbline.profiles import crossed, sums
+from plumbline.profiles import sums
 from plumbline.profiles.model import Profile, Traffic
 from plumbline.profiles.sums import Total
 from plumbline.views.table import table
@@ -41,15 +41,15 @@ def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
 
 
 def _traffic(old: Profile, new: Profile) -> str:
-    both = [crossed.traffic(profile) for profile in (old, new)]
+    both = [sums.traffic(profile) for profile in (old, new)]
     rows = [
         (name, *(str(one[name].messages if name in one else 0) for one in both), *(_bytes(one, name) for one in both))
-        for name in crossed.CLASSES
+        for name in sums.CLASSES
         if any(name in one for one in both)
     ]
     header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
     shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"
-    peers = _peers(crossed.matrix(old), crossed.matrix(new))
+    peers = _peers(sums.matrix(old), sums.matrix(new))
     return "\n\n".join(part for part in (shown, peers) if part)
 
 

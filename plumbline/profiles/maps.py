@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.base.errors import PlumbError
-from plumbline.profiles import crossed
+from plumbline.profiles import sums
 from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
 from plumbline.profiles.read import place_on
 from plumbline.topology import machine, placements, plan
@@ -49,7 +49,7 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
     order = np.array(ranks)
     kinds = _classes(places)
     traffic = []
-    for number, inside in enumerate(crossed.CLASSES):
+    for number, inside in enumerate(sums.CLASSES):
         chosen = kinds == number
         count, size = (int(one[np.ix_(order, order)][chosen].sum()) for one in (sent.count, sent.bytes))
         if count:
@@ -58,15 +58,15 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
 
 
 def _classes(places: Sequence[Place]) -> Matrix:
-    """The classes of all pairs of places, a matrix of indices into :data:`crossed.CLASSES`."""
-    named = {name: number for number, name in enumerate(crossed.CLASSES)}
-    return np.array([[named[crossed.class_of(one, other)] for other in places] for one in places], np.int64)
+    """The classes of all pairs of places, a matrix of indices into :data:`sums.CLASSES`."""
+    named = {name: number for number, name in enumerate(sums.CLASSES)}
+    return np.array([[named[sums.class_of(one, other)] for other in places] for one in places], np.int64)
 
 
 def distance(one: RankMap) -> tuple[int, ...]:
     """The bytes of each class, the farthest first: of two maps the one with less is better."""
     size = {traffic.inside: traffic.bytes for traffic in one.traffic}
-    return tuple(size.get(name, 0) for name in reversed(crossed.CLASSES))
+    return tuple(size.get(name, 0) for name in reversed(sums.CLASSES))
 
 
 def here(profile: Profile) -> list[RankMap]:
@@ -198,4 +198,4 @@ def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[Place
 def printed(profile: Profile, found: list[RankMap]) -> Printed:
     """``profile`` with what its messages crossed and the maps ``found``."""
     stored = {name: getattr(profile, name) for name in profile.__struct_fields__}
-    return Printed(**stored, traffic=list(crossed.traffic(profile).values()), maps=found)
+    return Printed(**stored, traffic=list(sums.traffic(profile).values()), maps=found)

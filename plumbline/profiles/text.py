@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from plumbline.profiles import crossed, maps, read, sums
+from plumbline.profiles import maps, read, sums
 from plumbline.profiles.model import Profile, RankMap, RankProfile
 from plumbline.profiles.sums import Total, mpi_share
 from plumbline.topology.text import cpu_list
@@ -104,7 +104,7 @@ def _sizes(profile: Profile) -> str:
 
 def traffic(profile: Profile) -> Table:
     """Messages by the smallest object that holds both ranks."""
-    found = crossed.traffic(profile)
+    found = sums.traffic(profile)
     total = sum(one.bytes for one in found.values())
     return ("sent inside", "messages", "bytes", "% of bytes"), [
         (name, str(one.messages), str(one.bytes), f"{100 * one.bytes / total if total else 0:.1f}")
@@ -114,7 +114,7 @@ def traffic(profile: Profile) -> Table:
 
 def _matrix(profile: Profile) -> str:
     """A shade for the bytes from each rank (row) to each (column)."""
-    rows = crossed.matrix(profile)
+    rows = sums.matrix(profile)
     most = max((value for row in rows for value in row), default=0)
     if not most or len(rows) > RANKS_SHOWN:
         return ""
@@ -132,7 +132,7 @@ def _suggested(profile: Profile) -> str:
 def crossings(found: Sequence[RankMap]) -> Table:
     """Bytes by what they cross under each map."""
     sizes = [{one.inside: one.bytes for one in each.traffic} for each in found]
-    kinds = [name for name in crossed.CLASSES if any(name in size for size in sizes)]
+    kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
     rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(found, sizes, strict=True)]
     return ("bytes sent inside", *kinds), rows
 
@@ -149,9 +149,9 @@ def map_table(found: Sequence[RankMap]) -> str:
 
 def _saved(one: RankMap, better: RankMap) -> str:
     """What the better map saves of the farthest class in which the two differ."""
-    pairs = zip(reversed(crossed.CLASSES), maps.distance(one), maps.distance(better), strict=True)
+    pairs = zip(reversed(sums.CLASSES), maps.distance(one), maps.distance(better), strict=True)
     name, before, after = next(found for found in pairs if found[1] != found[2])
-    where = name if name == crossed.NODES else f"between ranks that share the {name} only"
+    where = name if name == sums.NODES else f"between ranks that share the {name} only"
     return f"{better.name} instead of {one.name}: {before - after} of {before} B fewer {where}"
 
 
@@ -202,7 +202,7 @@ def _last(profile: Profile) -> str:
         return "MPI: no call between MPI_Init and MPI_Finalize"
     first = calls[0]
     shares = [100 * mpi_share(rank) for rank in profile.ranks]
-    far = crossed.traffic(profile)
+    far = sums.traffic(profile)
     sent = sum(one.bytes for one in far.values())
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (

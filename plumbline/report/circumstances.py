@@ -1,12 +1,17 @@
-"""Machines, stacks and programs of a campaign, for a page."""
+"""Machines, their devices, stacks and programs of a campaign, for a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+import msgspec
+
 from plumbline.base import units
-from plumbline.pages.blocks import Block, block, column, section, table
+from plumbline.host.devices import Devices, facts, meanings, of_host
+from plumbline.pages.blocks import Block, Piece, block, column, section, table
+from plumbline.records.model import Record
 
 
 def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
@@ -67,3 +72,40 @@ def hosts(states: Sequence[Mapping[str, Any]]) -> Block:
         for name in sorted(names, key=lambda name: name not in differing)
     ]
     return table("States of the hosts", ["fact", *(column(title, "notes") for title in titles)], rows)
+
+
+def devices(records: Sequence[Record]) -> Block:
+    """Each distinct set of devices in ``records``, with the ways between them, and the nodes that have it."""
+    found: dict[bytes, tuple[list[tuple[str, ...]], Devices, set[str]]] = {}
+    for host in chain.from_iterable(record.hosts or [record.host] for record in records):
+        known = of_host(host)
+        if known:
+            rows = [facts(device, host.get("pci_links", {}).get(device.address)) for device in known.devices]
+            one = found.setdefault(msgspec.json.encode((rows, known.ways)), (rows, known, set()))
+            one[2].add(str(host["hostname"]))
+    parts = [_drawn(*one) for one in sorted(found.values(), key=lambda one: sorted(one[2]))]
+    return section(
+        "devices",
+        "Devices",
+        "What each node has on PCI, what it is near to, and the way between each two.",
+        parts,
+        otherwise="The records know no GPU, network card or NVMe drive.",
+    )
+
+
+def _drawn(rows: list[tuple[str, ...]], known: Devices, hosts: set[str]) -> list[Piece]:
+    on, labels = ", ".join(sorted(hosts)), [device.label for device in known.devices]
+    ways = [(label, *words) for label, words in zip(labels, known.ways, strict=True)]
+    return [
+        block("heading", on),
+        table(
+            f"Devices of {on}",
+            ("device", "address", "vendor and device", "names", "near to", "link"),
+            [[text or None for text in row] for row in rows],
+        ),
+        len(rows) > 1
+        and [
+            table(f"Ways between devices of {on}", ["", *labels], ways),
+            block("bullets", *(f"{word}: {meaning}" for word, meaning in meanings(known))),
+        ],
+    ]

@@ -14,10 +14,9 @@ from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
 from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report import history, matrices
-from plumbline.report.circumstances import circumstances
+from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
 from plumbline.report.curves import curves
-from plumbline.report.devices import devices
 from plumbline.report.efficiency import work
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks

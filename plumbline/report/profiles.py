@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from plumbline.base import units
 from plumbline.base.units import counted
 from plumbline.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, section, table
-from plumbline.profiles import crossed, maps, read, sums, text
+from plumbline.profiles import maps, read, sums, text
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Row
 from plumbline.topology.text import cpu_list
@@ -97,7 +97,7 @@ def _pairs(profile: Profile) -> Block:
         [
             (
                 f"{rank} to {peer.rank}",
-                crossed.class_of(one, other) if one and other else "unknown",
+                sums.class_of(one, other) if one and other else "unknown",
                 peer.sent_messages,
                 peer.sent_bytes,
                 " to ".join(cpu_list(end.cpus) if end else "?" for end in (one, other)),

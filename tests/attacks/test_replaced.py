@@ -17,7 +17,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.gate.live import DriverBench
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
-from plumbline.launch.unchanged_files import Files
+from plumbline.launch.program_files import Files
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert

@@ -16,7 +16,7 @@ from kernel_stack import KernelStack
 from two_nodes import NAMES, TwoNodes, two_nodes
 
 from plumbline.base import paths
-from plumbline.profiles import crossed, read
+from plumbline.profiles import read, sums
 from plumbline.profiles.model import Profile
 from plumbline.records import store
 from plumbline.records.model import Record
@@ -64,8 +64,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def _messages(profile: Profile) -> tuple[int, int]:
     """Those that stay on a node, and those that do not."""
-    found = {name: one.messages for name, one in crossed.traffic(profile).items()}
-    return sum(found.values()) - found[crossed.NODES], found[crossed.NODES]
+    found = {name: one.messages for name, one in sums.traffic(profile).items()}
+    return sum(found.values()) - found[sums.NODES], found[sums.NODES]
 
 
 def test_two_nodes(kernel_stack: KernelStack, site: Site) -> None:
@@ -85,7 +85,7 @@ def test_placement_over_nodes(one_stack: KernelStack, site: Site) -> None:
     assert _messages(both[1][1]) == (4, 3 * 6 + 2 * 4)
     told = site.plumb("diff", *(record.id for record, _ in both))
     assert told.returncode == 0, told.stderr
-    rows = [line.split() for line in told.stdout.splitlines() if line.startswith(crossed.NODES)]
+    rows = [line.split() for line in told.stdout.splitlines() if line.startswith(sums.NODES)]
     assert [row[2:4] for row in rows] == [["14", "26"]]
     assert "the same calls and sizes" in told.stdout
 

@@ -10,14 +10,14 @@ from msgspec import structs
 from samples import record
 from witnesses import of_documents
 
-from plumbline.launch import loaded_files, plausible
+from plumbline.launch import plausible, program_files
 from plumbline.records.model import Measurement, RankSeen, convert
 
 MIB = 1 << 20
 PAGES = 20_000_000 * 24 // 4096
 
 claims, shortfalls = of_documents(plausible.claims), of_documents(plausible.shortfalls)
-note, other_library = of_documents(loaded_files.note), of_documents(loaded_files.other_library)
+note, other_library = of_documents(program_files.note), of_documents(program_files.other_library)
 
 
 def benchmark(suite="stream", **facts):

@@ -17,7 +17,7 @@ from profiled import call, place, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, schema_files
-from plumbline.profiles import crossed, difference, export, maps, read, sums, text
+from plumbline.profiles import difference, export, maps, read, sums, text
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen
 from plumbline.topology import machine
@@ -57,13 +57,13 @@ def test_calls_are_added_up_over_ranks() -> None:
 )
 def test_classes(other: Place, expected: str) -> None:
     """The smallest object that holds both ranks; a rank that is not bound shares the node alone."""
-    assert crossed.class_of(place(0), other) == expected
+    assert sums.class_of(place(0), other) == expected
 
 
 def test_two_unbound_ranks_share_no_object() -> None:
     """-1 is no index."""
     loose = {"core": -1, "l3": -1, "numa": -1, "package": -1}
-    assert crossed.class_of(place(0, **loose), place(1, **loose)) == "node"
+    assert sums.class_of(place(0, **loose), place(1, **loose)) == "node"
 
 
 def test_a_place_is_of_the_machine() -> None:
@@ -80,8 +80,8 @@ def test_a_place_is_of_the_machine() -> None:
 def test_traffic_by_class_adds_up_to_the_matrix() -> None:
     """Nothing is counted twice or left out."""
     found = profile(*TWO, places=[place(0), place(1, core=1)])
-    assert {name: (one.messages, one.bytes) for name, one in crossed.traffic(found).items()} == {"L3": (2, 4160)}
-    assert crossed.matrix(found) == [[0, 32], [4128, 0]]
+    assert {name: (one.messages, one.bytes) for name, one in sums.traffic(found).items()} == {"L3": (2, 4160)}
+    assert sums.matrix(found) == [[0, 32], [4128, 0]]
 
 
 def test_what_is_printed() -> None:
@@ -255,7 +255,7 @@ def test_a_suggestion_is_a_map_that_sends_less_far(ranks: int, data: st.DataObje
     found = maps.here(whole)
     if found:
         now, better = found
-        assert {one.inside: one for one in now.traffic} == crossed.traffic(whole)
+        assert {one.inside: one for one in now.traffic} == sums.traffic(whole)
         assert sorted(better.ranks) == list(range(ranks))
         assert sum(one.bytes for one in better.traffic) == sum(one.bytes for one in now.traffic)
         assert maps.distance(better) < maps.distance(now)

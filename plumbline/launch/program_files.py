@@ -1,11 +1,12 @@
-"""The program and libraries that a record's ranks loaded: listed once in the record, and the same in every launch.
+"""The files that a launch runs: unchanged since the session began, and loaded alike in every launch.
 
-Their MPI library is the stack's.
+The program and libraries that a record's ranks loaded are listed once in the record. Their MPI library is the stack's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,38 @@ def _shown(changed: list[str]) -> list[str]:
         return []
     more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
     return [f"loaded other files than before: {', '.join(changed[:SHOWN])}{more} changed since the first launch"]
+
+
+@dataclass
+class Files:
+    """Files that must stay as they are: path → SHA-256, and how each of them looked when it was read last."""
+
+    recorded: dict[Path, str]
+    states: dict[Path, tuple[int, int, int, int]]
+
+    @classmethod
+    def of(cls, ours: Iterable[Path], recorded: Mapping[Path, str | None]) -> Files:
+        """``ours`` and those ``recorded`` by a stack, as they are now; the SHA-256 of those without one is taken.
+
+        Take it before the recorded ones are compared with what they should be: what changes meanwhile is noticed.
+        """
+        known = {**dict.fromkeys(ours), **recorded}
+        present = {file: digest for file, digest in known.items() if file.is_file()}
+        states = {file: files.state(file) for file in present}
+        return cls({file: digest or files.sha256_once(file) for file, digest in present.items()}, states)
+
+    def changes(self) -> list[str]:
+        """A line for each file that has changed; a file is read again only if its inode, size or times have changed."""
+        return [found for file in self.recorded if (found := self._change(file))]
+
+    def _change(self, file: Path) -> str | None:
+        try:
+            state = files.state(file)
+            if state == self.states[file]:
+                return None
+            if files.sha256(file) != self.recorded[file]:
+                return f"{file} was changed since the session began"
+        except OSError as error:
+            return f"{file} was there when the session began: {error.strerror}"
+        self.states[file] = state
+        return None
