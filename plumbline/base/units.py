@@ -1,10 +1,13 @@
-"""Units of figures of merit and how people read them. MB and GB are powers of ten, as STREAM, IMB and OSU use them."""
+"""Units of figures of merit and how people read them. MB and GB are powers of ten, as STREAM, IMB and OSU use them.
+
+Also lists of CPU and node numbers as people and the kernel write them.
+"""
 
 from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 Better = Literal["higher", "lower"]
@@ -147,3 +150,32 @@ def human_seconds(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def cpu_list(cpus: Iterable[int]) -> str:
+    """CPU numbers as the kernel writes them, ``0-3,8``; ``none`` when there are none."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
+
+
+def cpu_ranges(text: str) -> list[range]:
+    """The ranges of a list that the kernel wrote; raises ValueError for anything else.
+
+    >>> cpu_ranges("0-3,8")
+    [range(0, 4), range(8, 9)]
+    """
+    parts = [re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII) for part in text.split(",")]
+    if not all(parts):
+        raise ValueError(f"{text!r} is not a list of CPUs")
+    return [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part]
+
+
+def numbered(noun: str, numbers: Iterable[int]) -> str:
+    """``CPU 3`` or ``CPUs 0-3``: the noun in its number, and the list."""
+    found = set(numbers)
+    return f"{noun}{'' if len(found) == 1 else 's'} {cpu_list(found)}"

@@ -13,7 +13,7 @@ from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.references import match
 from plumbline.site import tests as suite
-from plumbline.topology import machine, placements
+from plumbline.topology import binder, machine
 from plumbline.topology.machine import Machine
 
 #: which direction is better for the figures of a unit; percentages are shares of a peak or of hidden communication;
@@ -146,7 +146,7 @@ def _limit_faults(entry: dict[str, Any], part: dict[str, Any], nodes: Callable[[
 
 def _nodes(entry: dict[str, Any], part: dict[str, Any]) -> int:
     """Nodes of the job that an entry is about; all of the partition's where it does not say."""
-    placement = placements.find(str(entry["params"].get("placement", "")))
+    placement = binder.placement(str(entry["params"].get("placement", "")))
     inside = placement is not None and placement.pair and placement.nodes == 1
     return int(entry.get("placement", {}).get("nodes", 1 if inside else part.get("nodes", 1)))
 

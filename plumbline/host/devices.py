@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from plumbline.base.units import cpu_list
 from plumbline.host import links
 from plumbline.host.links import Link
 from plumbline.topology import binder
-from plumbline.topology.text import cpu_list
 
 #: what the words mean that stand between two devices; all but XGMI are those of ``nvidia-smi topo -m``. NV# stands
 #: for NV1, NV2 and so on

@@ -18,9 +18,9 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+from plumbline.base.units import cpu_ranges
 from plumbline.host import nvml
 from plumbline.host.collector import CPUS, Reader
-from plumbline.topology.text import cpu_ranges
 
 #: the highest power of a package, in W: a launch in which a counter may have wrapped twice at it has no energy
 MOST_W = 2000

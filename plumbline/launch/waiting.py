@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline import mpi
+from plumbline.base.units import numbered
 from plumbline.host import proc
-from plumbline.topology.text import numbered
 
 #: WITNESS_ASK of custom-kernels/witness/witness.h
 ASK = signal.SIGRTMIN + 12

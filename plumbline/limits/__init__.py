@@ -9,7 +9,7 @@ from typing import Any
 
 from plumbline.base import units
 from plumbline.limits import peaks
-from plumbline.topology import placements
+from plumbline.topology import binder
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
 
@@ -74,7 +74,7 @@ def kind(params: dict[str, Any]) -> dict[str, Any]:
     """
     message = "bytes" in params
     if "class" in params:
-        distance = placements.find(params["class"])
+        distance = binder.placement(params["class"])
         message = distance is not None and distance.nodes > 1
     return {"working_set": params.get(WORKING_SET), "message": message}
 

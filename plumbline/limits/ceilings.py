@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from plumbline import limits
 from plumbline.base import units
-from plumbline.topology import placements
+from plumbline.topology import binder
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Count, Index, Plan
 
@@ -132,7 +132,7 @@ class Taken:
 def taken(plan: Plan, host: Machine, nodes: int) -> Taken:
     """What ``plan`` takes of ``host``, one of ``nodes`` nodes."""
     cpus, used = set(plan.cpus), plan.memory_nodes
-    placement = placements.find(plan.placement)
+    placement = binder.placement(plan.placement)
     return Taken(
         cores=sum(bool(cpus & set(core.cpus)) for core in host.cores),
         threads=sum(len(rank.places) for rank in plan.ranks),

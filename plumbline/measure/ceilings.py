@@ -18,7 +18,7 @@ from plumbline.records import model
 from plumbline.records.model import Figure, Record, Variant, WantedFigure
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
-from plumbline.topology import machine, placements, plan
+from plumbline.topology import binder, machine, plan
 from plumbline.topology.counts import cores_in
 from plumbline.topology.machine import Machine
 
@@ -182,7 +182,7 @@ def experiments(host: Machine) -> Iterator[Experiment]:
         # OpenBLAS would otherwise start threads of its own, which sleep
         quiet = {"OPENBLAS_NUM_THREADS": "1"}
         yield Experiment("dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives(PEAK_LIST, "peak")], quiet)
-    for pair in placements.listed():
+    for pair in binder.placements():
         if pair.pair and not pair.argument and pair.nodes == 1 and _exists(pair.name):
             place = Place(pair.name, ranks=1, threads=2, pair=pair.name)
             yield Experiment("handover", (), place, [Gives(HANDOVER_LIST, "time")])

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
 from plumbline.nodes import read
 from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
-from plumbline.topology.text import cpu_ranges
 
 #: sizes of memory that differ by less than this fraction are the same: firmware reserves a little more or less
 MEMORY = 0.01

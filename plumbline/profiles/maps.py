@@ -14,7 +14,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.profiles import sums
 from plumbline.profiles.model import Place, Printed, Profile, RankMap, Traffic
 from plumbline.profiles.read import place_on
-from plumbline.topology import machine, placements, plan
+from plumbline.topology import binder, machine, plan
 
 #: more ranks take too long: the search looks at every pair of them for each exchange
 MOST_RANKS = 512
@@ -176,7 +176,7 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     if nodes < 1 or count % nodes:
         raise PlumbError(f"{count} ranks do not fill {nodes} nodes alike", "plumb profile --nodes", "divide the ranks")
     host = machine.load(topology)
-    dealing = [item.name for item in placements.listed() if item.map == "cyclic" and nodes > 1]
+    dealing = [item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]
     names = ["compact", "scatter", *dealing]
     plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
     dealt = [_places(one, host, nodes) for one in plans]

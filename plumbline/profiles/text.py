@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from plumbline.base.units import cpu_list
 from plumbline.profiles import maps, read, sums
 from plumbline.profiles.model import Profile, RankMap, RankProfile
 from plumbline.profiles.sums import Total, mpi_share
-from plumbline.topology.text import cpu_list
 from plumbline.views.table import table
 
 #: ranks up to which each has a line, and a row of the matrix

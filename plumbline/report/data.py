@@ -21,7 +21,7 @@ from plumbline.report.efficiency import work
 from plumbline.report.entry import SEVERITY, Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
 from plumbline.report.profiles import profiled
-from plumbline.topology import placements
+from plumbline.topology import binder
 from plumbline.views import summary
 
 
@@ -68,7 +68,7 @@ def document(
         "legend": summary.legend(records),
         "counts": _counts(entries),
         "severity": SEVERITY,
-        "distances": [placement.name for placement in placements.listed() if placement.pair],
+        "distances": [placement.name for placement in binder.placements() if placement.pair],
         "entries": entries,
         "shared": shared.items,
         "curves": [curve for record, number in usable for curve in curves(record, number)],

@@ -7,12 +7,11 @@ import statistics
 from collections.abc import Sequence
 
 from plumbline.base import units
-from plumbline.base.units import counted
+from plumbline.base.units import counted, cpu_list
 from plumbline.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, section, table
 from plumbline.profiles import maps, read, sums, text
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Row
-from plumbline.topology.text import cpu_list
 
 #: most profiles that a page shows, the newest of each variant and stack
 MAX_PROFILES = 12

@@ -1,9 +1,12 @@
-"""Calling ``plumb-bind``: the only program that turns placements into CPU numbers."""
+"""Calling ``plumb-bind``: the only program that turns placements into CPU numbers, and knows the placements."""
 
 from __future__ import annotations
 
+import functools
+import json
 import subprocess
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -31,3 +34,39 @@ def ask(arguments: Sequence[str]) -> str:
 def outdated(why: str) -> PlumbError:
     """The error for a ``plumb-bind`` that was built before this checkout; ``why`` says what showed it."""
     return PlumbError(f"plumb-bind is older than this checkout: {why}", str(paths.binder()), "make setup")
+
+
+class Placement(NamedTuple):
+    """One placement, as ``plumb-bind --list`` describes it."""
+
+    #: the name; where numbers follow it, what stands before them
+    name: str
+    #: the numbers that follow the name: ``N`` or ``I,J``; empty: none
+    argument: str
+    #: whether it is two CPUs or nodes, chosen by their distance
+    pair: bool
+    #: whether ranks are bound; else they run where the launcher leaves them
+    bound: bool
+    #: the memory policy where none is asked for
+    memory: str
+    #: nodes that a job needs at least
+    nodes: int
+    #: how ranks are assigned to nodes
+    map: Literal["block", "cyclic"]
+
+
+@functools.cache
+def placements() -> tuple[Placement, ...]:
+    """All placements, pairs from near to far. Raises :class:`PlumbError` if plumb-bind is not built."""
+    found = json.loads(ask(["--list"]))["placements"]
+    try:
+        return tuple(Placement(**item) for item in found)
+    except TypeError as error:
+        raise outdated(str(error)) from None
+
+
+def placement(name: str) -> Placement | None:
+    """The placement called ``name``, such as ``core`` or ``ways:4``; None if there is none."""
+    return next(
+        (item for item in placements() if item.name == name or (item.argument and name.startswith(item.name))), None
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list
 from plumbline.records.model import RankSeen, Record
 from plumbline.topology.plan import PlannedRank
-from plumbline.topology.text import cpu_list
 
 
 def rank_map(record: Record) -> list[dict[str, Any]]:

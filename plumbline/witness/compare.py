@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Pages, Plan, PlannedRank
-from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import processes
 from plumbline.witness.model import Memory, RankWitness, Thread
 

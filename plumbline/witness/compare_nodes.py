@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Plan
-from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness.compare import compare, differing, local_rank_of
 from plumbline.witness.model import RankWitness
 

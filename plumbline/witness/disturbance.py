@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.base.units import cpu_list, numbered
 from plumbline.host.collector import CPUS, Reader
 from plumbline.topology.machine import Machine
-from plumbline.topology.text import cpu_list, numbered
 from plumbline.witness import beside, processes
 from plumbline.witness.beside import Meanwhile
 from plumbline.witness.model import RankWitness, Window

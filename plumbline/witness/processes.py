@@ -15,9 +15,9 @@ from msgspec import structs
 
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import cpu_list
 from plumbline.host import proc
 from plumbline.topology.plan import PlannedRank
-from plumbline.topology.text import cpu_list
 from plumbline.witness.model import RankWitness, Witness
 
 #: CPU time that processes elsewhere than planned may take, as a fraction of the working one's, and in seconds: below a

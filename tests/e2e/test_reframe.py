@@ -15,7 +15,7 @@ import stored
 
 from plumbline.base import paths
 from plumbline.reframe import integrity
-from plumbline.topology import machine, placements
+from plumbline.topology import binder, machine
 
 pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
@@ -210,7 +210,7 @@ def test_of_equal_variants_that_of_the_quick_campaign_comes_first(described):
     late = []
     for name, variants in tests.items():
         order = list(dict.fromkeys(test["placement"] for test in variants if "placement" in test))
-        groups = [item for item in order if (placement := placements.find(item)).bound and not placement.pair]
+        groups = [item for item in order if (placement := binder.placement(item)).bound and not placement.pair]
         quick = {test["placement"] for test in variants if "quick" in test["tags"] and "placement" in test} & set(
             groups
         )

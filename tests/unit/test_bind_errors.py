@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.topology import placements
+from plumbline.topology import binder
 from plumbline.topology.plan import resolve
 
 RANGER = "tests/data/topologies/ranger-4x4.xml"
@@ -379,8 +379,8 @@ def test_python_says_when_the_binder_is_not_built(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("answer", "ask", "why"),
     [
-        ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", placements.listed, "unknown option '--list'"),
-        ('echo \'{"placements": [{"name": "core"}]}\'', placements.listed, "argument"),
+        ("echo \"plumb-bind: unknown option '--list'\" >&2; exit 2", binder.placements, "unknown option '--list'"),
+        ('echo \'{"placements": [{"name": "core"}]}\'', binder.placements, "argument"),
         ('echo \'{"placement": "core"}\'', lambda: resolve("core"), "missing required field"),
     ],
 )
@@ -389,8 +389,8 @@ def test_a_binder_of_an_earlier_checkout_is_told_in_one_line(tmp_path, monkeypat
     old.write_text(f"#!/bin/sh\n{answer}\n")
     old.chmod(0o755)
     monkeypatch.setattr(paths, "binder", lambda: old)
-    placements.listed.cache_clear()
+    binder.placements.cache_clear()
     with pytest.raises(PlumbError, match=f"plumb-bind is older than this checkout: .*{why}") as error:
         ask()
     assert (error.value.where, error.value.cure) == (str(old), "make setup")
-    placements.listed.cache_clear()
+    binder.placements.cache_clear()

@@ -12,7 +12,7 @@ from plans import resolve
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.topology import binder, placements
+from plumbline.topology import binder
 
 TOPOLOGIES = paths.root() / "tests" / "data" / "topologies"
 RANGER = TOPOLOGIES / "ranger-4x4.xml"
@@ -25,8 +25,8 @@ BESIDE_DEVICES = {"gpu", "gpu:far", "nic", "pair:gpu:self", "pair:nic:self"}
 WITH_DEVICES = TOPOLOGIES / "devices" / "gpu4-uneven.xml"
 
 
-@pytest.mark.parametrize("placement", placements.listed(), ids=lambda placement: placement.name + placement.argument)
-def test_a_plan_says_what_the_list_says(placement: placements.Placement) -> None:
+@pytest.mark.parametrize("placement", binder.placements(), ids=lambda placement: placement.name + placement.argument)
+def test_a_plan_says_what_the_list_says(placement: binder.Placement) -> None:
     name = placement.name + WORDS[placement.argument]
     if name in ABSENT:
         with pytest.raises(PlumbError, match=f"placement {name}: "):
@@ -36,17 +36,17 @@ def test_a_plan_says_what_the_list_says(placement: placements.Placement) -> None
     said = {key: plan[key] for key in ("bound", "map", "nodes", "memory")}
     assert said == {key: getattr(placement, key) for key in said}
     assert plan["bound"] == all(rank["places"] for rank in plan["ranks"])
-    assert placements.find(name) == placement
+    assert binder.placement(name) == placement
 
 
 def test_the_control_is_not_bound_and_roundrobin_alone_deals_ranks_over_nodes() -> None:
-    assert [item.name for item in placements.listed() if not item.bound] == ["none"]
-    assert [item.name for item in placements.listed() if item.map == "cyclic"] == ["roundrobin"]
-    assert [item.name for item in placements.listed() if item.nodes > 1] == ["pair:node"]
+    assert [item.name for item in binder.placements() if not item.bound] == ["none"]
+    assert [item.name for item in binder.placements() if item.map == "cyclic"] == ["roundrobin"]
+    assert [item.name for item in binder.placements() if item.nodes > 1] == ["pair:node"]
 
 
 def test_pairs_are_listed_from_near_to_far() -> None:
-    pairs = [item.name + item.argument for item in placements.listed() if item.pair]
+    pairs = [item.name + item.argument for item in binder.placements() if item.pair]
     names = ["smt", "l2", "l3", "numa", "socket", "xsocket", "node", "gpu:WAY", "nic:WAY", "I,J"]
     assert pairs == [f"pair:{name}" for name in names]
 
@@ -75,17 +75,17 @@ def test_classes_of_pairs_on_machines_of_the_past(site: str, partition: str, pai
 
 @pytest.mark.parametrize("name", ["", "pair", "numa_", "nothing"])
 def test_what_is_no_placement_is_not_found(name: str) -> None:
-    assert placements.find(name) is None
+    assert binder.placement(name) is None
 
 
 def test_help_names_the_placements_of_the_list() -> None:
     (line,) = re.findall("^Placements: (.*)$", binder.ask(["--help"]), re.MULTILINE)
-    assert line.split() == [item.name + item.argument for item in placements.listed()]
+    assert line.split() == [item.name + item.argument for item in binder.placements()]
 
 
 def test_no_python_and_no_javascript_asks_for_the_name_of_a_placement() -> None:
     """Names that are words of other things too (``none``, ``core``, the collective ``scatter``) are not looked for."""
-    plain = {item.name for item in placements.listed() if not item.argument}
+    plain = {item.name for item in binder.placements() if not item.argument}
     names = plain - {"none", "core", "node", "numa", "socket", "smt", "l3", "compact", "scatter", "spread"}
     assert len(names) == len(plain) - 10
     package = paths.root() / "plumbline"

@@ -18,7 +18,7 @@ from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data
 from plumbline.site import ceilings_file as file_of
-from plumbline.topology import placements
+from plumbline.topology import binder
 from plumbline.views import show, summary
 
 __all__ = ["bound", "host", "sites"]
@@ -32,7 +32,7 @@ WHOLE = {"cores": 20, "threads": 20, "numa_nodes": (0, 1)}
 @pytest.fixture(scope="module", autouse=True)
 def known_placements():
     """``plumb-bind`` tells them once in a process; the build folder of ``sites`` has none."""
-    placements.listed()
+    binder.placements()
 
 
 def after(value, metric="triad", unit="MB/s", params=None, better="higher", known=None, **plan):

@@ -8,7 +8,7 @@ import json
 import pytest
 from witnesses import read
 
-from plumbline.topology.text import cpu_list, cpu_ranges, numbered
+from plumbline.base.units import cpu_list, cpu_ranges, numbered
 
 GOOD = {
     "schema": 1,
