@@ -19,7 +19,7 @@ import numpy as np
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.gate.setup import Session
-from plumbline.judge import decide, from_records, remeasure
+from plumbline.judge import decide, disturbed, from_records
 from plumbline.judge.pairs import Pairs
 from plumbline.launch.signals import held_back
 from plumbline.measure import driver
@@ -261,7 +261,7 @@ def _pair(contest: Contest, bench: Bench, seed: int, done: int) -> bool:
     found: dict[int, Launch] = {}
     for place, side in enumerate((first, 1 - first)):
         found[side] = bench.launch(2 * contest.position + side, index, 2 * done + place)
-    repeated = remeasure.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
+    repeated = disturbed.is_pair_due((found[0], found[1]), contest.kept, contest.replaced)
     for side, record in enumerate(contest.records):
         found[side].superseded = repeated
         record.launches.append(found[side])

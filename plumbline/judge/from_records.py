@@ -3,7 +3,7 @@
 ``plumb launch BASELINE.json CANDIDATE.json`` and the live gate write them. A pair is the launch of each record with the
 same index: they were started one after the other, in random order. What is not verified, not of one session or not
 alternated becomes a reason why the series is INVALID. Pairs that the live gate measured again are left out, after a
-check that they are exactly those of its rule (:mod:`plumbline.judge.remeasure`).
+check that they are exactly those of its rule (:mod:`plumbline.judge.disturbed`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
-from plumbline.judge import disturbed, remeasure
+from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Pairs
 from plumbline.records import store
@@ -143,7 +143,7 @@ def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
         if low % 2 or high != low + 1 or low <= last:
             return [f"launches {first.order} and {second.order} are not a pair: the variants were not alternated"]
         last = low
-    return remeasure.faults(pairs)
+    return disturbed.faults_of_repeats(pairs)
 
 
 def _pairs(

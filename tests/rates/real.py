@@ -35,7 +35,7 @@ from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.host import provenance
-from plumbline.judge import decide, remeasure
+from plumbline.judge import decide, disturbed
 from plumbline.judge.pairs import Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.paired import CAP, LOOKS, Rule, noise
@@ -105,7 +105,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
         first = draw.randrange(2)
         pair = {side: measure(("plain", candidate)[side]) for side in (first, 1 - first)}
         flagged += pair[0]["disturbed"] + pair[1]["disturbed"]
-        repeated = remeasure.is_due(
+        repeated = disturbed.is_due(
             all(launch["verified"] for launch in pair.values()),
             any(launch["disturbed"] for launch in pair.values()),
             len(columns[0]),

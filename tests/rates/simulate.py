@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from plumbline.base.units import Better
-from plumbline.judge import remeasure
+from plumbline.judge import disturbed
 from plumbline.judge.decide import CAMPAIGN_ERROR
 from plumbline.judge.disturbed import Disturbed
 from plumbline.statistics import paired, resolution
@@ -222,7 +222,7 @@ def in_doubt(share: float, kept: int, gates: int, seed: int) -> int:
         again: list[tuple[bool, bool]] = []
         while len(counting) < kept:
             pair = (bool(draw.random() < share), bool(draw.random() < share))
-            (again if remeasure.is_due(True, any(pair), len(counting), len(again)) else counting).append(pair)
+            (again if disturbed.is_due(True, any(pair), len(counting), len(again)) else counting).append(pair)
         every = counting + again
         alone = every.count((True, False)), every.count((False, True))
         sums = sum(one for one, _ in every), sum(two for _, two in every)

@@ -16,7 +16,7 @@ from plumbline.base.verdicts import worst
 from plumbline.commands import cli
 from plumbline.gate import live, progress, rules, run, setup, sides
 from plumbline.gate import variants as gate_variants
-from plumbline.judge import decide, from_records, remeasure
+from plumbline.judge import decide, disturbed, from_records
 from plumbline.launch import signals
 from plumbline.launch.signals import Interrupted
 from plumbline.measure import driver, jobs, session
@@ -207,7 +207,7 @@ def test_a_host_that_is_always_disturbed_gets_no_verdict_and_stops_at_the_first_
     outcome, bench, _ = gate(noise=0.002, disturbed=lambda order: True)
     assert states(outcome) == ["INCONCLUSIVE"]
     assert "13 of the 13 pairs that count were disturbed" in outcome.verdicts[0].reason
-    assert len(bench.started) == 2 * (LOOKS[0] + remeasure.AHEAD + (LOOKS[0] - 1) // 2)
+    assert len(bench.started) == 2 * (LOOKS[0] + disturbed.AHEAD + (LOOKS[0] - 1) // 2)
     outcome, noisy, lines = gate(ratio=1.03, noise=0.2, disturbed=lambda order: True, folder="other")
     assert len(noisy.started) == len(bench.started), "more pairs cannot help"
     assert "13 of the 13 pairs that count were disturbed: measure on a quiet host" in outcome.verdicts[0].reason
@@ -219,7 +219,7 @@ def test_a_host_that_is_always_disturbed_gets_no_verdict_and_stops_at_the_first_
 def test_pairs_measured_again_cost_half_as_much_again_at_most(gate):
     flags = {"flag": lambda side, index: side == 1, "by_itself": True}
     _, bench, _ = gate(ratio=1.03, noise=0.2, **flags)
-    assert len(bench.started) == 2 * (CAP + remeasure.MOST)
+    assert len(bench.started) == 2 * (CAP + disturbed.MOST_AGAIN)
 
 
 def test_an_open_figure_beyond_the_tolerance_says_why_it_is_not_failed_yet(gate):
