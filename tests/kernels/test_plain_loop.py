@@ -21,7 +21,7 @@ from plumbline.views.table import table
 
 #: what a call costs has to agree within this factor
 FACTOR = 1.6
-MOST_LAUNCHES = 12
+MOST_LAUNCHES = 5
 #: the load of two ranks, which wait for one another by polling, and half a program more
 BUSY = 2.5
 #: libraries take memory for some calls: whether each call gets new pages depends on what the process freed before
