@@ -280,7 +280,7 @@ def test_ends_of_a_program(kernel_stack: KernelStack, tmp_path: Path, ending: st
     ("options", "said"),
     [
         (["-static"], "no rank left a profile: the program is not an MPI program, is linked statically"),
-        ([], "no rank left a profile: the program is no MPI program"),
+        ([], "no rank left a profile: the program is not an MPI program"),
     ],
     ids=["static", "without MPI"],
 )
