@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.parsers import Measurement, ParseError, parse
 
-STORED = Path(__file__).parents[1] / "data" / "outputs" / "imb"
+STORED = Path(__file__).parents[2] / "data" / "outputs" / "imb"
 MPI1 = (STORED / "mpich-mpi1.txt").read_text()
 USER = (STORED / "intelmpi-user-lengths.txt").read_text()
 FOUR = (STORED / "intelmpi-mpi1-4ranks.txt").read_text()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plumbline.base.errors import PlumbError
 from plumbline.parsers import UNITS, Measurement, ParseError, parse
 
-OUTPUTS = Path(__file__).parents[1] / "data" / "outputs"
+OUTPUTS = Path(__file__).parents[2] / "data" / "outputs"
 MIB = 1 << 20
 
 # measurements per benchmark; the same on every stack

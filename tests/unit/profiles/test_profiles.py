@@ -22,7 +22,7 @@ from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen
 from plumbline.topology import machine
 
-GPC = Path(__file__).parents[1] / "data" / "topologies" / "gpc-2x4.xml"
+GPC = Path(__file__).parents[2] / "data" / "topologies" / "gpc-2x4.xml"
 HOSTS = st.sampled_from(["n1", "n2"])
 BARRIER = call("Barrier", "collective", sizes(1, 0, 6000))
 TWO = (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plumbline.parsers import Measurement, ParseError, parse, remarks
 
-OUTPUTS = Path(__file__).parents[1] / "data" / "outputs" / "kernels"
+OUTPUTS = Path(__file__).parents[2] / "data" / "outputs" / "kernels"
 PI = (OUTPUTS / "pi-mpich.json").read_text(encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ import pytest
 from plumbline.parsers import Measurement, ParseError, parse, stream
 from plumbline.parsers.measurement import measured
 
-STORED = Path(__file__).parents[1] / "data" / "outputs" / "stream"
+STORED = Path(__file__).parents[2] / "data" / "outputs" / "stream"
 TWO = (STORED / "gcc-2thread.txt").read_text()
 ONE = (STORED / "openmpi-1rank.txt").read_text()
 RULE = "-" * 61

@@ -13,7 +13,7 @@ from pathlib import Path
 import processes
 import pytest
 
-SUPPORT = Path(__file__).resolve().parents[1] / "support"
+SUPPORT = Path(__file__).resolve().parents[2] / "support"
 CONFTEST = f"""
 import sys
 sys.path.insert(0, {str(SUPPORT)!r})

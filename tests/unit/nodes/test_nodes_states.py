@@ -12,7 +12,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.schedulers import flux, lsf, pbs, slurm
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "schedulers"
+DATA = Path(__file__).resolve().parents[2] / "data" / "schedulers"
 SINFO = (DATA / "slurm/nodes.out").read_text(encoding="utf-8")
 PBSNODES = (DATA / "pbs/nodes.out").read_text(encoding="utf-8")
 BHOSTS = (DATA / "lsf/nodes.out").read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from plumbline.measure import jobs
 from plumbline.schedulers import flux, lsf, names, pbs, sge, slurm
 from plumbline.schedulers.base import Job
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WITH_JOBS = [name for name, scheduler in schedulers.TABLE.items() if scheduler.has_jobs]
 
 

@@ -11,7 +11,7 @@ import pytest
 from plumbline.base.errors import PlumbError
 from plumbline.measure import jobs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.parsers import ParseError, parse
 
-STORED = Path(__file__).parents[1] / "data" / "outputs" / "osu"
+STORED = Path(__file__).parents[2] / "data" / "outputs" / "osu"
 LATENCY = (STORED / "mpich-c-latency.txt").read_text()
 PORT = (STORED / "mpich-port-latency.txt").read_text()
 MIB = 1 << 20
