@@ -1,7 +1,8 @@
-"""git in this checkout: the only place that runs it there. https://git-scm.com/docs/git"""
+"""git, in this checkout or in the repository of an application. https://git-scm.com/docs/git"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -27,46 +28,64 @@ def part(name: str) -> Path:
     return paths.root() / name
 
 
-def run(*arguments: str) -> str:
-    """What git prints, without the blanks around it.
+def run(*arguments: str, at: Path | None = None) -> str:
+    """What git prints in the folder ``at`` (default: this checkout), without the blanks around it.
 
     Raises :class:`PlumbError` if it refuses, does not answer or is not there.
     """
-    done = _run(arguments)
+    done = _run(arguments, at)
     if done.returncode != 0:
-        raise _refusal(arguments, done)
+        raise _refusal(arguments, done, at)
     return done.stdout.strip()
 
 
-def commit(name: str = "HEAD") -> str | None:
-    """The commit that ``name`` (a branch, a tag, its first digits) stands for.
+def top(folder: Path) -> Path | None:
+    """The repository's uppermost folder that ``folder`` is in; None if it is in none.
 
-    None if there is none of that name, or this is no checkout. Raises :class:`PlumbError` if git refuses, as it does in
-    a checkout of another owner.
+    Raises :class:`PlumbError` if git refuses, as it does in a checkout of another owner.
     """
-    if not is_checkout():
+    arguments = ("rev-parse", "--show-toplevel")
+    done = _run(arguments, folder)
+    if done.returncode != 0 and "not a git repository" in done.stderr:
+        return None
+    if done.returncode != 0:
+        raise _refusal(arguments, done, folder)
+    return Path(done.stdout.strip())
+
+
+def commit(name: str = "HEAD", at: Path | None = None) -> str | None:
+    """The commit that ``name`` (a branch, a tag, its first digits) stands for in ``at`` (default: this checkout).
+
+    None if there is none of that name, or this is not a checkout. Raises :class:`PlumbError` if git refuses, as it does
+    in a checkout of another owner.
+    """
+    if at is None and not is_checkout():
         return None
     arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    done = _run(arguments)
+    done = _run(arguments, at)
     if done.returncode == 1:  # an unknown name; a refusal is 128
         return None
     if done.returncode != 0:
-        raise _refusal(arguments, done)
+        raise _refusal(arguments, done, at)
     return done.stdout.strip()
 
 
-def _run(arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    command = ["git", "-C", str(paths.root()), *arguments]
+def _run(arguments: tuple[str, ...], at: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = ["git", "-C", str(at or paths.root()), *arguments]
+    plain = {**os.environ, "LC_ALL": "C"}  # its messages are compared
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=plain)
     except (OSError, subprocess.SubprocessError) as error:
         raise PlumbError(f"git does not answer: {error}", f"git {arguments[0]}", "is git installed?") from error
 
 
-def _refusal(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str]) -> PlumbError:
+def _refusal(
+    arguments: tuple[str, ...], done: subprocess.CompletedProcess[str], at: Path | None = None
+) -> PlumbError:
+    where = at or paths.root()
     said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0].removeprefix("fatal: ")
     owner = "dubious ownership" in said or "unsafe repository" in said
-    cure = f"git config --global --add safe.directory {paths.root()}" if owner else f"git -C {paths.root()} status"
+    cure = f"git config --global --add safe.directory {where}" if owner else f"git -C {where} status"
     return PlumbError(f"git refuses: {said}", f"git {arguments[0]}", cure)
 
 

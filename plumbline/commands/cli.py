@@ -23,6 +23,8 @@ from plumbline.records import sources
 #: subcommand: its module, what it does
 COMMANDS = {
     "campaign": ("reframe.campaign", "run all tests of a profile and print the summary"),
+    "run": ("commands.run", "measure the programs of plumb.yaml in this repository"),
+    "application": ("commands.application", "write or check plumb.yaml, which describes your own programs"),
     "doctor": ("commands.doctor", "what is wrong with this host, or these nodes, for benchmarking"),
     "list": ("views.summary", "the records, oldest first"),
     "show": ("views.show", "one record: figures, launches, rank map, circumstances"),
@@ -55,6 +57,8 @@ COMMANDS = {
 #: what ``--help`` of each shows as an example
 EXAMPLES = {
     "campaign": "plumb campaign --profile full -- -n stream",
+    "run": "plumb run heat --stack openmpi",
+    "application": "plumb application init",
     "doctor": "plumb doctor",
     "list": "plumb list --test stream --ranked",
     "show": "plumb show last",

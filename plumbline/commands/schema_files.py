@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from plumbline import schemas
+from plumbline.application import model as applications
 from plumbline.limits import ceilings
 from plumbline.profiles import model as profiles
 from plumbline.records.model import Record
@@ -17,6 +18,7 @@ from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {
+    "application": applications.Application,
     "ceilings": ceilings.Document,
     "plan": plan.Printed,
     "profile": profiles.Printed,

@@ -92,6 +92,9 @@ def start(job: Prepared, index: int, position: int, folder: Path) -> tuple[Run, 
     files.make_anew(folder)
     for name in ("witness", "output", *(["profile"] if job.variant.profiled else [])):
         (folder / name).mkdir()
+    for name, file in job.variant.context.get("inputs", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(file)
     layout = job.ranks.layout
     if layout.nodes > 1 and job.record.hosts is None:
         job.record.hosts = hosts.collect(job.ranks, folder.with_name(f"{folder.name}-hosts"))
@@ -165,7 +168,7 @@ def parse(run: Run) -> list[str]:
     if run.ended.status == "ok" and not job.variant.profiled:
         texts = run.output.of_ranks(without_startup=bool(job.settings))
         try:
-            made.measurements = _measurements(job, texts)
+            made.measurements = _measurements(run, texts)
             said = parsers.remarks(job.variant.parser, "".join(texts))
             made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
@@ -226,8 +229,9 @@ def _misplaced(job: Prepared, seen: list[RankWitness]) -> list[str]:
     return compare_nodes(job.plan, seen, *spread, here, known)
 
 
-def _measurements(job: Prepared, texts: list[str]) -> list[Measurement]:
+def _measurements(run: Run, texts: list[str]) -> list[Measurement]:
     """Measurements of one launch. Each rank of STREAM, which has no MPI, prints its own table; their rates add up."""
+    job = run.job
     kind, context = job.variant.parser, dict(job.variant.context)
     if kind == "stream":
         benchmark = job.record.benchmark
@@ -236,4 +240,7 @@ def _measurements(job: Prepared, texts: list[str]) -> list[Measurement]:
         return parsers.stream.combine([parsers.parse(kind, text, context) for text in texts])
     if kind == "kernel":
         context["threads"] = job.plan.threads
+    if kind == "application":
+        context["wall_s"] = max((witness.window.wall_s for witness in run.seen), default=None)
+        context["files"] = parsers.application.written(run.output.folder, context)
     return parsers.parse(kind, "".join(texts), {**context, "ranks": job.ranks.layout.ranks})

@@ -17,7 +17,8 @@ from plumbline.witness.model import RankWitness
 from plumbline.witness.processes import everyone
 
 #: suites whose programs are MPI programs
-MPI_SUITES = ("imb", "osu", "kernels")
+APPLICATION = "application"
+MPI_SUITES = ("imb", "osu", "kernels", APPLICATION)
 #: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
 ARRAYS_LEAST = 16 << 20
 #: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates

@@ -28,6 +28,8 @@ from plumbline.topology import machine, plan
 
 #: the benchmark of a variant that is a person's own program: ``context`` has its file and its command
 OWN = "own"
+#: that of a program of an application: ``context`` has these too, its inputs, and how its figures are found
+APPLICATION = "application"
 
 
 @dataclass
@@ -74,7 +76,8 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
     manifest = manifests.load(variant.stack)
     entry = _entry(variant, manifest)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
-    unchanged = Files.of([paths.binder(), *libraries], manifests.recorded(manifest, entry))
+    inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
+    unchanged = Files.of([paths.binder(), *libraries, *inputs], manifests.recorded(manifest, entry))
     manifests.check(manifest)
     resolved = plan.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -122,9 +125,12 @@ def prepare(description: dict[str, Any], session: str) -> Prepared:
 
 def _entry(variant: Variant, manifest: dict[str, Any]) -> dict[str, Any]:
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
-    if variant.benchmark == OWN:
+    if variant.benchmark in (OWN, APPLICATION):
+        suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
+        state = variant.application
+        version = (state.commit or state.digest)[:12] if state else ""
         command = list(variant.context["command"])
-        return manifests.benchmark(OWN, "", Path(variant.context["program"]), "not by Plumbline", command)
+        return manifests.benchmark(suite, version, Path(variant.context["program"]), "not by Plumbline", command)
     if variant.benchmark not in manifest["benchmarks"]:
         offered = ", ".join(sorted(manifest["benchmarks"]))
         what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plumbline.parsers import imb, kernel, osu, stream
+from plumbline.parsers import application, imb, kernel, osu, stream
 from plumbline.parsers.measurement import MB_S, MSG_S, PERCENT, UNITS, US, Better, Measurement, ParseError, Unit
 
 __all__ = [
@@ -30,6 +30,7 @@ PARSERS: dict[str, Callable[[str, Mapping[str, Any]], list[Measurement]]] = {
     "imb": imb.parse,
     "osu": osu.parse,
     "kernel": kernel.parse,
+    "application": application.parse,
 }
 
 

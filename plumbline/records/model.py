@@ -58,6 +58,20 @@ class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
     must_detect: float | None = None
 
 
+class ApplicationState(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The application (``plumb.yaml``) and the state of its code that a launch runs the ``program`` of.
+
+    ``changed``: ``commit`` is of no branch, it has changes that were not committed. ``digest`` is that of the files
+    where there is no repository.
+    """
+
+    name: str
+    program: str
+    commit: str | None = None
+    changed: bool = False
+    digest: str = ""
+
+
 class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``.
 
@@ -86,6 +100,7 @@ class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     settings: dict[str, str] = {}
     params: dict[str, Any]
     profiled: bool = False
+    application: ApplicationState | None = None
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,37 @@ def run(args: argparse.Namespace) -> int:
     Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
     interrupted.
     """
+    options = ["-t", args.profile, "-S", f"profile={args.profile}"]
+    return measure(Tests(git.part("reframe-tests"), args.profile, [*options, *args.reframe]), args.node, args.turn)
+
+
+@dataclass(frozen=True)
+class Tests:
+    """What a campaign runs: the tests of ``file``, selected by ``options`` of ReFrame, under a ``profile``'s name.
+
+    ``variables`` are for ReFrame on this host alone: a job has what its stage folder holds.
+    """
+
+    file: Path
+    profile: str
+    options: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) -> int:
+    """Run ``tests``, on ``nodes`` if they are named, and print the summary; the status is that of :func:`run`."""
     with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
-        return _campaign(args)
+        return _campaign(tests, nodes, turn)
 
 
-def _campaign(args: argparse.Namespace) -> int:
+def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     here = site.claiming(site.load_all())
-    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
+    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, nodes, turn)}
+    environment |= tests.variables
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
-    command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "-r"]
-    command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
-    command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
+    command = [paths.program("reframe"), "-c", str(tests.file), "-r", "--nocolor", "-S", f"campaign={campaign}"]
+    command += [*_policy(here), *_nodes_now(here, tests.options), *tests.options]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
     for number in signals.handled():
@@ -74,7 +94,7 @@ def _campaign(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     code, ended = _follow(command, environment)
     print()
-    return _report(campaign, args.profile, code, ended, time.monotonic() - begin)
+    return _report(campaign, tests.profile, code, ended, time.monotonic() - begin)
 
 
 def _folder() -> Path:

@@ -18,10 +18,11 @@ from plumbline import schedulers, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.launch import process
+from plumbline.launch.prepare import APPLICATION
 from plumbline.measure import jobs
 from plumbline.nodes import usable
 from plumbline.records import store
-from plumbline.records.model import Record, Variant, WantedFigure, document
+from plumbline.records.model import ApplicationState, Record, Variant, WantedFigure, document
 from plumbline.references.match import thresholds
 from plumbline.reframe.settings import FEATURE, UNCONFIGURED, configured
 from plumbline.topology import plan
@@ -241,7 +242,8 @@ class PlumbTest(RecordShown, AsleepTest):
         if offered is None:  # a stack of another site: what it has is not known here, and a dry run need not know
             self.skip_if(not self.is_dry_run(), f"stack {stack} is not installed in this checkout")
         else:
-            self.skip_if(self.benchmark not in offered, f"stack {stack} has no {self.benchmark}")
+            missing = self.benchmark != APPLICATION and self.benchmark not in offered
+            self.skip_if(missing, f"stack {stack} has no {self.benchmark}")
         without = self.on_devices and self.current_environ.extras["accelerator"] is None
         self.skip_if(without, f"stack {stack} has no accelerator: its MPI library is not known to take GPU memory")
         self.suit_stack()
@@ -302,6 +304,8 @@ class PlumbTest(RecordShown, AsleepTest):
     @run_after("setup")
     def require_references(self) -> None:
         """Fail before measuring if the family has no reference file, because nothing says what is expected."""
+        if self.benchmark == APPLICATION:  # nobody but its people could write one, and plumb calibrate makes it
+            return
         missing = site.references_missing(self.current_system.name, type(self).__name__)
         if missing and not self.is_dry_run():
             raise PerformanceError(missing)
@@ -360,7 +364,12 @@ class PlumbTest(RecordShown, AsleepTest):
             time_limit_s=self.launch_time_limit,
             environment=self.benchmark_environment,
             params={name: getattr(self, name) for name in sorted(type(self).param_space.params)},
+            application=self.application_state(),
         )
+
+    def application_state(self) -> ApplicationState | None:
+        """The application that the test measures; None for a benchmark of the suite."""
+        return None
 
     @property
     def scheduler(self) -> schedulers.Scheduler:

@@ -17,6 +17,7 @@ import yaml
 from plumbline.base.errors import PlumbError
 
 NAMES = (
+    "application",
     "ceilings",
     "gate",
     "kernel",

@@ -1,0 +1,106 @@
+"""A state of an application's code, built with a stack: once, in a folder of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.application import source as sources
+from plumbline.application.model import FILE, Application, load
+from plumbline.application.source import Source
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.stacks import manifest as manifests
+
+#: file beside the sources that says that they are built
+MARK = "built.json"
+
+
+@dataclass(frozen=True)
+class Built:
+    """The application in ``folder``, built with ``stack`` from ``source``; ``application`` is what that state says."""
+
+    application: Application
+    source: Source
+    stack: str
+    folder: Path
+
+
+def build(file: Path, source: Source, stack: dict[str, Any], say: Callable[[str], None]) -> Built:
+    """Build the application of ``file`` in the state ``source`` with the ``stack`` of a manifest, unless it is built.
+
+    Raises :class:`PlumbError` with the first error of a command that fails.
+    """
+    name = load(file).application
+    known = json.dumps([source.identity, str(source.folder), stack["name"], stack["mpi"], stack["compiler"]])
+    place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
+    with files.lock(place.with_suffix(".lock")):
+        if files.holds(place / MARK, known):
+            folder = place / "source"
+            if source.repository:
+                folder /= source.folder.relative_to(source.repository)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            folder = sources.check_out(source, place / "source")
+            if not (folder / FILE).is_file():
+                raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
+            found = load(folder / FILE)
+            if found.build:
+                say(f"{name}: building {source.label} with {stack['name']}")
+            for line in found.build:
+                _run(line, folder, stack, place / "build.log")
+            files.replace(place / MARK, known + "\n")
+    return Built(load(folder / FILE), source, stack["name"], folder)
+
+
+def environment(stack: dict[str, Any]) -> dict[str, str]:
+    """The variables of a build: this process's and the stack's, with the stack's programs first in PATH."""
+    around = {**os.environ, **manifests.environment(stack, os.environ)}
+    return {**around, "PATH": f"{Path(stack['prefix']) / 'bin'}:{around.get('PATH', os.defpath)}"}
+
+
+def executable(word: str, folder: Path, stack: dict[str, Any]) -> Path:
+    """The file that the first ``word`` of a command names: below ``folder``, else in the PATH of a build.
+
+    Raises :class:`PlumbError` where there is none.
+    """
+    if "/" in word:
+        found = str(folder / word) if os.access(folder / word, os.X_OK) and (folder / word).is_file() else None
+        cure = "build has to make it, and it must be executable"
+    else:
+        found = shutil.which(word, path=environment(stack)["PATH"])
+        cure = f"write ./{word} if it is a file of the repository"
+    if found is None:
+        raise PlumbError(f"there is no program {word}, built with {stack['name']}", str(folder), cure)
+    return Path(found)
+
+
+def _run(line: str, folder: Path, stack: dict[str, Any], log: Path) -> None:
+    """Run a line of ``build`` in bash, with the stack's compilers first in PATH."""
+    around = environment(stack)
+    with log.open("a", encoding="utf-8") as stream:
+        stream.write(f"$ {line}\n")
+        stream.flush()
+        begin = stream.tell()
+        command = ["bash", "-euo", "pipefail", "-c", line]
+        done = subprocess.run(
+            command, cwd=folder, env=around, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
+        )
+    if done.returncode == 0:
+        return
+    with log.open("rb") as stream:
+        stream.seek(begin)
+        printed = stream.read().decode(errors="replace")
+    lines = [text.strip() for text in printed.splitlines() if text.strip()]
+    errors = [text for text in lines if "error" in text.lower()]
+    why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
+    cure = f"the whole output is in {log}"
+    raise PlumbError(f"the build fails with {stack['name']}: {why}", f"{FILE}, build: {line[:80]}", cure)

@@ -1,0 +1,140 @@
+"""``plumb.yaml``: the programs of a repository, and what is to be measured of them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline import schemas
+from plumbline.base.errors import PlumbError
+from plumbline.parsers.application import CheckRule, FigureRule
+from plumbline.topology import binder
+
+FILE = "plumb.yaml"
+CURE = "plumb application init writes one that explains itself"
+#: names become those of tests, and parts of files' names
+Name: TypeAlias = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,39}$")]
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
+#: a path below the folder of plumb.yaml
+Inside: TypeAlias = Annotated[str, Meta(pattern=r"^(?!/)(?!.*(^|/)\.\.(/|$))[^\x00-\x1f\x7f]+$")]
+#: files of a launch's own in the folder where the program runs
+TAKEN = ("witness", "output", "profile", "stdout", "stderr")
+
+
+class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A program, what it prints, and where its ranks and threads are placed.
+
+    ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are names
+    of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank and ``ranks``
+    those of a node; without them the placement decides. ``mpi`` says whether it is an MPI program. ``time_limit_s`` is
+    that of a launch, ``launches`` how many a campaign makes.
+    """
+
+    command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
+    figures: Annotated[dict[Name, FigureRule], Meta(min_length=1)]
+    checks: list[CheckRule] = []
+    inputs: list[Inside] = []
+    placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
+    memory: str | None = None
+    threads: Count | None = None
+    ranks: Count | None = None
+    nodes: Count = 1
+    mpi: bool = True
+    environment: dict[str, str] = {}
+    time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
+    launches: Count = 5
+
+    @property
+    def words(self) -> list[str]:
+        """The command, word by word."""
+        return shlex.split(self.command) if isinstance(self.command, str) else list(self.command)
+
+
+class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What ``plumb.yaml`` says: ``build`` are lines for bash, run once for each stack and commit in a clean copy."""
+
+    application: Name
+    build: list[str] = []
+    programs: Annotated[dict[Name, Program], Meta(min_length=1)]
+
+    def test(self, program: str) -> str:
+        """The name of the test that measures ``program``, as records have it."""
+        return self.application if program == self.application else f"{self.application}_{program}"
+
+
+def find(start: Path) -> Path | None:
+    """The plumb.yaml of ``start`` or of the nearest folder above it; None if there is none."""
+    return next((folder / FILE for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
+
+
+def load(file: Path) -> Application:
+    """What ``file`` says. Raises :class:`PlumbError` with the first of its faults."""
+    found = read(file)
+    if fault := next(faults(found, file.parent), None):
+        raise PlumbError(fault, str(file), "fix that key")
+    return found
+
+
+def read(file: Path) -> Application:
+    """What ``file`` says; only its form is checked. Raises :class:`PlumbError` where that is wrong."""
+    document = schemas.read_yaml(file, FILE, CURE)
+    schemas.check("application", document, str(file))
+    return msgspec.convert(document, Application)
+
+
+def faults(found: Application, folder: Path) -> Iterator[str]:
+    """What a type cannot know to be wrong: ``KEY: WHAT``, in the order of the file."""
+    for name, program in found.programs.items():
+        for what in _faults(program, folder):
+            yield f"programs.{name}.{what}"
+
+
+def _faults(program: Program, folder: Path) -> Iterator[str]:
+    try:
+        words = program.words
+    except ValueError as error:
+        yield f"command: {error}"
+        words = ["?"]
+    if not words or not all(words):
+        yield "command: an empty word"
+    for name, rule in program.figures.items():
+        where = f"figures.{name}"
+        if len(rule.kinds) != 1:
+            named = ", ".join(rule.kinds) or "none"
+            yield f"{where}: one of pattern, json, csv and wall says where it is found; {named} are here"
+        elif rule.pattern:
+            yield from (f"{where}.pattern: {what}" for what in _pattern(rule.pattern, number=True))
+        if not rule.wall and "unit" not in msgspec.to_builtins(rule):
+            yield f"{where}.unit: missing: what the program prints behind the number, such as s or GB/s"
+    for place, check in enumerate(program.checks):
+        wanted = check.value is not None
+        yield from (f"checks.{place}.pattern: {what}" for what in _pattern(check.pattern, number=wanted))
+    for entry in program.inputs:
+        if Path(entry).parts[0] in TAKEN:
+            yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
+        elif not (folder / entry).exists():
+            yield f"inputs: there is no {entry} beside {FILE}"
+    known = {placement.name for placement in binder.placements()}
+    for placement in program.placements:
+        if re.split("[:]", placement)[0] not in {name.partition(":")[0] for name in known}:
+            yield f"placements: '{placement}' is not one: docs/placements.md and plumb-bind --list have them"
+
+
+def _pattern(text: str, number: bool) -> Iterator[str]:
+    """What is wrong with a regular expression, of which a group is a ``number`` or not."""
+    try:
+        pattern = re.compile(text, re.MULTILINE)
+    except re.error as error:
+        yield f"not a regular expression: {error}"
+        return
+    if number and not pattern.groups:
+        yield "it has no group: put ( ) around what matches the number"
+    elif number and pattern.groups > 1 and "value" not in pattern.groupindex:
+        yield "it has several groups: name that of the number: (?P<value>…)"

@@ -1,0 +1,67 @@
+"""What ``plumb run`` built, as the tests of ReFrame and the descriptions of launches have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from plumbline.application.build import Built, executable
+from plumbline.application.model import Program
+from plumbline.parsers.application import Rules
+from plumbline.records.model import ApplicationState
+from plumbline.stacks import manifest as manifests
+
+#: the variable that names the file with a :class:`Runnable`, for ReFrame on this host
+VARIABLE = "PLUMB_APPLICATION"
+
+
+class Runnable(Struct, frozen=True, kw_only=True):
+    """An application in one state of its code; ``stacks``: the folder of its build, by stack."""
+
+    application: str
+    commit: str | None
+    changed: bool
+    digest: str
+    programs: dict[str, Program]
+    stacks: dict[str, str]
+
+    @classmethod
+    def of(cls, builds: Sequence[Built]) -> Runnable:
+        """The application of ``builds``, which are of one state of the code and of different stacks."""
+        first = builds[0]
+        return cls(
+            application=first.application.application,
+            commit=first.source.commit,
+            changed=first.source.changed,
+            digest=first.source.digest,
+            programs=first.application.programs,
+            stacks={built.stack: str(built.folder) for built in builds},
+        )
+
+    def test(self, program: str) -> str:
+        """The name of the test that measures ``program``."""
+        return self.application if program == self.application else f"{self.application}_{program}"
+
+    def state(self, program: str) -> ApplicationState:
+        """The state of the code, as the records of ``program`` have it."""
+        return ApplicationState(
+            name=self.application, program=program, commit=self.commit, changed=self.changed, digest=self.digest
+        )
+
+    def context(self, called: str, stack: str) -> dict[str, Any]:
+        """What a launch of the program ``called`` must know, as built with ``stack``."""
+        program, folder = self.programs[called], Path(self.stacks[stack])
+        words = program.words
+        file = executable(words[0], folder, manifests.load(stack))
+        rules = Rules(figures=program.figures, checks=program.checks)
+        return {
+            "program": str(file),
+            "command": [str(file), *words[1:]],
+            "inputs": {name: str(folder / name) for name in program.inputs},
+            "mpi": program.mpi,
+            "rules": msgspec.to_builtins(rules),
+        }

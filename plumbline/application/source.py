@@ -1,0 +1,96 @@
+"""The states of an application's code: what is in the folder now, and the commits of its repository."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.application.model import FILE
+from plumbline.base import files, git
+from plumbline.base.errors import PlumbError
+
+#: bytes of a folder without git that are copied at most
+MOST_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Source:
+    """A state of the code in ``folder``, which has the plumb.yaml.
+
+    ``commit`` is its commit; None where the folder is in no repository: then ``digest`` is that of its files.
+    ``changed``: tracked files differ from the commit that is checked out; ``commit`` is then one of its own, of no
+    branch, that has the changes. ``repository`` is the folder that has the repository.
+    """
+
+    folder: Path
+    repository: Path | None
+    commit: str | None
+    changed: bool = False
+    digest: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What tells this state from others."""
+        return self.commit or self.digest
+
+    @property
+    def label(self) -> str:
+        """For people: the first digits of the commit."""
+        return f"{self.identity[:12]}{' with changes that are not committed' if self.changed else ''}"
+
+
+def present(file: Path) -> Source:
+    """The code as it lies beside ``file``, with changes of tracked files that are not committed."""
+    folder = file.parent
+    repository = git.top(folder)
+    if repository is None:
+        return Source(folder, None, None, digest=_digest(folder))
+    head = git.commit("HEAD", repository)
+    if head is None:
+        raise PlumbError("the repository has no commit", str(repository), "git commit what is to be measured")
+    stashed = git.run("stash", "create", at=repository)
+    return Source(folder, repository, stashed or head, bool(stashed))
+
+
+def of_commit(file: Path, name: str) -> Source:
+    """The code at the commit that ``name`` stands for. Raises :class:`PlumbError` where there is none."""
+    repository = git.top(file.parent)
+    if repository is None:
+        raise PlumbError(f"'{name}' is no commit: this is not a git repository", str(file.parent), "git init")
+    commit = git.commit(name, repository)
+    if commit is None:
+        raise PlumbError(f"'{name}' is not a commit", str(repository), "git log has them")
+    return Source(file.parent, repository, commit)
+
+
+def check_out(source: Source, target: Path) -> Path:
+    """Make a clean copy of the code in ``target``, which is not there yet; returns the folder that has plumb.yaml.
+
+    Of a repository it has what is committed, submodules too, and nothing else. Raises :class:`PlumbError` if git
+    refuses, or where that state has no plumb.yaml in this place.
+    """
+    if source.repository is None:
+        shutil.copytree(source.folder, target, symlinks=True)
+        return target
+    copy = ("clone", "--quiet", "--shared", "--no-checkout", "--", str(source.repository), str(target))
+    git.run(*copy, at=target.parent)
+    git.run("checkout", "--quiet", "--detach", str(source.commit), at=target)
+    if (target / ".gitmodules").exists():
+        git.run("submodule", "--quiet", "update", "--init", "--recursive", at=target)
+    return target / source.folder.relative_to(source.repository)
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 of the names and contents of all files below ``folder``."""
+    found, size = hashlib.sha256(), 0
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or file.is_symlink():
+            continue
+        size += file.stat().st_size
+        if size > MOST_BYTES:
+            cure = f"git init there, or move {FILE} to a folder with what is measured alone"
+            raise PlumbError(f"the folder has more than {MOST_BYTES >> 30} GiB of files", str(folder), cure)
+        found.update(f"{file.relative_to(folder)}\0{files.sha256(file)}\0".encode())
+    return found.hexdigest()

@@ -1,0 +1,52 @@
+"""``plumb application``: write and check plumb.yaml."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from plumbline.application import model
+from plumbline.base import files
+from plumbline.base.errors import PlumbError
+from plumbline.commands.run import found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb application``."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    init = actions.add_parser("init", help="write a plumb.yaml that explains itself")
+    init.add_argument("--name", help="of the application (default: that of the folder)")
+    check = actions.add_parser("check", help="say what is wrong in plumb.yaml, one line each")
+    check.add_argument("--application", type=Path, metavar="FILE", help="default: the plumb.yaml here, or above")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file, or print a line for each fault; returns 1 if there is one."""
+    return _init(args.name) if args.action == "init" else _check(found(args.application))
+
+
+def _init(name: str | None) -> int:
+    file = Path.cwd() / model.FILE
+    if file.exists():
+        raise PlumbError(f"there is a {model.FILE} already", str(file), "plumb application check reads it")
+    known = name or re.sub("[^a-z0-9_]", "_", file.parent.name.lower()).lstrip("_0123456789") or "application"
+    if not re.fullmatch("[a-z][a-z0-9_]{0,39}", known):
+        raise PlumbError(f"'{known}' is no name of an application", "--name", "small letters, digits and _ only")
+    text = (Path(model.__file__).with_name("starter.yaml")).read_text(encoding="utf-8")
+    files.write(model.FILE, file, text.replace("NAME", known))
+    print(f"{file}: now write what your program is called and what it prints; then plumb application check")
+    return 0
+
+
+def _check(file: Path) -> int:
+    application = model.read(file)
+    faults = list(model.faults(application, file.parent))
+    for fault in faults:
+        print(f"{file}: {fault}")
+    if not faults:
+        for name, program in application.programs.items():
+            figures = ", ".join(f"{figure} ({rule.unit})" for figure, rule in program.figures.items())
+            print(f"{name}: {' '.join(program.words)}; placements {', '.join(program.placements)}; {figures}")
+        print(f"{file}: in order")
+    return 1 if faults else 0

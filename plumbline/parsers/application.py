@@ -1,0 +1,226 @@
+"""Figures of a program that ``plumb.yaml`` describes: each is found in one of the ways of :data:`KINDS`.
+
+A new way is one function and its line in the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline.base.units import Better
+from plumbline.parsers.measurement import Measurement, ParseError
+from plumbline.parsers.text import quote
+
+#: a unit as the program prints it: no blanks, at most 24 characters
+Unit: TypeAlias = Annotated[str, Meta(pattern=r"^[^\s\x00-\x1f\x7f]{1,24}$")]
+#: how one value is made of several that were found; ``only``: more than one is an error
+Take: TypeAlias = Literal["only", "first", "last", "sum", "lowest", "highest", "median"]
+
+_TAKE: dict[str, Callable[[Sequence[float]], float]] = {
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "sum": math.fsum,
+    "lowest": min,
+    "highest": max,
+    "median": statistics.median,
+}
+#: a number as C, Fortran (``1.5D+03``) and Python print it
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?")
+#: the unit of ``wall``
+SECONDS = "s"
+
+
+class FigureRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A figure of merit of a program, and how it is found: exactly one of ``pattern``, ``json``, ``csv`` and ``wall``.
+
+    ``pattern`` is a regular expression (Python's) whose first group, or the group ``value``, is the number; a group
+    ``unit`` must be equal to ``unit``. ``json`` is the path of a number in a JSON document, its members and positions
+    joined by dots. ``csv`` is the name of a column. ``wall`` is the time between MPI_Init and MPI_Finalize of the rank
+    that took longest, or of the whole program if it does not use MPI. ``file`` is the file that the program writes in
+    the folder where it runs; without it the standard output is read. ``take`` says what is made of several values.
+    ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
+    """
+
+    pattern: str | None = None
+    json: str | None = None
+    csv: str | None = None
+    wall: bool = False
+    file: str | None = None
+    take: Take = "only"
+    unit: Unit = SECONDS
+    better: Better = "lower"
+    tolerance: Annotated[float, Meta(ge=0, lt=1)] | None = None
+    must_detect: Annotated[float, Meta(gt=0, lt=1)] | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        """The ways that it names; exactly one if it is sound."""
+        return [kind for kind in KINDS if getattr(self, kind)]
+
+
+class CheckRule(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What the output of a correct run holds.
+
+    ``pattern`` must be found; with ``value`` its first group is a number that may differ from ``value`` by the fraction
+    ``tolerance`` of it (of 1 where ``value`` is 0). ``file`` is as in :class:`FigureRule`.
+    """
+
+    pattern: str
+    value: float | None = None
+    tolerance: Annotated[float, Meta(ge=0)] = 0.0
+    file: str | None = None
+
+
+class Rules(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What is read of a program's output: the figures by name, and the checks."""
+
+    figures: dict[str, FigureRule]
+    checks: list[CheckRule] = []
+
+    @property
+    def files(self) -> set[str]:
+        """The files that are read beside the standard output."""
+        named = [*(rule.file for rule in self.figures.values()), *(check.file for check in self.checks)]
+        return {name for name in named if name}
+
+
+class Source(Struct, frozen=True, gc=False):
+    """A text in which figures are looked for: ``name`` is how errors call it."""
+
+    name: str
+    text: str
+    wall_s: float | None = None
+
+
+def by_pattern(rule: FigureRule, source: Source) -> list[str]:
+    """The group ``value``, or the first, of each match."""
+    found = list(re.finditer(rule.pattern or "", source.text, re.MULTILINE))
+    for match in found:
+        printed = match.groupdict().get("unit", rule.unit)
+        if printed != rule.unit:
+            what = f"the program printed the unit {quote(str(printed))}, {rule.unit} was declared"
+            raise ParseError(what, source.name)
+    return [match.group("value" if "value" in match.re.groupindex else 1) or "" for match in found]
+
+
+def by_json(rule: FigureRule, source: Source) -> list[str]:
+    """The member of the JSON document that the text is."""
+    try:
+        value: Any = json.loads(source.text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"it is not one JSON document: {error}", source.name) from None
+    for step in (rule.json or "").split("."):
+        try:
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        except (LookupError, TypeError, ValueError):
+            return []
+    return [repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else json.dumps(value)]
+
+
+def by_csv(rule: FigureRule, source: Source) -> list[str]:
+    """Each row of the column."""
+    rows = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
+    if rule.csv not in (rows.fieldnames or ()):
+        columns = ", ".join(rows.fieldnames or ()) or "none"
+        raise ParseError(f"there is no column {rule.csv}", source.name, f"its columns: {columns[:200]}")
+    return [row[rule.csv] or "" for row in rows]
+
+
+def by_wall(rule: FigureRule, source: Source) -> list[str]:
+    """The time that the witness measured."""
+    return [] if source.wall_s is None else [repr(source.wall_s)]
+
+
+#: how a figure may be found: member of :class:`FigureRule` -> the function that returns all that it found, as text
+KINDS: dict[str, Callable[[FigureRule, Source], list[str]]] = {
+    "pattern": by_pattern,
+    "json": by_json,
+    "csv": by_csv,
+    "wall": by_wall,
+}
+
+
+def written(folder: Path, context: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of the files in ``folder`` that the rules of ``context`` read, by name; not those that are absent."""
+    named = msgspec.convert(context["rules"], Rules).files
+    found = {name: folder / name for name in sorted(named)}
+    return {name: file.read_text(encoding="utf-8", errors="replace") for name, file in found.items() if file.is_file()}
+
+
+def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
+    """The figures that ``context["rules"]`` (:class:`Rules`, as JSON has it) finds in a launch's output.
+
+    ``context["files"]`` has the texts of the files that the rules read, by name; ``context["wall_s"]`` the seconds that
+    the witness saw. Raises :class:`ParseError` for a figure that is absent, ambiguous or not a number, and for an
+    answer that a check says is wrong.
+    """
+    rules = msgspec.convert(context["rules"], Rules)
+    output = Source("the standard output", text, context.get("wall_s"))
+    files = {name: Source(name, found) for name, found in context.get("files", {}).items()}
+    for check in rules.checks:
+        _check(check, _source(check.file, output, files))
+    return [_figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()]
+
+
+def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> Source:
+    if name is None:
+        return output
+    if name not in files:
+        raise ParseError(f"the program did not write the file {name}", "the folder where it ran")
+    return files[name]
+
+
+def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
+    (kind,) = rule.kinds
+    wanted = "its wall time" if rule.wall else f"{kind} {quote(str(getattr(rule, kind)))}"
+    if kind != "wall" and not source.text.strip():
+        raise ParseError(f"figure {name}: the program printed nothing", source.name)
+    try:
+        values = [_number(token) for token in KINDS[kind](rule, source)]
+    except ParseError as error:
+        raise ParseError(f"figure {name}: {error.what}", error.where or source.name, error.cure) from None
+    if not values:
+        cure = "compare it with what the program printed"
+        raise ParseError(f"figure {name}: {wanted} is not there", source.name, cure)
+    if len(values) > 1 and rule.take == "only":
+        cure = f"let it find one only, or say which: take: {', '.join(_TAKE)}"
+        raise ParseError(f"figure {name}: {wanted} is there {len(values)} times", source.name, cure)
+    return Measurement(name, values[0] if len(values) == 1 else _TAKE[rule.take](values), rule.unit, rule.better, {})
+
+
+def _number(token: str) -> float:
+    """A number that a figure may have; raises :class:`ParseError` for other texts, NaN and negative numbers."""
+    word = token.strip()
+    if not _NUMBER.fullmatch(word):
+        raise ParseError(f"{quote(word)} is not a finite number")
+    value = float(re.sub("[dD]", "e", word))
+    if not math.isfinite(value) or value < 0:
+        raise ParseError(f"{quote(word)} is not a finite, non-negative number")
+    return int(word) if word.isdigit() else value
+
+
+def _check(check: CheckRule, source: Source) -> None:
+    """Raise :class:`ParseError` unless the output is that of a correct run."""
+    found = re.search(check.pattern, source.text, re.MULTILINE)
+    if found is None:
+        raise ParseError(f"wrong answer: pattern {quote(check.pattern)} is not there", source.name)
+    if check.value is None:
+        return
+    token = (found.group(1) or "").strip()
+    if not _NUMBER.fullmatch(token):
+        raise ParseError(f"wrong answer: {quote(token)} is not a finite number, {check.value:g} expected", source.name)
+    allowed = check.tolerance * (abs(check.value) or 1.0)
+    if abs(float(re.sub("[dD]", "e", token)) - check.value) > allowed:
+        within = f" within {allowed:.3g}" if allowed else ""
+        raise ParseError(f"wrong answer: {token}, {check.value!r} expected{within}", source.name)

@@ -1,0 +1,74 @@
+"""The test file of applications: a class for each program of the plumb.yaml that ``plumb run`` built.
+
+ReFrame loads it (``reframe -c``); :data:`VARIABLE` names what was built.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import reframe as rfm
+from reframe.core.builtins import parameter
+from reframe.core.meta import make_test
+
+from plumbline.application.model import Program
+from plumbline.application.run import VARIABLE, Runnable
+from plumbline.launch.prepare import APPLICATION
+from plumbline.parsers.application import FigureRule
+from plumbline.records.model import ApplicationState
+from plumbline.reframe import PlumbTest
+
+
+class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
+    """A program of an application, built with each stack, under its placements."""
+
+    benchmark = APPLICATION
+    parser = "application"
+    #: what was built, the name of the program and what plumb.yaml says of it
+    built: Runnable
+    called: str
+    program: Program
+
+    def suit_stack(self) -> None:
+        """Skip a stack that the application was not built with; give the launch its program."""
+        stack = self.current_environ.extras["stack"]
+        self.skip_if(stack not in self.built.stacks, f"{self.built.application} was not built with stack {stack}")
+        self.context = self.built.context(self.called, stack)
+
+    def application_state(self) -> ApplicationState:
+        """The application and the state of its code."""
+        return self.built.state(self.called)
+
+
+def _margins(rule: FigureRule) -> dict[str, float]:
+    given = {"tolerance": rule.tolerance, "must_detect": rule.must_detect}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _tests(built: Runnable) -> None:
+    for name, program in built.programs.items():
+        body: dict[str, Any] = {
+            "__doc__": f"{name} of {built.application}",
+            "built": built,
+            "called": name,
+            "program": program,
+            "placement": parameter(program.placements),
+            "memory": program.memory,
+            "ranks_per_node": program.ranks or 0,
+            "nodes": program.nodes,
+            "launches": program.launches,
+            "launch_time_limit": program.time_limit_s,
+            "benchmark_environment": program.environment,
+            "figures": [(figure, figure, {}) for figure in program.figures],
+            "margins": {figure: _margins(rule) for figure, rule in program.figures.items()},
+            "tags": {"application"},
+        }
+        if program.threads:
+            body["threads"] = program.threads
+        rfm.simple_test(make_test(built.test(name), (ApplicationTest,), body, module=__name__))
+
+
+_tests(msgspec.json.decode(Path(os.environ[VARIABLE]).read_bytes(), type=Runnable))

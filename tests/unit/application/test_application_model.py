@@ -1,0 +1,186 @@
+"""plumb.yaml: the starter, what is refused, and the states of the code that are built."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plumbline.application import build, model, source
+from plumbline.base.errors import PlumbError
+from plumbline.commands import cli
+
+GOOD = {
+    "application": "heat",
+    "build": ["echo built with $MARK > heat", "chmod +x heat"],
+    "programs": {"heat": {"command": "./heat 10", "figures": {"rate": {"pattern": "([0-9]+)", "unit": "MLUP/s"}}}},
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """:data:`GOOD` with ``value`` in place of the member at ``path``."""
+    document: Any = json.loads(json.dumps(GOOD))
+    *steps, last = path.split(".")
+    inner = document
+    for step in steps:
+        inner = inner[step]
+    inner[last] = value
+    return document
+
+
+def written(folder: Path, document: Any) -> Path:
+    file = folder / "plumb.yaml"
+    file.write_text(document if isinstance(document, str) else yaml.safe_dump(document))
+    return file
+
+
+@pytest.fixture
+def repository(tmp_path) -> Path:
+    """A repository with one commit."""
+    folder = tmp_path / "heat"
+    folder.mkdir()
+    written(folder, GOOD)
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (changed("application", "Heat"), "application: 'Heat' does not match"),
+        (changed("programs", {}), "programs: {} should be non-empty"),
+        (changed("programs.heat.colour", 1), "programs.heat: Additional properties are not allowed ('colour'"),
+        (changed("programs.heat.command", "./heat 'x"), "programs.heat.command: No closing quotation"),
+        (changed("programs.heat.figures.rate", {"unit": "s"}), "wall says where it is found; none are"),
+        (changed("programs.heat.figures.rate.wall", True), "wall says where it is found; pattern, wall"),
+        (changed("programs.heat.figures.rate", {"pattern": "(a)"}), "programs.heat.figures.rate.unit: missing"),
+        (changed("programs.heat.figures.rate.unit", "a b"), "programs.heat.figures.rate.unit: 'a b' does not match"),
+        (changed("programs.heat.figures.rate.pattern", "("), "pattern: not a regular expression: missing )"),
+        (changed("programs.heat.figures.rate.pattern", "a"), "pattern: it has no group: put ( ) around"),
+        (changed("programs.heat.figures.rate.pattern", "(a)(b)"), "pattern: it has several groups: name that of"),
+        (changed("programs.heat.checks", [{"pattern": "a", "value": 1}]), "checks.0.pattern: it has no group"),
+        (changed("programs.heat.inputs", ["../x"]), "programs.heat.inputs.0: '../x' does not match"),
+        (changed("programs.heat.inputs", ["x"]), "programs.heat.inputs: there is no x beside plumb.yaml"),
+        (changed("programs.heat.inputs", ["output/x"]), "inputs: 'output/x': the name is that of a file of Plumbline"),
+        (changed("programs.heat.placements", ["cores"]), "placements: 'cores' is not one: docs/placements.md"),
+        ("application: [", "plumb.yaml is not YAML: "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line(tmp_path, document, said):
+    with pytest.raises(PlumbError) as raised:
+        model.load(written(tmp_path, document))
+    assert said in str(raised.value)
+    assert str(tmp_path / "plumb.yaml") in str(raised.value)
+
+
+def test_check_says_all_faults(tmp_path, monkeypatch, capsys):
+    document = changed("programs.heat.inputs", ["x"])
+    document["programs"]["heat"]["figures"]["rate"]["pattern"] = "a"
+    written(tmp_path, document)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["application", "check"]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_starter_is_in_order(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "My Code-2"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert cli.main(["application", "init"]) == 0
+    assert model.load(folder / "plumb.yaml").application == "my_code_2"
+    assert cli.main(["application", "check"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{folder / 'plumb.yaml'}: in order"
+    assert cli.main(["application", "init"]) == 2
+    assert "there is a plumb.yaml already" in capsys.readouterr().err
+
+
+def test_the_nearest_file_above_is_found(repository):
+    (repository / "a" / "b").mkdir(parents=True)
+    assert model.find(repository / "a" / "b") == repository / "plumb.yaml"
+
+
+class TestSource:
+    def test_changes_that_are_not_committed_are_a_commit_of_their_own(self, repository):
+        file = repository / "plumb.yaml"
+        assert source.present(file) == source.of_commit(file, "HEAD")
+        written(repository, {**GOOD, "build": ["false"]})
+        found = source.present(file)
+        assert found.changed
+        assert found.commit != git(repository, "rev-parse", "HEAD")
+        assert git(repository, "status", "--porcelain") == "M plumb.yaml"
+
+    def test_a_folder_without_git_is_its_files(self, tmp_path):
+        first = source.present(written(tmp_path, GOOD))
+        written(tmp_path, {**GOOD, "build": []})
+        assert first.commit is None
+        assert source.present(tmp_path / "plumb.yaml").digest != first.digest
+
+    @pytest.mark.parametrize("name", ["nosuch", "--help"])
+    def test_a_commit_that_is_not_there_is_refused(self, repository, name):
+        with pytest.raises(PlumbError, match=f"'{name}' is not a commit"):
+            source.of_commit(repository / "plumb.yaml", name)
+
+
+class TestBuild:
+    @pytest.fixture(autouse=True)
+    def _own_build_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
+
+    @staticmethod
+    def stack(tmp_path: Path) -> dict[str, Any]:
+        prefix = tmp_path / "stack"
+        (prefix / "bin").mkdir(parents=True, exist_ok=True)
+        mpi = {"family": "mpich", "version": "4"}
+        return {"name": "s", "mpi": mpi, "compiler": {}, "prefix": str(prefix), "environment": {"MARK": "s-mark"}}
+
+    def built(self, repository: Path, tmp_path: Path) -> tuple[build.Built, list[str]]:
+        said: list[str] = []
+        file = repository / "plumb.yaml"
+        return build.build(file, source.present(file), self.stack(tmp_path), said.append), said
+
+    def test_a_commit_is_built_once(self, repository, tmp_path):
+        (repository / "untracked").write_text("")
+        found, said = self.built(repository, tmp_path)
+        assert [line.split(" ", 2)[1] for line in said] == ["building"]
+        assert (found.folder / "heat").read_text() == "built with s-mark\n"
+        assert not (found.folder / "untracked").exists()
+        assert self.built(repository, tmp_path) == (found, [])
+        assert build.executable("./heat", found.folder, self.stack(tmp_path)) == found.folder / "heat"
+
+    def test_what_the_repository_has_is_not_touched(self, repository, tmp_path):
+        self.built(repository, tmp_path)
+        assert git(repository, "status", "--porcelain", "--ignored") == ""
+
+    def test_a_build_that_fails_is_one_line_and_tried_again(self, repository, tmp_path):
+        written(repository, {**GOOD, "build": ["echo 'heat.c:3: error: no such type'; false"]})
+        for _ in range(2):
+            with pytest.raises(PlumbError, match=r"fails with s: heat\.c:3: error: no such type"):
+                self.built(repository, tmp_path)
+
+    def test_a_program_that_the_build_did_not_make(self, repository, tmp_path):
+        found, _ = self.built(repository, tmp_path)
+        for word, cure in (("./cold", "build has to make it"), ("cold", "write ./cold if it is a file")):
+            with pytest.raises(PlumbError, match=f"there is no program {word}.*{cure}"):
+                build.executable(word, found.folder, self.stack(tmp_path))
+
+    def test_a_subfolder_of_a_repository_may_have_the_file(self, tmp_path):
+        folder = tmp_path / "all" / "heat"
+        folder.mkdir(parents=True)
+        written(folder, GOOD)
+        git(tmp_path / "all", "init", "-q")
+        git(tmp_path / "all", "add", "-A")
+        git(tmp_path / "all", "commit", "-qm", "first")
+        found, _ = self.built(folder, tmp_path)
+        assert found.folder.name == "heat"
+        assert self.built(folder, tmp_path)[0] == found
