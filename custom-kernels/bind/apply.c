@@ -78,6 +78,11 @@ void redirect_output(const char *folder) {
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0)
         fail("output folder %s: %s", folder, strerror(errno));
     close(file);
+    /* the launcher's pipe may stay open without an end: a program that reads would wait for ever */
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
+        fail("/dev/null: %s", strerror(errno));
+    close(nothing);
 }
 
 void become(char **program) {

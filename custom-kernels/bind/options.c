@@ -33,7 +33,7 @@ static const char help[] =
     "  --allowed LIST        use these CPUs only, such as 0-6,8, with --print\n"
     "  --witness DIR         preload libplumbwitness.so, which writes what the process did to DIR\n"
     "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
-    "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, not through the launcher\n"
+    "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, and give it no input\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"

@@ -168,6 +168,9 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     rules = msgspec.convert(context["rules"], Rules)
     output = Source("the standard output", text, context.get("wall_s"))
     files = {name: Source(name, found) for name, found in context.get("files", {}).items()}
+    sources = [rule.file for rule in rules.figures.values() if not rule.wall] + [check.file for check in rules.checks]
+    if None in sources and not text.strip():
+        raise ParseError("the program printed nothing", output.name)
     for check in rules.checks:
         _check(check, _source(check.file, output, files))
     return [_figure(name, rule, _source(rule.file, output, files)) for name, rule in rules.figures.items()]
@@ -184,8 +187,6 @@ def _source(name: str | None, output: Source, files: Mapping[str, Source]) -> So
 def _figure(name: str, rule: FigureRule, source: Source) -> Measurement:
     (kind,) = rule.kinds
     wanted = "its wall time" if rule.wall else f"{kind} {quote(str(getattr(rule, kind)))}"
-    if kind != "wall" and not source.text.strip():
-        raise ParseError(f"figure {name}: the program printed nothing", source.name)
     try:
         values = [_number(token) for token in KINDS[kind](rule, source)]
     except ParseError as error:

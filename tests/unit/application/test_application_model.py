@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 import yaml
 
 from plumbline.application import build, model, source
+from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.parsers.application import CheckRule, FigureRule
 
 GOOD = {
     "application": "heat",
@@ -184,3 +187,21 @@ class TestBuild:
         found, _ = self.built(folder, tmp_path)
         assert found.folder.name == "heat"
         assert self.built(folder, tmp_path)[0] == found
+
+
+def test_the_files_in_the_documentation_are_in_order(tmp_path):
+    page = (paths.root() / "docs" / "applications.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert examples
+    for text in examples:
+        file = written(tmp_path, text)
+        for name in ("study.py", "data"):
+            (tmp_path / name).write_text("")
+        assert model.load(file).programs
+
+
+def test_every_key_is_documented():
+    page = (paths.root() / "docs" / "applications.md").read_text(encoding="utf-8")
+    for kind in (model.Application, model.Program, FigureRule, CheckRule):
+        for name in kind.__struct_fields__:
+            assert f"`{name}`" in page, name

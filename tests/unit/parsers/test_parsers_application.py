@@ -55,7 +55,7 @@ def test_a_figure_may_be_in_a_file():
 @pytest.mark.parametrize(
     ("rule", "text", "said"),
     [
-        (pattern("rate ([0-9.]+)"), " \n", "figure rate: the program printed nothing (the standard output)"),
+        (pattern("rate ([0-9.]+)"), " \n", "the program printed nothing (the standard output)"),
         (pattern("rate ([0-9.]+)"), PRINTED, "figure rate: pattern 'rate ([0-9.]+)' is not there"),
         (pattern(r"step \d: (\S+)"), PRINTED, r"figure rate: pattern 'step \d: (\S+)' is there 2 times"),
         (pattern("rate (.*)"), "rate nan", "figure rate: 'nan' is not a finite number (the standard output)"),

@@ -1,0 +1,165 @@
+"""``plumb run`` on a repository that is not ours: programs that behave, and each way in which one may not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import stored
+import yaml
+
+pytestmark = pytest.mark.e2e
+
+#: what it does is its first argument
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static void work(double seconds) {
+    clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
+    while (clock() < end) { }
+}
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "well";
+    if (!strcmp(how, "alone")) {
+        work(0.2);
+        printf("Rate: %d.%d GF/s\nSum: 1.25\n", 10, getpid());
+        return 0;
+    }
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    work(0.2);
+    if (!strcmp(how, "leaves") && rank == 0 && fork() == 0) {
+        setsid();
+        work(1.0);
+        _exit(0);
+    }
+    if (!strcmp(how, "writes") && rank == 0) {
+        FILE *input = fopen("input.txt", "a");
+        fprintf(input, "more\n");
+        fclose(input);
+    }
+    if (!strcmp(how, "reads") && getchar() == EOF) how = "well";
+    if (rank == 0 && strcmp(how, "silent")) {
+        const char *unit = strcmp(how, "unit") ? "GF/s" : "MF/s";
+        if (!strcmp(how, "nan")) printf("Rate: nan %s\n", unit);
+        else printf("Rate: %d.%d %s\n", 10, getpid(), unit);
+        if (!strcmp(how, "twice")) printf("Rate: 11.5 %s\n", unit);
+        printf("Sum: %s\n", strcmp(how, "wrong") ? "1.25" : "1.26");
+    }
+    if (!strcmp(how, "quits")) { fflush(stdout); _exit(0); }
+    return MPI_Finalize();
+}
+"""
+SCRIPT = """
+import os, time
+from mpi4py import MPI
+end = time.process_time() + 0.2
+while time.process_time() < end: pass
+total = MPI.COMM_WORLD.reduce(MPI.COMM_WORLD.rank + 1)
+if MPI.COMM_WORLD.rank == 0:
+    with open("result.json", "w") as file:
+        file.write('{"rate": 10.%d, "sum": %d}' % (os.getpid(), total))
+"""
+#: how the C program behaves -> what its record says; None: it has figures
+BEHAVIOUR = {
+    "well": None,
+    "reads": None,
+    "silent": "the program printed nothing (the standard output)",
+    "twice": "there 2 times (the standard output): let it find one only, or say which: take: first, last, sum",
+    "unit": "the program printed the unit 'MF/s', GF/s was declared",
+    "nan": "figure rate: 'nan' is not a finite number",
+    "wrong": "wrong answer: 1.26, 1.25 expected within 0.00125",
+    "writes": "input.txt was changed since the session began",
+    "leaves": "daemons that the ranks left",
+    "quits": "",
+    "alone": "MPI_Init",
+}
+RATE = {"pattern": r"Rate: (?P<value>\S+) (?P<unit>\S+)", "unit": "GF/s", "better": "higher"}
+
+
+def program(**members: object) -> dict[str, object]:
+    return {"figures": {"rate": RATE, "time": {"wall": True}}, "launches": 1, "time_limit_s": 30, **members}
+
+
+def described() -> dict[str, object]:
+    check = {"pattern": r"Sum: (\S+)", "value": 1.25, "tolerance": 0.001}
+    programs = {
+        name: program(command=["./program", name], checks=[check], inputs=["input.txt"] if name == "writes" else [])
+        for name in BEHAVIOUR
+    }
+    programs["serial"] = program(command="./program alone", mpi=False, placements=["numa"], ranks=1, threads=1)
+    rate = {"json": "rate", "file": "result.json", "unit": "GF/s", "better": "higher"}
+    check = {"pattern": r'"sum": (\d+)', "value": 3, "file": "result.json"}
+    python = program(command="python solve.py", inputs=["solve.py"], checks=[check])
+    programs["python"] = {**python, "figures": {"rate": rate}}
+    return {"application": "odd", "build": ["mpicc -o program program.c"], "programs": programs}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """(exit status, output, records by program) of ``plumb run`` in a repository, which stays as it is."""
+    folder = tmp_path_factory.mktemp("own") / "odd"
+    folder.mkdir()
+    (folder / "program.c").write_text(PROGRAM)
+    (folder / "solve.py").write_text(SCRIPT)
+    (folder / "input.txt").write_text("input\n")
+    (folder / "plumb.yaml").write_text(yaml.safe_dump(described(), sort_keys=False))
+    results = tmp_path_factory.mktemp("results")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True)
+    around = {**os.environ, "PLUMB_RESULTS": str(results), "PLUMB_BUILD": str(tmp_path_factory.mktemp("build"))}
+    around.setdefault("PLUMB_TOOLS", str(Path(__file__).resolve().parents[2] / "build" / "tools"))
+    command = [str(Path(sys.executable).parent / "plumb"), "run", "--stack", "openmpi"]
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    dirty = subprocess.run([*git, "status", "--porcelain", "--ignored"], capture_output=True, text=True, check=True)
+    assert dirty.stdout == ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", str(results))
+        records, damages = stored.read_all()
+    assert damages == []
+    return (
+        answer.returncode,
+        answer.stdout + answer.stderr,
+        {one["variant"]["application"]["program"]: one for one in records},
+    )
+
+
+@pytest.mark.parametrize("name", BEHAVIOUR)
+def test_what_a_program_does_is_said(ran, name):
+    record, said = ran[2][name], BEHAVIOUR[name]
+    if said is None:
+        assert record["reasons"] == []
+        assert [figure["unit"] for figure in record["figures"]] == ["GF/s", "s"]
+        assert all(0.1 < sample < 60 for sample in record["figures"][1]["samples"])
+    else:
+        assert record["figures"] == []
+        assert any(said in reason for reason in record["reasons"]), record["reasons"]
+
+
+def test_a_program_without_mpi_and_a_script_are_measured(ran):
+    for name in ("serial", "python"):
+        assert ran[2][name]["reasons"] == []
+    assert len(ran[2]["serial"]["launches"][0]["ranks"]) == 1
+    assert [figure["name"] for figure in ran[2]["python"]["figures"]] == ["rate"]
+
+
+def test_its_records_name_the_commit(ran):
+    states = {one["variant"]["application"]["commit"] for one in ran[2].values()}
+    assert len(states) == 1
+    assert len(states.pop()) == 40
+
+
+def test_the_campaign_says_what_failed(ran):
+    status, output, _ = ran
+    assert status == 1
+    assert "odd: building" in output
+    assert "failed odd_wrong %placement=core on openmpi (default): launch 0: wrong answer: 1.26" in output
