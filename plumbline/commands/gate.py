@@ -143,7 +143,7 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
     begun = GATE.peek(folder)
     if jobs.needed(part := setup.partition_of(begun)):
-        nodes = max(couple[0]["nodes"] for couple in begun.couples)
+        nodes = max(couple[0].nodes for couple in begun.couples)
         return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
     _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)

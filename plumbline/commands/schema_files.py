@@ -11,6 +11,7 @@ import msgspec
 from plumbline import schemas
 from plumbline.limits import ceilings
 from plumbline.profiles import model as profiles
+from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
@@ -21,6 +22,7 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
+    "variant": variant.Asked,
     "witness": Witness,
 }
 #: characters in a line

@@ -48,7 +48,7 @@ def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = Non
 
 def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
     bench = (make or live.DriverBench)(begun, folder)
-    total = sum(len(couple[0]["figures"]) for couple in begun.couples)
+    total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
         found = live.kept_records(folder, position)

@@ -12,7 +12,8 @@ from plumbline.base import units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict
+from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine

@@ -14,8 +14,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import energy
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
 from plumbline.measure import driver, jobs
-from plumbline.records import model
-from plumbline.records.model import Figure, Record, Variant, WantedFigure
+from plumbline.records.model import Figure, Record
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import binder, machine, plan
@@ -248,10 +248,10 @@ def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tupl
     return (*options, "--sweeps", str(sweeps), "--repetitions", str(CACHE_REPETITIONS))
 
 
-def description(one: Experiment, name: str, partition: str, stack: str) -> dict[str, Any]:
+def description(one: Experiment, name: str, partition: str, stack: str) -> Variant:
     """The variant of ``one``, as ``plumb launch`` takes it."""
     place = one.place
-    variant = Variant(
+    return Variant(
         schema=1,
         test="ceiling",
         name=f"ceiling {one.describe()}",
@@ -276,7 +276,6 @@ def description(one: Experiment, name: str, partition: str, stack: str) -> dict[
         environment=one.environment,
         params={},
     )
-    return model.document(variant)
 
 
 def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:

@@ -23,6 +23,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
 from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.topology.plan import Plan
 from plumbline.witness.model import LoadedFile
 from plumbline.witness.scheduling import Scheduling
@@ -41,51 +42,6 @@ State: TypeAlias = Literal["running", "complete", "interrupted"]
 Side: TypeAlias = Literal["baseline", "candidate"]
 Verdict: TypeAlias = Literal["invalid", "unreferenced", "within", "below", "above"]
 Provenance: TypeAlias = Literal["measured", "imported"]
-
-
-class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A figure that a test asks for: the measurement of ``metric`` whose parameters include ``where``.
-
-    Without ``where`` it is the best value of the curve. An ``optional`` figure is reported on some machines only.
-    ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
-    """
-
-    name: str
-    metric: str
-    where: dict[str, Any]
-    optional: bool = False
-    tolerance: float | None = None
-    must_detect: float | None = None
-
-
-class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``.
-
-    ``settings`` are the MPI library's, by its own names; ``environment`` holds variables.
-    """
-
-    schema: Literal[1]
-    test: str
-    name: str
-    site: str
-    partition: str
-    stack: str
-    benchmark: str
-    arguments: list[str]
-    placement: str
-    memory: str | None
-    threads: int | None
-    ranks_per_node: int | None
-    nodes: int
-    parser: str
-    context: dict[str, Any]
-    figures: list[WantedFigure]
-    launches: int
-    time_limit_s: Number
-    environment: dict[str, str]
-    settings: dict[str, str] = {}
-    params: dict[str, Any]
-    profiled: bool = False
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):

@@ -21,7 +21,8 @@ from plumbline.launch import process
 from plumbline.measure import jobs
 from plumbline.nodes import usable
 from plumbline.records import store
-from plumbline.records.model import Record, Variant, WantedFigure, document
+from plumbline.records.model import Record, document
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.references.match import thresholds
 from plumbline.reframe.settings import FEATURE, UNCONFIGURED, configured
 from plumbline.topology import plan

@@ -18,7 +18,7 @@ from plumbline.gate import live, rules, run, setup
 from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
-from plumbline.records import model, store
+from plumbline.records import store
 from plumbline.stacks import tuned
 from plumbline.statistics.paired import LOOKS, Rule, least_pairs
 from plumbline.tune import curves, programs
@@ -162,7 +162,7 @@ def _session(bench: Bench, configuration: Configuration, launched: Iterable[Laun
         for place in bench.places():
             label = f"confirm {one.name}"
             variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
-            couples.append([rules.settle(model.document(variant), [], "", RULE) for variant in variants])
+            couples.append([rules.settle(variant, [], "", RULE) for variant in variants])
     measured = (asked.stack, asked.stack + tuned.suffix(asked.nodes))
     terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
     return setup.compose(store.new_session(), measured, couples, terms, circumstances([asked.stack]))

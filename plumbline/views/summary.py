@@ -12,7 +12,8 @@ from typing import Any
 
 from plumbline.base import terminal, units
 from plumbline.records import query, sources
-from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite, Variant
+from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite
+from plumbline.records.variant import Variant
 from plumbline.views.table import table
 
 HEADER = (
