@@ -129,7 +129,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        _check_values(document)
+        _check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -148,8 +148,11 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     return document
 
 
-def _check_values(document: Any) -> None:
-    """Raise ValueError for a number or text that is none, and for aliases that repeat values without end."""
+def _check_values(document: Any, finite: bool = True) -> None:
+    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end.
+
+    Without ``finite`` also numbers that are not finite pass: the schema may say it with their place.
+    """
     stack, seen = [document], 0
     while stack:
         value = stack.pop()
@@ -163,7 +166,7 @@ def _check_values(document: Any) -> None:
             stack += value.values()
         elif isinstance(value, list):
             stack += value
-        elif isinstance(value, float) and not math.isfinite(value):
+        elif finite and isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
         elif isinstance(value, str) and not _is_text(None, value):
             raise ValueError(f"{value[:40]!r} has a character that no text has")
