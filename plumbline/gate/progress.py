@@ -57,8 +57,8 @@ class Progress:
     def _figure(self, figure: FigureState) -> str:
         ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"
         low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
-        state = f"{figure.state}: {figure.note}" if figure.note else figure.state
-        return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {state:<12}"
+        state = f"{figure.state}: {figure.reason}" if figure.reason else figure.state
+        return f"{figure.subject:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.count:>2} {state:<12}"
 
     def _left(self) -> str:
         pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))
@@ -100,6 +100,7 @@ def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
 def _row(name: str, figure: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
     interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
     ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
-    margins = f"{percent(verdict.rule.tolerance)}, {percent(verdict.rule.must_detect)}" if verdict.rule else "–"
+    rule = verdict.pairs.rule
+    margins = f"{percent(rule.tolerance)}, {percent(rule.must_detect)}" if rule else "–"
     counts = str(verdict.count), str(contest.replaced)
     return name, figure, verdict.state, ratio, interval, *counts, verdict.ruled_out or "–", margins

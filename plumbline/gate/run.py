@@ -15,7 +15,6 @@ from plumbline.gate.live import Bench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
 from plumbline.judge import decide, from_records
-from plumbline.judge.pairs import Pairs
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
@@ -31,10 +30,9 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdicts of ``pairs`` by ``rule``, and ``facts`` of the gate as (name, text)."""
+    """The verdicts by ``rule``, and ``facts`` of the gate as (name, text)."""
 
     rule: Rule
-    pairs: list[Pairs]
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
 
@@ -94,8 +92,7 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         for contest in contests
         for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.by_itself)
     ]
-    pairs = [item for _, item in owned]
-    found = decide.decide(pairs, begun.rule)
+    found = decide.decide([item for _, item in owned], begun.rule)
     failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.state == "FAIL"]
     explain = _explaining(failed)
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
@@ -114,7 +111,7 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         *(("explain", command) for command in explain),
         *(("note", note) for note in told),
     ]
-    return Outcome(begun.rule, pairs, found, facts)
+    return Outcome(begun.rule, found, facts)
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:
