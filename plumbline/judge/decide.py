@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
@@ -91,9 +92,7 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
     hidden = np.array([blur(item) for item in series], dtype=np.int64)
     state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
     p = np.ones(len(series))
-    alike: dict[tuple[Rule, bool, int], list[int]] = {}
-    for row, item in enumerate(series):
-        alike.setdefault((rules[row], item.fixed, logs[row].size), []).append(row)
+    alike = group(((rules[row], item.fixed, logs[row].size), row) for row, item in enumerate(series))
     for (one, is_fixed, _), members in alike.items():
         rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
         if is_fixed:

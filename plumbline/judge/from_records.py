@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge import disturbed
@@ -91,16 +92,14 @@ class _Values:
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
-        self._known: dict[tuple[str, frozenset[str]], dict[str, list[Measurement]]] = {}
-        for item in launch.measurements:
-            same = self._known.setdefault((item.metric, frozenset(item.params)), {})
-            same.setdefault(_words(item.params), []).append(item)
+        self._known = group(((item.metric, _words(item.params)), item) for item in launch.measurements)
+        self._names = {(item.metric, frozenset(item.params)) for item in launch.measurements}
 
     def of(self, wanted: WantedFigure) -> Measurement:
         """As :meth:`Launch.measurement`."""
         names = frozenset(wanted.where)
-        others = any(metric == wanted.metric and names < more for metric, more in self._known)
-        exact = self._known.get((wanted.metric, names), {}).get(_words(wanted.where), [])
+        others = any(metric == wanted.metric and names < more for metric, more in self._names)
+        exact = self._known.get((wanted.metric, _words(wanted.where)), [])
         return exact[0] if len(exact) == 1 and not others else self._launch.measurement(wanted)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.base import group
 from plumbline.base.units import Better
 from plumbline.judge import evidence
 from plumbline.judge.evidence import Family
@@ -208,28 +209,25 @@ def joined(classes: Iterable[Nodes | Matrix], floor: float) -> list[Nodes]:
 
     Values are relative times: 1.05 is 5 % slower than the usual node. Only launches that every class has are taken.
     """
-    groups: dict[frozenset[str], list[Nodes]] = defaultdict(list)
-    for item in classes:
-        if isinstance(item, Nodes):
-            groups[frozenset(item.values)].append(item)
-    made = (_join(group, floor) for group in groups.values() if len(group) > 1)
+    groups = group((frozenset(item.values), item) for item in classes if isinstance(item, Nodes))
+    made = (_join(own, floor) for own in groups.values() if len(own) > 1)
     return [item for item in made if item is not None]
 
 
-def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
+def _join(classes: Sequence[Nodes], floor: float) -> Nodes | None:
     """None if some node has no launch that is in all classes. Its name begins with the words that all names have."""
-    weights = [_weight(item, floor) for item in group]
-    usual = [math.log(float(np.median(item.every()))) for item in group]
+    weights = [_weight(item, floor) for item in classes]
+    usual = [math.log(float(np.median(item.every()))) for item in classes]
     words = itertools.takewhile(
-        lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in group), strict=False)
+        lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in classes), strict=False)
     )
     made = Nodes(
-        " ".join([*(word for word, *_ in words), f"{len(group)} classes together"]), "lower", combined=len(group)
+        " ".join([*(word for word, *_ in words), f"{len(classes)} classes together"]), "lower", combined=len(classes)
     )
-    for node in sorted(group[0].values):
-        first, *others = tables = [_places(item.values[node]) for item in group]
+    for node in sorted(classes[0].values):
+        first, *others = tables = [_places(item.values[node]) for item in classes]
         for place in (place for place in first if all(place in table for table in others)):
-            logs = zip(group, weights, usual, tables, strict=True)
+            logs = zip(classes, weights, usual, tables, strict=True)
             relative = (
                 weight / sum(weights) * item.sign * (math.log(table[place]) - middle)
                 for item, weight, middle, table in logs
@@ -237,7 +235,7 @@ def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
             made.add(node, math.exp(sum(relative)), place[0])
         if node not in made.values:
             return None
-        made.remarks[node] = list(dict.fromkeys(remark for item in group for remark in item.notes(node)))
+        made.remarks[node] = list(dict.fromkeys(remark for item in classes for remark in item.notes(node)))
     return made
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from plumbline import schemas, site
-from plumbline.base import paths
+from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
 
@@ -37,9 +37,7 @@ class References:
 
     def __init__(self, entries: list[Match]) -> None:
         self.entries = entries
-        self._by_key: dict[str, list[Match]] = {}
-        for match in entries:
-            self._by_key.setdefault(key(match.entry), []).append(match)
+        self._by_key = group((key(match.entry), match) for match in entries)
 
     @classmethod
     def load(cls, site_name: str) -> References:
