@@ -78,14 +78,10 @@ def _decided(figures: Sequence[FigureState]) -> int:
     return sum(figure.decided for figure in figures)
 
 
-def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
+def verdicts(contests: Sequence[Contest], found: Sequence[tuple[Contest, Verdict]]) -> str:
     """The aligned table, and how often pairs were measured again."""
-    rows = []
-    position = 0
-    for contest, name in zip(contests, short_names(contests), strict=True):
-        for figure in contest.records[0].variant.figures:
-            rows.append(_row(name, figure.name, found[position], contest))
-            position += 1
+    names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
+    rows = [_row(names[contest.position], verdict, contest) for contest, verdict in found]
     lines = [table(HEADER, rows, right=("ratio", "pairs", "again", "ruled out from")), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
@@ -97,7 +93,8 @@ def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, figure: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
+def _row(name: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
+    figure = verdict.subject.rpartition(": ")[2]
     interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
     ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
     rule = verdict.pairs.rule
