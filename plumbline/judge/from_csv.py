@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
-from plumbline.base import csv_input
+from plumbline.base import csv_input, group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge.history import Series
@@ -78,15 +78,19 @@ def nodes(file: Path, better: Better) -> list[Nodes]:
 
     Raises :class:`PlumbError` with file and line.
     """
-    classes: dict[str, Nodes] = {}
-    texts: dict[str, list[str]] = defaultdict(list)
-    for where, row in csv_input.table(file, "values", NODES):
-        name = row.get("class") or row.get("series", "")
-        classes.setdefault(name, Nodes(name, better)).add(row["node"], _positive(row["value"], where), row.get("index"))
-        texts[name].append(row["value"])
-    for name, made in classes.items():
-        made.step = limiting_step(texts[name])
-    return list(classes.values())
+    classes = group(
+        (row.get("class") or row.get("series", ""), (row, _positive(row["value"], where)))
+        for where, row in csv_input.table(file, "values", NODES)
+    )
+    return [
+        Nodes(
+            name,
+            better,
+            group((row["node"], (row.get("index"), value)) for row, value in own),
+            limiting_step(row["value"] for row, _ in own),
+        )
+        for name, own in classes.items()
+    ]
 
 
 def matrices(file: Path, better: Better) -> list[Matrix]:

@@ -81,15 +81,16 @@ def nodes(records: Iterable[AnyRecord], test: str | None = None, figure: str | N
         for row, one in measured(records, test, figure)
         if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in one.samples)
     )
-    classes = []
-    for name, own in sorted(usable.items()):
-        made = Nodes(name, own[0][1].better, remarks=_remarks([row for row, _ in own]))
-        for row, one in own:
-            for sample in one.samples:
-                made.add(row.nodes[0], sample, row.campaign)
-        made.step = limiting_step(map(repr, made.every()))
-        classes.append(made)
-    return classes
+    return [
+        Nodes(
+            name,
+            own[0][1].better,
+            group((row.nodes[0], (row.campaign, sample)) for row, one in own for sample in one.samples),
+            limiting_step(repr(sample) for _, one in own for sample in one.samples),
+            _remarks([row for row, _ in own]),
+        )
+        for name, own in sorted(usable.items())
+    ]
 
 
 def matrices(record: Record) -> list[Matrix]:
@@ -171,13 +172,18 @@ def series(records: Iterable[AnyRecord], test: str | None = None) -> list[Series
     groups = [(_key(*own[0]), own) for own in usable.values()]
     differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
     names = Counter(label(key, differing) for key, _ in groups)
-    found = []
-    for key, own in groups:
-        name = label(key, differing)
-        made = Series(name if names[name] == 1 else label(key, [*differing, *UNLIKE]), key["better"], unit=key["unit"])
-        made.key, made.index, made.times = key, [row.id for row, _ in own], [row.time for row, _ in own]
-        made.values = [figure.value for _, figure in own]
-        found.append(made)
+    found = [
+        Series(
+            label(key, differing if names[label(key, differing)] == 1 else [*differing, *UNLIKE]),
+            key["better"],
+            [row.id for row, _ in own],
+            [figure.value for _, figure in own],
+            key["unit"],
+            [row.time for row, _ in own],
+            key,
+        )
+        for key, own in groups
+    ]
     return sorted(found, key=lambda made: made.name)
 
 
