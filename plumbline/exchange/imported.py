@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.base import csv_input, files, terminal, units
+from plumbline.base import csv_input, files, group, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, counted
 from plumbline.exchange import reframe
@@ -77,11 +77,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Import all logs, or nothing if a line of one is wrong; 0."""
     found = [read(file, args.site, args.lower) for file in args.logs]
-    kept: dict[Path, list[Record]] = {}
-    for log in found:
-        for record in log.records:
-            name = file_of(record.site, record.partition, record.variant.test)
-            kept.setdefault(store.session_file(record.site, name), []).append(record)
+    kept = group(
+        (store.session_file(one.site, file_of(one.site, one.partition, one.variant.test)), one)
+        for log in found
+        for one in log.records
+    )
     new = sum(_merge(file, own) for file, own in kept.items())
     total = sum(map(len, kept.values()))
     without = sum(log.without for log in found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent, significant
 from plumbline.judge import evidence, members, statement
@@ -350,9 +351,8 @@ def closing(verdicts: Sequence[Verdict]) -> str:
 
 def _slower(verdicts: Sequence[Verdict]) -> str:
     """Every slow member once, the one of most classes first, at most :data:`NAMED`."""
-    sizes: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in (one for item in verdicts for one in item.findings if one.direction == "worse"):
-        sizes[one.kind, one.name].append(one.change)
+    slow = (one for item in verdicts for one in item.findings if one.direction == "worse")
+    sizes = group(((one.kind, one.name), one.change) for one in slow)
     ranked = sorted(sizes.items(), key=lambda item: (-len(item[1]), -max(item[1]), item[0]))
     parts = [
         f"{kind} {name} by up to {percent(max(changes))} in {len(changes)} classes"

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import parsers, profiles, schedulers, witness
-from plumbline.base import files
+from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
 from plumbline.launch import (
     cause,
@@ -195,9 +195,7 @@ def _worth_another_start(run: Run, errors: list[str]) -> bool:
 
 def _rank(witness: RankWitness) -> RankSeen:
     """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
-    others: dict[str, list[float]] = {}
-    for item in witness.others:
-        others.setdefault(item.program, []).append(processes.cpu_s(item))
+    others = group((item.program, processes.cpu_s(item)) for item in witness.others)
     summed = [
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())

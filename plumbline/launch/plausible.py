@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from plumbline.base import group
 from plumbline.base.units import US
 from plumbline.limits import WORKING_SET
 from plumbline.parsers import osu
@@ -150,8 +151,9 @@ def _longest(measurements: list[Measurement]) -> float:
 
     Rows are not added up: several may be of the same repetitions.
     """
-    rows: dict[str, list[float]] = {}
-    for item in measurements:
-        if item.unit == US and item.iterations:
-            rows.setdefault(repr(sorted(item.params.items())), []).append(item.value * item.iterations / 1e6)
+    rows = group(
+        (repr(sorted(item.params.items())), item.value * item.iterations / 1e6)
+        for item in measurements
+        if item.unit == US and item.iterations
+    )
     return max((min(times) for times in rows.values()), default=0.0)

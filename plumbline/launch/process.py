@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from plumbline.base import group
 from plumbline.host import proc
 from plumbline.launch import shared_memory, waiting
 from plumbline.launch.signals import Interrupted, handled
@@ -205,10 +206,7 @@ def _reap(child: subprocess.Popen[bytes], orphans: list[proc.Stat]) -> None:
 
 def descendants(parent: int) -> list[int]:
     """Live processes below ``parent``: its children, then their children, and so on."""
-    children: dict[int, list[int]] = {}
-    for one in proc.every():
-        if one.state != "Z":
-            children.setdefault(one.parent, []).append(one.pid)
+    children = group((one.parent, one.pid) for one in proc.every() if one.state != "Z")
     found: list[int] = []
     queue = [parent]
     while queue:

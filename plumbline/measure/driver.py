@@ -5,10 +5,11 @@ Nothing measured depends on who called: the record is on disk after every launch
 
 from __future__ import annotations
 
+import contextlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -113,28 +114,23 @@ def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: 
         say(f"the records do not name this checkout's commit: {unknown}")
     if removed := records[0].removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
-    try:
-        begin = time.monotonic()
-        with terminal.bar():
-            for position, (which, index) in enumerate(order):
-                record = records[which]
-                began = time.monotonic()
-                launch = launches.launch(which, index, position)
-                with held_back():
-                    record.launches.append(launch)
-                    launches.settle(which)
-                    store.write(file, records)
-                now, done = time.monotonic(), position + 1
-                say(_progress(record, launch, done, len(order), now - began))
-                earlier = [one.last_lines() for one in record.launches[:-1]]
-                if (told := launch.last_lines()) and told not in earlier:
-                    say("\n".join(f"    {line}" for line in told))
-                left = human_seconds((now - begin) / done * (len(order) - done))
-                terminal.progress(done, len(order), f"launches, about {left} left")
-    except BaseException:  # whatever ends it, what was measured is kept
-        close(file, records, "interrupted")
-        raise
-    close(file, records, "complete")
+    begin = time.monotonic()
+    with recording(file, records):
+        for position, (which, index) in enumerate(order):
+            record = records[which]
+            began = time.monotonic()
+            launch = launches.launch(which, index, position)
+            with held_back():
+                record.launches.append(launch)
+                launches.settle(which)
+                store.write(file, records)
+            now, done = time.monotonic(), position + 1
+            say(_progress(record, launch, done, len(order), now - began))
+            earlier = [one.last_lines() for one in record.launches[:-1]]
+            if (told := launch.last_lines()) and told not in earlier:
+                say("\n".join(f"    {line}" for line in told))
+            left = human_seconds((now - begin) / done * (len(order) - done))
+            terminal.progress(done, len(order), f"launches, about {left} left")
     if unseen := _unseen(records):
         say(unseen)
 
@@ -150,12 +146,23 @@ def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
     return order
 
 
-def close(file: Path, records: Sequence[Record], state: State, empty: bool = True) -> None:
-    """Set the state of all ``records`` and write them to ``file``: without ``empty`` only those that have launches."""
-    with held_back():
-        for record in records:
-            record.state = state
-        store.write(file, [record for record in records if empty or record.launches])
+@contextlib.contextmanager
+def recording(file: Path, records: Sequence[Record], empty: bool = True) -> Iterator[None]:
+    """Measure within this: whatever ends it, ``records`` say whether they are complete, and are in ``file``.
+
+    Without ``empty`` only those that have launches are written.
+    """
+    state: State = "interrupted"
+    try:
+        with terminal.bar():
+            yield
+        state = "complete"
+    finally:
+        with held_back():
+            for record in records:
+                record.state = state
+            if kept := [record for record in records if empty or record.launches]:
+                store.write(file, kept)
 
 
 def _unseen(records: list[Record]) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.publish import documents
 from plumbline.publish.documents import slug
@@ -77,12 +77,8 @@ class System:
 
     def _campaigns(self, known: list[Known]) -> list[dict[str, Any]]:
         """A page for each campaign; their lines, the newest first."""
-        members: dict[str, list[Known]] = defaultdict(list)
-        for row, total in known:
-            if row.campaign:
-                members[row.campaign].append((row, total))
         lines = []
-        for name, own in members.items():
+        for name, own in group((name, item) for item in known if (name := item[0].campaign)).items():
             rows = [row for row, _ in own]
             path = f"campaigns/{slug(name)}.html"
             made = self._made(path, "report", *self._campaign(name, own))
@@ -105,11 +101,8 @@ class System:
 
     def _tests(self, known: list[Known], noted: list[Note]) -> list[dict[str, Any]]:
         """A page for each test with a figure; their lines, by name."""
-        members: dict[str, list[Known]] = defaultdict(list)
-        for row, total in known:
-            members[row.variant.test].append((row, total))
         lines = []
-        for name, own in sorted(members.items()):
+        for name, own in sorted(group((item[0].variant.test, item) for item in known).items()):
             path = f"tests/{slug(name)}.html"
             inputs = [[total for _, total in own], documents.told(noted)]
             rows = [row for row, _ in own]

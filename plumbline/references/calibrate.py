@@ -23,7 +23,7 @@ from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
 from plumbline import limits, schemas, site
-from plumbline.base import files, terminal
+from plumbline.base import files, group, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
@@ -63,14 +63,6 @@ class Outcome:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass
-class _Group:
-    """The records of one figure of one variant on one stack."""
-
-    records: list[AnyRecord] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
-
-
 def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
     """What ``records`` (oldest first) say about the references of a site; nothing is written.
 
@@ -82,18 +74,18 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
     present = match.References.load(site_name)
     outcome = Outcome()
-    groups: dict[bytes, _Group] = {}
+    usable = []
     for record in records:
         if record.site != site_name or (test and not record.variant.test.startswith(test)):
             continue
         reason = refusal(record)
         if reason:
             outcome.refused[f"{reason} (records)"] += 1
-            continue
-        for figure in record.figures:
-            group = groups.setdefault(msgspec.json.encode(match.subject(record, figure.name), order="sorted"), _Group())
-            group.records.append(record)
-            group.figures.append(figure)
+        else:
+            usable += [(record, figure) for figure in record.figures]
+    groups = group(
+        (msgspec.json.encode(match.subject(row, figure.name), order="sorted"), (row, figure)) for row, figure in usable
+    )
     with terminal.bar():
         for done, key in enumerate(sorted(groups), 1):
             terminal.progress(done, len(groups), "figures")
@@ -102,7 +94,7 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
             except PlumbError as error:
                 outcome.refused[f"{error.what} (figures)"] += 1
                 continue
-            found = present.resolve(groups[key].records[-1], new.figure)
+            found = present.resolve(groups[key][-1][0], new.figure)
             old = found.entry if found else None
             kept = f"{old.method}, left alone" if old is not None and not isinstance(old, Calibrated) else None
             outcome.changes.setdefault(family(new.test), []).append(Change(old, new, kept))
@@ -129,24 +121,21 @@ def refusal(record: AnyRecord) -> str | None:
     return None
 
 
-def entry(group: _Group, min_sessions: int) -> Calibrated:
-    """The reference that a group of records gives: the median over sessions of the sessions' medians.
+def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibrated:
+    """The reference that a figure of some records gives: the median over sessions of the sessions' medians.
 
     Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
     spread is from the median absolute deviation), but at least :data:`NARROWEST`. Raises :class:`PlumbError` for too
     few sessions, and for bounds above :data:`WIDEST`.
     """
-    newest = group.records[-1]
-    figure = group.figures[-1]
+    newest, figure = own[-1]
     same = [
         (record, item)
-        for record, item in zip(group.records, group.figures, strict=True)
+        for record, item in own
         if record.stack.sha256 == newest.stack.sha256 and (item.unit, item.better) == (figure.unit, figure.better)
     ]
-    samples: dict[str, list[float]] = {}
-    for record, item in same:
-        samples.setdefault(record.session, []).extend(item.samples)
-    medians = [statistics.median(values) for values in samples.values()]
+    sessions = group((record.session, sample) for record, item in same for sample in item.samples)
+    medians = [statistics.median(values) for values in sessions.values()]
     if len(medians) < min_sessions:
         raise PlumbError(f"fewer than {min_sessions} sessions")
     value = statistics.median(medians)
@@ -210,9 +199,7 @@ def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
     entries = _entries(document, file)
     if not entries:
         document["references"].fa.set_block_style()
-    present: dict[str, list[tuple[Entry, Any]]] = {}
-    for each, item in zip(entries, document["references"], strict=True):
-        present.setdefault(each.key, []).append((each, item))
+    present = group((each.key, (each, item)) for each, item in zip(entries, document["references"], strict=True))
     for new in wanted:
         members = _members(new)
         old = next((item for each, item in present.get(new.key, []) if each.overlaps(new)), None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from plumbline import schemas, site
-from plumbline.base import paths
+from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
 from plumbline.references.model import Document, Entry, Placed, Subject
@@ -36,9 +36,7 @@ class References:
 
     def __init__(self, entries: list[Match]) -> None:
         self.entries = entries
-        self._by_key: dict[str, list[Match]] = {}
-        for match in entries:
-            self._by_key.setdefault(match.entry.key, []).append(match)
+        self._by_key = group((match.entry.key, match) for match in entries)
 
     @classmethod
     def load(cls, site_name: str) -> References:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plumbline.base import group
 from plumbline.compare import hybrid
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
@@ -113,10 +114,11 @@ def _outcome(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
     """Cases without figures, by state and reason: those that concern most cases first."""
     if outcome is None:
         return None
-    groups: dict[tuple[str, str], list[str]] = {}
-    for case in outcome["cases"]:
-        if case["state"] in WITHOUT_FIGURES:
-            groups.setdefault((case["state"], case["reason"] or "no reason given"), []).append(case["case"])
+    groups = group(
+        ((case["state"], case["reason"] or "no reason given"), case["case"])
+        for case in outcome["cases"]
+        if case["state"] in WITHOUT_FIGURES
+    )
     rows = [{"state": state, "reason": reason, "cases": cases} for (state, reason), cases in groups.items()]
     rows.sort(key=lambda row: (row["state"] == "SKIP", -len(row["cases"]), row["reason"]))
     return {"profile": outcome["profile"], "ran": len(outcome["cases"]), "groups": rows}

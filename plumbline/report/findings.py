@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.compare.page import figures
 from plumbline.judge import hybrid
 from plumbline.judge.compare import Cell, Comparison, Line, compare
-from plumbline.judge.samples import group
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
@@ -134,7 +133,7 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
     found = []
-    for alike in group(campaign.usable, lambda item: _but_for_placement(item[0])).values():
+    for alike in group((_but_for_placement(item[0]), item) for item in campaign.usable).values():
         free = [item for item in alike if item[0].plan.bound is False]
         bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
         for record, number in free:

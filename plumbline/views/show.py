@@ -7,7 +7,7 @@ import json
 import shlex
 from typing import Any
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.host import devices
 from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
@@ -76,10 +76,7 @@ def _figures(record: Record) -> str:
 
 def _remarks(record: Record) -> str:
     """What the program said of its launches, each remark once; those of some launches name them."""
-    said: dict[str, list[int]] = {}
-    for launch in record.launches:
-        for remark in launch.remarks:
-            said.setdefault(remark, []).append(launch.order)
+    said = group((remark, launch.order) for launch in record.launches for remark in launch.remarks)
     return "\n".join(
         remark if len(orders) == len(record.launches) else f"launch {' '.join(map(str, orders))}: {remark}"
         for remark, orders in said.items()

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Pages, Plan, PlannedRank
 from plumbline.witness import processes
@@ -58,9 +59,7 @@ def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list
 
 def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int) -> list[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
-    seen: dict[int, list[RankWitness]] = {}
-    for witness in witnesses:
-        seen.setdefault(local_rank_of(witness), []).append(witness)
+    seen = group((local_rank_of(witness), witness) for witness in witnesses)
     reasons: list[str] = []
     missing = [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]
     if missing:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from plumbline import schemas
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import proc
@@ -30,15 +31,13 @@ UNSEEN = (0.05, 0.1)
 BEFORE = (0.05, 3.0)
 
 
-def group(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
+def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
     """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
 
     That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
     much. A rank whose root left no document has no witness; the reason is returned if one of its children did.
     """
-    trees: dict[tuple[str, int], list[Witness]] = {}
-    for document in documents:
-        trees.setdefault((document.host, document.root), []).append(document)
+    trees = group(((document.host, document.root), document) for document in documents)
     witnesses: list[RankWitness] = []
     reasons = []
     for (host, root), tree in trees.items():
@@ -187,7 +186,7 @@ def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
         except PlumbError as error:
             reasons.append(str(error))
     documents.sort(key=lambda item: (item.host, item.rank, item.local_rank, item.pid))
-    witnesses, orphans = group(documents)
+    witnesses, orphans = by_rank(documents)
     return witnesses, reasons + orphans
 
 

@@ -141,7 +141,7 @@ def test_the_records_judged_later_give_the_same_verdicts(gate, tmp_path):
     later = decide.decide(from_records.read(recorded(tmp_path)), Rule(0.3, 0.5))  # its own margins count
     assert later == outcome.verdicts
     assert [item.state for item in later[:2]] == ["PASS", "FAIL"]
-    assert any(item.superseded for item in outcome.pairs)
+    assert any(item.pairs.baseline.superseded for item in outcome.verdicts)
 
 
 def test_a_pair_is_two_launches_in_a_row_in_random_order(gate):
@@ -522,7 +522,7 @@ def test_a_fail_of_an_mpi_program_names_the_command_that_compares_profiles(gate)
 def test_what_is_left_is_no_more_than_the_time_it_was_given():
     record = SimpleNamespace(variant=model.convert(samples.record()).variant, placement=SimpleNamespace(name="core"))
     contest = SimpleNamespace(position=0, name="v", kept=1, records=[record, record], figure_states=list, launches=[])
-    state = [live.FigureState("triad", 1, 1.0, None, "open")]
+    state = [live.FigureState("triad", "open", 1, 1.0)]
 
     def left(minutes, took):
         return progress.Progress([contest], minutes).line(contest, state, 1, False, took).partition("≤ ")[2][:8].strip()

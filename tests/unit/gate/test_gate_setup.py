@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pieces
 import pytest
 import samples
+from gate_pairs import pairs_of
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import page, rules, setup, sides, variants
 from plumbline.judge import decide, from_records
-from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.records import model
 from plumbline.records.variant import checked
@@ -359,13 +359,13 @@ def test_the_page_shows_every_pair_and_escapes_names():
     values = [10.0 + place % 5 * 0.01 for place in range(20)]
     slower = [value * 1.1 for value in values]
     found = [
-        Pairs("fine", values, values[::-1], "lower", superseded=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
-        Pairs("<script>alert('x')</script> & \"", values, slower, "lower"),
-        Pairs("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
-        Pairs("short", values[:5], values[:5], "lower"),
-        Pairs("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
+        pairs_of("fine", values, values[::-1], "lower", again=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
+        pairs_of("<script>alert('x')</script> & \"", values, slower, "lower"),
+        pairs_of("rates", values, values[::-1], "higher", rule=Rule(0.02, 0.1)),
+        pairs_of("short", values[:5], values[:5], "lower"),
+        pairs_of("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
-    made = page.document(found, decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
+    made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
     text = render("page", made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
@@ -387,8 +387,8 @@ def test_the_page_shows_every_pair_and_escapes_names():
 
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
-    found = [Pairs(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = render("page", page.document(found, decide.decide(found, Rule()), Rule(), []))
+    found = [pairs_of(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
+    text = render("page", page.document(decide.decide(found, Rule()), Rule(), []))
     shown = read_page(text)
     assert len(pieces.blocks(shown, "chart")) == page.DRAWN
     assert len(pieces.rows(shown)) == 1000
