@@ -159,7 +159,7 @@ def _write_all(
         (args.json, lambda: statement.document(verdicts, margins, facts)),
         (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
         (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
-        (args.html, lambda: render("page", page.document(verdicts, rule, facts))),
+        (args.html, lambda: render(page.document(verdicts, rule, facts))),
     ):
         if target:
             files.write("the verdicts", target, text())

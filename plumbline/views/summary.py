@@ -192,6 +192,11 @@ def percent(figure: Figure) -> str:
     return f"{figure.reached.percent:.1f}{figure.reached.mark}" if figure.reached else "–"
 
 
+def span(figure: Figure) -> str:
+    """The least and the largest of its launches: ``20.1 GB/s … 20.5 GB/s``."""
+    return " … ".join(" ".join(units.human(end(figure.samples), figure.unit)) for end in (min, max))
+
+
 def shorten(text: str, width: int) -> str:
     """At most ``width`` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"

@@ -366,16 +366,17 @@ def test_the_page_shows_every_pair_and_escapes_names():
         pairs_of("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
     made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
-    text = render("page", made)
+    text = render(made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
     shown = read_page(text)
     drawn = {chart["title"]: chart for chart in pieces.blocks(shown, "chart")}
     assert len(drawn) == 4
-    assert sum(len(chart["points"]) - len(chart["hollow"]) for chart in drawn.values()) == 80
-    fine = drawn["fine"]
+    dots = {title: chart["series"][0] for title, chart in drawn.items()}
+    assert sum(len(one["points"]) - len(one["hollow"]) for one in dots.values()) == 80
+    fine = dots["fine"]
     assert [fine["points"][row] for row in fine["hollow"]] == [[20, 0.6, 1.1], [21, 7.6, 0.9]]
-    assert [fine["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
+    assert [drawn["fine"]["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
     rows = pieces.rows(pieces.section(shown, "series"))
     assert [row[5] for row in rows if row[0] == "fine"] == ["2"]
     assert "<script>alert('x')</script> & \"" in [row[0] for row in rows]
@@ -388,7 +389,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
     found = [pairs_of(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = render("page", page.document(decide.decide(found, Rule()), Rule(), []))
+    text = render(page.document(decide.decide(found, Rule()), Rule(), []))
     shown = read_page(text)
     assert len(pieces.blocks(shown, "chart")) == page.DRAWN
     assert len(pieces.rows(shown)) == 1000
@@ -401,4 +402,4 @@ def test_the_page_is_written(tmp_path, capsys):
     (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
     options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
     assert cli.main(["gate", *options]) == 0
-    assert [len(chart["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]
+    assert [len(chart["series"][0]["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]
