@@ -113,7 +113,7 @@ def as_json(comparison: Comparison) -> str:
 
 
 def html(comparison: Comparison) -> str:
-    """The comparison as a page of its own."""
+    """The comparison as its own page."""
     return page.render("page", document(comparison))
 
 

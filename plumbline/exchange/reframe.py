@@ -37,7 +37,7 @@ NEEDED = {
     "partition": ("partition",),
     "environment": ("environ",),
 }
-#: how the column of a figure ends, and what else stands in columns of its name
+#: how the column of a figure ends, and what else is in columns of its name
 VALUE = "_value"
 MEMBERS = ("value", "ref", "lower_thres", "upper_thres", "unit")
 #: how a database begins
@@ -181,11 +181,11 @@ def _text(value: object) -> str:
 _DECODER = msgspec.json.Decoder(Session)
 
 
-def write(found: Sequence[Exported], target: Path) -> None:
-    """Replace ``target`` by a database of the figures ``found``."""
+def write(figures: Sequence[Exported], target: Path) -> None:
+    """Replace ``target`` by a database of the figures ``figures``."""
     sessions: dict[str, list[Exported]] = {}
-    for one in found:
-        sessions.setdefault(one.campaign or one.session, []).append(one)
+    for figure in figures:
+        sessions.setdefault(figure.campaign or figure.session, []).append(figure)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,
@@ -241,15 +241,15 @@ def _case(session: str, number: int, group: list[Exported]) -> dict[str, Any]:
         "job_completion_time_unix": at,
         # value, reference, its thresholds as fractions, unit, result; ReFrame writes 0 where there is no reference
         "perfvalues": {
-            f"{one.site}:{one.partition}:{one.figure}": [
-                one.value,
-                one.reference or 0.0,
-                one.lower,
-                one.upper,
-                one.unit,
+            f"{figure.site}:{figure.partition}:{figure.figure}": [
+                figure.value,
+                figure.reference or 0.0,
+                figure.lower,
+                figure.upper,
+                figure.unit,
                 "pass",
             ]
-            for one in group
+            for figure in group
         },
         "run_index": 0,
         "session_uuid": session,

@@ -1,4 +1,4 @@
-"""Figures of records in groups: what is alike in one group, and each group is judged or followed by itself.
+"""Figures of records in groups: what is alike in one group, and each group is judged or followed separately.
 
 Classes of nodes are from the figures of many records, classes of links from the matrix of one record of the pairs
 kernel, series in time from all records of one variant.
@@ -30,7 +30,7 @@ OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
 
 
 def group(items: Iterable[Item], by: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """``items`` by what ``by`` says of each, in the order of the first of each group."""
+    """``items`` by the value of ``by`` for each, in the order of the first of each group."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(by(item), []).append(item)

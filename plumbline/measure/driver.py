@@ -32,7 +32,7 @@ LOCK = ".plumbline.lock"
 class Launches:
     """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
 
-    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` stand in the records.
+    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` are in the records.
     ``kept`` says what became of earlier launches, where one cannot be started. Raises :class:`PlumbError` for a variant
     that cannot be run here.
     """
@@ -67,7 +67,7 @@ class Launches:
             raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
 
     def settle(self, which: int) -> None:
-        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        """Update figures, reasons and verdict of a record from its launches."""
         job = self.jobs[which]
         figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
 
@@ -129,7 +129,7 @@ def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: 
                     store.write(file, records)
                 now, done = time.monotonic(), position + 1
                 say(_progress(record, launch, done, len(order), now - began))
-                earlier = [one.last_lines() for one in record.launches[:-1]]
+                earlier = [before.last_lines() for before in record.launches[:-1]]
                 if (told := launch.last_lines()) and told not in earlier:
                     say("\n".join(f"    {line}" for line in told))
                 left = human_seconds((now - begin) / done * (len(order) - done))

@@ -122,7 +122,7 @@ class System:
         return lines
 
     def _made(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
-        """The facts of a page; None where it cannot be made: that becomes one of ``problems``, and the rest goes on."""
+        """The facts of a page; None if it cannot be made: that becomes one of ``problems``, and the rest continues."""
         try:
             return self.folder.put(f"{self.path}/{path}", kind, [self.name, inputs], make)
         except PlumbError as error:

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Match:
-    """The reference of a figure: its entry, and the file it stands in (relative to the sites folder)."""
+    """The reference of a figure: its entry, and the file with it (relative to the sites folder)."""
 
     entry: dict[str, Any]
     file: str
@@ -54,7 +54,7 @@ class References:
     def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
 
-        Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
+        Test, figure, stack, partition and all parameters must be equal, and what the reference gives of the placement.
         Raises :class:`PlumbError` if two match, because neither can be trusted.
         """
         wanted = subject(record, figure)
@@ -152,7 +152,7 @@ def describe(entry: dict[str, Any]) -> str:
 
 
 def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether a record can match both entries: what both say of the placement is equal, as is all else."""
+    """Whether a record can match both entries: what both give of the placement is equal, and so is all else."""
     first, second = one.get("placement", {}), other.get("placement", {})
     return key(one) == key(other) and all(first[name] == second[name] for name in first.keys() & second.keys())
 

@@ -148,7 +148,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
 
 
 def _check_values(document: Any) -> None:
-    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end."""
+    """Raise ValueError for a key or text that is not text, and for aliases that repeat values without end."""
     stack, seen = [document], 0
     while stack:
         value = stack.pop()
