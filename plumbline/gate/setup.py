@@ -26,7 +26,7 @@ from plumbline.statistics.paired import Rule
 class Session:
     """What does not change while a gate is measured.
 
-    ``rule`` is that of every figure without margins of its own. ``couples``: of each variant the baseline's description
+    ``rule`` is that of every figure without its own margins. ``couples``: of each variant the baseline's description
     and the candidate's, with their margins; ``notes``: what is not compared, and why. ``by_itself`` claims that the
     candidate disturbs itself.
     """

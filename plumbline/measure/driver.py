@@ -65,7 +65,7 @@ class Launches:
             raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
 
     def settle(self, which: int) -> None:
-        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        """Update figures, reasons and verdict of a record from its launches."""
         job = self.jobs[which]
         figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
 

@@ -63,7 +63,7 @@ def column(title: str, kind: str, unit: str | None = None) -> Block:
 def table(caption: str, columns: Iterable[object], rows: Iterable[Sequence[Piece]], **parts: Any) -> Block:
     """A table; its first column names the rows.
 
-    Only the ``first`` so many rows are shown before a button asks for all; ``empty`` is said where there is none.
+    Only the ``first`` rows (a number) are shown before a button asks for all; ``empty`` is said where there is none.
     """
     named = [{"title": one} if isinstance(one, str) else one for one in columns]
     return {"is": "table", "caption": caption, "columns": named, "rows": list(rows), **parts}

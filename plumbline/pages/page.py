@@ -1,7 +1,7 @@
 """HTML files from data, the assets and the chart library: alone, or many that share scripts and style.
 
 A page alone may neither load nor send anything: its policy admits exactly the scripts and the style that are in it, by
-their SHA-256. Pages of one folder take scripts and style from files beside them, and may load nothing from elsewhere.
+their SHA-256. Pages of one folder take scripts and style from files in it, and may load nothing from elsewhere.
 No text of a record can run, whatever it contains. No Python code writes markup: elements are made by the scripts, from
 the data.
 """
@@ -115,7 +115,7 @@ def _sum(text: str) -> str:
 
 
 def _script_text(text: str) -> str:
-    """``text`` if it can stand in a script element as it is."""
+    """``text`` if it can be in a script element as it is."""
     lowered = text.lower()
     for word in ("</script", "<!--"):
         if word in lowered:

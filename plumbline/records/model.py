@@ -147,7 +147,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
     before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
-    ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
+    ``remarks`` are what the program printed beyond its figures. ``energy_j``: energy of the node's
     processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
     during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
@@ -420,7 +420,7 @@ class _Common(Struct, gc=False, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether its launches were profiled: their times include what that cost, and are no measurements."""
+        """Whether its launches were profiled: their times include the cost of that, and are not measurements."""
         return self.variant.profiled
 
     @property
@@ -572,7 +572,7 @@ def decode(line: bytes) -> Record:
 
 
 def _writable(record: Record, line: bytes) -> Record:
-    """``record``, unless a text in it is no text that can be written: half of a surrogate pair."""
+    """``record``, unless a text in it cannot be written: half of a surrogate pair."""
     if _SURROGATE.search(line):
         try:
             msgspec.json.encode(record)

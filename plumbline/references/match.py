@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Match:
-    """The reference of a figure: its entry, and the file it stands in (relative to the sites folder)."""
+    """The reference of a figure: its entry, and the file with it (relative to the sites folder)."""
 
     entry: Entry
     file: str
@@ -51,7 +51,7 @@ class References:
     def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
 
-        Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
+        Test, figure, stack, partition and all parameters must be equal, and what the reference gives of the placement.
         Raises :class:`PlumbError` if two match, because neither can be trusted.
         """
         wanted = subject(record, figure)

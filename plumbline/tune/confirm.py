@@ -2,7 +2,7 @@
 
 What a call costs depends on how it is called. A row counts as a gain only if it certainly gains by one protocol at
 least, and by every other one certainly gains, or is certainly not slower than the gate's margin. One that is undecided
-by any protocol is no gain.
+by any protocol is not a gain.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Key = tuple[str, Point]
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the gate says of a configuration: a verdict for every point under every placement.
+    """The result of the gate for a configuration: a verdict for every point under every placement.
 
     ``sessions`` are the gate's, that of the kernel first.
     """

@@ -66,7 +66,9 @@ def _figures(record: Record) -> str:
         known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
         rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, _bound(figure)))
-    absent = [one.name for one in record.variant.figures if one.optional and record.figure(one.name) is None]
+    absent = [
+        wanted.name for wanted in record.variant.figures if wanted.optional and record.figure(wanted.name) is None
+    ]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
