@@ -246,7 +246,7 @@ def _case(session: str, number: int, figures: list[Exported]) -> dict[str, Any]:
                 figure.unit,
                 "pass",
             ]
-            for one in figures
+            for figure in figures
         },
         "run_index": 0,
         "session_uuid": session,
