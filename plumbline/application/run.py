@@ -12,7 +12,7 @@ from msgspec import Struct
 from plumbline.application.build import Built, executable
 from plumbline.application.model import Program
 from plumbline.parsers.application import Rules
-from plumbline.records.model import ApplicationState
+from plumbline.records.variant import ApplicationState
 from plumbline.stacks import manifest as manifests
 
 #: the variable that names the file with a :class:`Runnable`, for ReFrame on this host

@@ -114,7 +114,7 @@ def _check(args: argparse.Namespace) -> None:
 def _given(args: argparse.Namespace, rule: Rule) -> int:
     pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
-    _write_all(args, pairs, verdicts, rule, [("note", note) for note in told])
+    _write_all(args, verdicts, rule, [("note", note) for note in told])
     print(statement.lines(verdicts), flush=True)
     for line in (*told, decide.closing(verdicts)):
         print(line, file=sys.stderr)
@@ -143,27 +143,23 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
     begun = GATE.peek(folder)
     if jobs.needed(part := setup.partition_of(begun)):
-        nodes = max(couple[0]["nodes"] for couple in begun.couples)
+        nodes = max(couple[0].nodes for couple in begun.couples)
         return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
-    _write_all(args, outcome.pairs, outcome.verdicts, outcome.rule, outcome.facts)
+    _write_all(args, outcome.verdicts, outcome.rule, outcome.facts)
     print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
     return EXIT[statement.overall(outcome.verdicts)]
 
 
 def _write_all(
-    args: argparse.Namespace,
-    pairs: Sequence[Pairs],
-    verdicts: Sequence[Verdict],
-    rule: Rule,
-    facts: Sequence[tuple[str, str]],
+    args: argparse.Namespace, verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
 ) -> None:
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
     for target, text in (
         (args.json, lambda: statement.document(verdicts, margins, facts)),
         (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
         (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
-        (args.html, lambda: render("page", page.document(pairs, verdicts, rule, facts))),
+        (args.html, lambda: render(page.document(verdicts, rule, facts))),
     ):
         if target:
             files.write("the verdicts", target, text())

@@ -7,10 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.base import paths, units
+from plumbline.base import group, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
-from plumbline.judge.samples import group
 from plumbline.pages import blocks
 from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Record
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.campaign and not records:
         what = f"no valid record of campaign '{args.campaign}'"
         raise PlumbError(what, str(paths.results()), "give the whole id: plumb show ID has it")
-    campaigns = group(records, lambda record: record.campaign).values()
+    campaigns = group((record.campaign, record) for record in records).values()
     newest_first = sorted(campaigns, key=lambda own: own[-1].time, reverse=True)
     print(text(next(filter(None, map(verdicts, newest_first)), [])))
     for damage in damages:

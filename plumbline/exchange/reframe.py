@@ -17,7 +17,6 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ import msgspec
 from msgspec import Struct, field
 
 from plumbline import __version__
-from plumbline.base import csv_input, files, units
+from plumbline.base import csv_input, files, group, units
 from plumbline.base.errors import PlumbError
 from plumbline.exchange.rows import Exported
 
@@ -37,7 +36,7 @@ NEEDED = {
     "partition": ("partition",),
     "environment": ("environ",),
 }
-#: how the column of a figure ends, and what else stands in columns of its name
+#: how the column of a figure ends, and what else is in columns of its name
 VALUE = "_value"
 MEMBERS = ("value", "ref", "lower_thres", "upper_thres", "unit")
 #: how a database begins
@@ -183,9 +182,7 @@ _DECODER = msgspec.json.Decoder(Session)
 
 def write(found: Sequence[Exported], target: Path) -> None:
     """Replace ``target`` by a database of the figures ``found``."""
-    sessions: dict[str, list[Exported]] = {}
-    for one in found:
-        sessions.setdefault(one.campaign or one.session, []).append(one)
+    sessions = group((one.campaign or one.session, one) for one in found)
     with (
         files.writing("the figures", target),
         files.replacing(target) as temporary,
@@ -207,8 +204,8 @@ def write(found: Sequence[Exported], target: Path) -> None:
 def _report(name: str, own: list[Exported]) -> dict[str, Any]:
     """The run report of a campaign: ReFrame looks for ``session_info`` by a pattern that admits no object inside."""
     session = str(uuid.uuid5(uuid.NAMESPACE_URL, f"plumbline:{own[0].site}:{name}"))
-    by_record = [list(group) for _, group in groupby(own, key=lambda one: one.id)]
-    cases = [_case(session, number, group) for number, group in enumerate(by_record)]
+    by_record = group((one.id, one) for one in own)
+    cases = [_case(session, number, figures) for number, figures in enumerate(by_record.values())]
     times = [case["job_completion_time_unix"] for case in cases]
     run = {"num_cases": len(cases), "num_failures": 0, "num_aborted": 0, "num_skipped": 0}
     information = {
@@ -227,8 +224,8 @@ def _report(name: str, own: list[Exported]) -> dict[str, Any]:
     return {"session_info": information, "runs": [{**run, "run_index": 0, "testcases": cases}], "restored_cases": []}
 
 
-def _case(session: str, number: int, group: list[Exported]) -> dict[str, Any]:
-    first = group[0]
+def _case(session: str, number: int, figures: list[Exported]) -> dict[str, Any]:
+    first = figures[0]
     at = units.moment(first.time).timestamp()
     return {
         "name": first.variant,
@@ -241,15 +238,15 @@ def _case(session: str, number: int, group: list[Exported]) -> dict[str, Any]:
         "job_completion_time_unix": at,
         # value, reference, its thresholds as fractions, unit, result; ReFrame writes 0 where there is no reference
         "perfvalues": {
-            f"{one.site}:{one.partition}:{one.figure}": [
-                one.value,
-                one.reference or 0.0,
-                one.lower,
-                one.upper,
-                one.unit,
+            f"{figure.site}:{figure.partition}:{figure.figure}": [
+                figure.value,
+                figure.reference or 0.0,
+                figure.lower,
+                figure.upper,
+                figure.unit,
                 "pass",
             ]
-            for one in group
+            for figure in figures
         },
         "run_index": 0,
         "session_uuid": session,

@@ -1,6 +1,6 @@
 """The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
 
-Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
+Everything random comes from the recorded seed and from counts, so that a resumed gate continues as if it had not
 been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place. In the gate's folder
 ``pairs/N.jsonl`` has the two records of variant N; it is replaced whole after each pair.
 """
@@ -21,6 +21,7 @@ from plumbline.base.verdicts import EXIT
 from plumbline.gate.setup import Session
 from plumbline.judge import decide, disturbed, from_records
 from plumbline.judge.pairs import Pairs
+from plumbline.judge.statement import Statement
 from plumbline.launch.signals import held_back
 from plumbline.measure import driver
 from plumbline.records import store
@@ -71,7 +72,7 @@ class Bench(Protocol):
         """One launch; the record does not hold it yet."""
 
     def settle(self, which: int) -> None:
-        """Bring what follows from the launches of a record up to date."""
+        """Update what follows from the launches of a record."""
 
 
 class DriverBench(driver.Launches):
@@ -104,22 +105,16 @@ class DriverBench(driver.Launches):
         return made
 
 
-@dataclass(frozen=True)
-class FigureState:
+@dataclass(frozen=True, kw_only=True)
+class FigureState(Statement):
     """How one figure stands: ``ratio`` is candidate / baseline, with its interval from the first look on.
 
     ``state`` is a verdict, or ``open``, or ``slower`` or ``faster``: a FAIL or a GAIN that needs more pairs to hold
-    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show. ``note`` says
+    among all series of the gate. ``certain``: it is a FAIL that holds whatever the other series show. ``reason`` says
     why a figure is still open whose interval lies wholly beyond the tolerance, or why there is no verdict for it.
     """
 
-    name: str
-    pairs: int
-    ratio: float | None
-    interval: tuple[float, float] | None
-    state: str
     certain: bool = False
-    note: str = ""
 
     @property
     def decided(self) -> bool:
@@ -161,20 +156,16 @@ class Contest:
     def figure_states(self) -> list[FigureState]:
         """How each of its figures stands among the ``total`` of the gate."""
         if not self.kept and all(launch.verified for pair in self.launches for launch in pair):
-            return [FigureState(item.name, 0, None, None, "open") for item in self.records[0].variant.figures]
+            return [FigureState(item.name, "open", 0) for item in self.records[0].variant.figures]
         every = from_records.pairs_of(self.records[0], self.records[1], "running", self.by_itself)
         return [_figure_state(pairs, self.rule, self.kept, self.total) for pairs in every]
-
-    def open(self) -> bool:
-        """Whether it needs another pair."""
-        return not all(figure.decided for figure in self.figure_states())
 
 
 def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureState:
     name = pairs.name.rpartition(": ")[2]
-    values = (*pairs.baseline, *pairs.candidate)
+    values = (*pairs.baseline.values, *pairs.candidate.values)
     if pairs.faults or not all(np.isfinite(value) and value > 0 for value in values):
-        return FigureState(name, kept, None, None, "INVALID")
+        return FigureState(name, "INVALID", kept)
     found = decide.standing([pairs], rule)
     used = int(found.pairs[0])
     estimates = paired.estimate(found.logs[0][None, :used])
@@ -183,13 +174,13 @@ def _figure_state(pairs: Pairs, rule: Rule, kept: int, total: int) -> FigureStat
     state = int(found.state[0])
     interval = (low, high) if used >= LOOKS[0] else None
     if found.doubts[0]:
-        return FigureState(name, used, ratio, interval, "INCONCLUSIVE", note=found.doubts[0])
+        return FigureState(name, "INCONCLUSIVE", used, ratio, interval, reason=found.doubts[0])
     holds = bool(found.p[0] * total <= decide.CAMPAIGN_ERROR)
     failed = state == paired.FAIL and holds
     after = decide.next_look(used)
     beyond = state == paired.GO_ON and interval and after and float(estimates.low[0]) > found.rules[0].tolerated
-    note = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else ""
-    return FigureState(name, used, ratio, interval, _state(state, holds, kept), failed, note)
+    reason = f"{decide.FAIL_NEEDS}, the next look is at {after}" if beyond else None
+    return FigureState(name, _state(state, holds, kept), used, ratio, interval, reason=reason, certain=failed)
 
 
 def _state(state: int, holds: bool, kept: int) -> str:

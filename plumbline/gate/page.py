@@ -10,7 +10,6 @@ from typing import Any
 from plumbline.base.units import counted
 from plumbline.base.verdicts import EXIT, severity
 from plumbline.judge.decide import Verdict, closing
-from plumbline.judge.pairs import Pairs
 from plumbline.judge.statement import overall
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, section
@@ -30,21 +29,12 @@ MOST_PAIRS = 1000
 FARTHEST = 1e100
 
 
-def document(
-    pairs: Sequence[Pairs], verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
-) -> dict[str, Any]:
-    """The page; ``verdicts`` has the verdict of each of ``pairs``, in the same order.
-
-    ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own.
-    """
-    found = sorted(zip(pairs, verdicts, strict=True), key=lambda both: severity(both[1].state), reverse=True)
-    places = [place for place, (_, item) in enumerate(found) if item.ratio is not None][:DRAWN]
-    drawn = [
-        _pairs(f"pairs-{place}", found[place][1], found[place][0], found[place][0].judged_by(rule)) for place in places
-    ]
-    rows = [
-        _series(both, item, f"#pairs-{place}" if place in places else None) for place, (both, item) in enumerate(found)
-    ]
+def document(verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The page; ``facts`` are shown as name and text. ``rule`` is that of series without margins of their own."""
+    found = sorted(verdicts, key=lambda item: severity(item.state), reverse=True)
+    places = [place for place, item in enumerate(found) if item.ratio is not None][:DRAWN]
+    drawn = [_pairs(f"pairs-{place}", found[place], found[place].pairs.judged_by(rule)) for place in places]
+    rows = [_series(item, f"#pairs-{place}" if place in places else None) for place, item in enumerate(found)]
     counts = Counter(item.state for item in verdicts)
     state = overall(verdicts)
     without = (
@@ -86,27 +76,29 @@ def document(
     }
 
 
-def _series(pairs: Pairs, item: Verdict, href: str | None) -> list[Piece]:
+def _series(item: Verdict, href: str | None) -> list[Piece]:
     return [
         blocks.link(item.subject, href),
         block("badge", item.state, verdict=item.state),
         None if item.ratio is None else f"{item.ratio:.4g}",
         None if item.interval is None else " to ".join(f"{end:.4g}" for end in item.interval),
         item.count,
-        len(pairs.superseded),
+        len(item.pairs.baseline.superseded),
         item.ruled_out,
         item.reason or "",
     ]
 
 
-def _pairs(name: str, item: Verdict, pairs: Pairs, rule: Rule) -> Block:
+def _pairs(name: str, item: Verdict, rule: Rule) -> Block:
     """Each pair as a dot: those that count, then those that were measured again."""
+    pairs = item.pairs
     tolerated, seen = (
         (1 + margin) ** (1 if pairs.better == "lower" else -1) for margin in (rule.tolerance, rule.must_detect)
     )
-    count = min(pairs.counting, MOST_PAIRS)
-    kept = [_ratio(*values) for values in zip(pairs.baseline[:count], pairs.candidate[:count], strict=True)]
-    again = [(before, _ratio(baseline, candidate)) for before, baseline, candidate in pairs.superseded]
+    baseline, candidate = (side.tolist()[:MOST_PAIRS] for side in pairs.counting)
+    kept, count = [_ratio(*values) for values in zip(baseline, candidate, strict=True)], len(baseline)
+    both = zip(pairs.baseline.superseded, pairs.candidate.superseded, strict=True)
+    again = [(before, _ratio(first, second)) for (before, first), (_, second) in both]
     drawn = [*enumerate(kept, 1), *((before + 0.6, ratio) for before, ratio in again)]
     shown = [*(ratio for _, ratio in drawn), tolerated, seen, 1.0]
     room = math.exp(max(0.06 * math.log(max(shown) / min(shown)), 1e-6))
@@ -119,10 +111,16 @@ def _pairs(name: str, item: Verdict, pairs: Pairs, rule: Rule) -> Block:
             *((place, f"{ratio:.4g}", "") for place, ratio in enumerate(kept, 1)),
             *((None, f"{ratio:.4g}", f"disturbed before pair {before + 1}, measured again") for before, ratio in again),
         ],
-        [(row, *point) for row, point in enumerate(drawn)],
         id=name,
         height=260,
-        hollow=list(range(count, len(drawn))),
+        series=[
+            blocks.series(
+                item.subject,
+                None,
+                [(row, *point) for row, point in enumerate(drawn)],
+                hollow=list(range(count, len(drawn))),
+            )
+        ],
         x={"name": "pair", "min": 0, "max": max(count, LOOKS[0]) + 1},
         y={
             "name": "candidate / baseline",

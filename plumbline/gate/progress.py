@@ -57,8 +57,8 @@ class Progress:
     def _figure(self, figure: FigureState) -> str:
         ratio = "–" if figure.ratio is None else f"{figure.ratio:.4f}"
         low_high = "" if figure.interval is None else f"({figure.interval[0]:.4f} to {figure.interval[1]:.4f})"
-        state = f"{figure.state}: {figure.note}" if figure.note else figure.state
-        return f"{figure.name:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.pairs:>2} {state:<12}"
+        state = f"{figure.state}: {figure.reason}" if figure.reason else figure.state
+        return f"{figure.subject:<{self.figure_width}} {ratio:>7} {low_high:<18} {figure.count:>2} {state:<12}"
 
     def _left(self) -> str:
         pairs = sum(CAP - item.kept for item in self.contests if self._is_open(item))
@@ -78,14 +78,10 @@ def _decided(figures: Sequence[FigureState]) -> int:
     return sum(figure.decided for figure in figures)
 
 
-def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
+def verdicts(contests: Sequence[Contest], found: Sequence[tuple[Contest, Verdict]]) -> str:
     """The aligned table, and how often pairs were measured again."""
-    rows = []
-    position = 0
-    for contest, name in zip(contests, short_names(contests), strict=True):
-        for figure in contest.records[0].variant.figures:
-            rows.append(_row(name, figure.name, found[position], contest))
-            position += 1
+    names = dict(zip((item.position for item in contests), short_names(contests), strict=True))
+    rows = [_row(names[contest.position], verdict, contest) for contest, verdict in found]
     lines = [table(HEADER, rows, right=("ratio", "pairs", "again", "ruled out from")), ""]
     pairs = [pair for contest in contests for pair in contest.launches]
     flagged = [sum(pair[side].disturbed for pair in pairs) for side in (0, 1)]
@@ -97,9 +93,11 @@ def verdicts(contests: Sequence[Contest], found: Sequence[Verdict]) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, figure: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
+def _row(name: str, verdict: Verdict, contest: Contest) -> tuple[str, ...]:
+    figure = verdict.subject.rpartition(": ")[2]
     interval = "–" if verdict.interval is None else f"{verdict.interval[0]:.4f} to {verdict.interval[1]:.4f}"
     ratio = "–" if verdict.ratio is None or not math.isfinite(verdict.ratio) else f"{verdict.ratio:.4f}"
-    margins = f"{percent(verdict.rule.tolerance)}, {percent(verdict.rule.must_detect)}" if verdict.rule else "–"
+    rule = verdict.pairs.rule
+    margins = f"{percent(rule.tolerance)}, {percent(rule.must_detect)}" if rule else "–"
     counts = str(verdict.count), str(contest.replaced)
     return name, figure, verdict.state, ratio, interval, *counts, verdict.ruled_out or "–", margins

@@ -8,21 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plumbline.base import terminal
 from plumbline.base.units import counted
 from plumbline.gate import live
 from plumbline.gate.live import Bench
 from plumbline.gate.progress import Progress, verdicts
 from plumbline.gate.setup import GATE, Session
 from plumbline.judge import decide, from_records
-from plumbline.judge.pairs import Pairs
 from plumbline.measure import driver
 from plumbline.measure.session import Say
 from plumbline.records import notes, store
 from plumbline.records.model import Side
 from plumbline.statistics.paired import Rule
 
-#: at most so many commands that compare profiles are shown
+#: the largest number of commands that compare profiles that is shown
 MOST = 5
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
@@ -31,16 +29,15 @@ MakeBench = Callable[[Session, Path], Bench]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The verdicts of ``pairs`` by ``rule``, and ``facts`` of the gate as (name, text)."""
+    """The verdicts by ``rule``, and ``facts`` of the gate as (name, text)."""
 
     rule: Rule
-    pairs: list[Pairs]
     verdicts: list[decide.Verdict]
     facts: list[tuple[str, str]]
 
 
 def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
-    """Go on with the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
+    """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
     folder = folder.resolve()
     with GATE.locked(folder):
         return _measure(GATE.load(folder), folder, stop, say, make)
@@ -48,7 +45,7 @@ def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = Non
 
 def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
     bench = (make or live.DriverBench)(begun, folder)
-    total = sum(len(couple[0]["figures"]) for couple in begun.couples)
+    total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
         found = live.kept_records(folder, position)
@@ -74,17 +71,13 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
         say(progress.line(contest, figures, done, repeated, took))
         progress.show()
 
+    why: str | None = "interrupted"
     try:
-        with terminal.bar():
+        with driver.recording(file, records, empty=False):
             why = live.measure(contests, bench, folder, begun.seed, after_pair, stop)
-    except BaseException:  # whatever ends it, what was measured is kept
-        if any(record.launches for record in records):
-            driver.close(file, records, "interrupted", empty=False)
-        say(f"interrupted: plumb gate --resume {shlex.quote(str(folder))} goes on")
-        raise
-    driver.close(file, records, "complete", empty=False)
-    if why:
-        say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
+    finally:
+        if why:
+            say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
     return _judged(begun, contests, file, say)
 
 
@@ -94,12 +87,11 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         for contest in contests
         for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.by_itself)
     ]
-    pairs = [item for _, item in owned]
-    found = decide.decide(pairs, begun.rule)
-    failed = [contest for (contest, _), item in zip(owned, found, strict=True) if item.state == "FAIL"]
-    explain = _explaining(failed)
+    found = decide.decide([item for _, item in owned], begun.rule)
+    judged = list(zip((contest for contest, _ in owned), found, strict=True))
+    explain = _explaining([contest for contest, item in judged if item.state == "FAIL"])
     repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
-    say("\n" + verdicts(contests, found))
+    say("\n" + verdicts(contests, judged))
     told = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
     for note in told:
         say(note)
@@ -114,7 +106,7 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         *(("explain", command) for command in explain),
         *(("note", note) for note in told),
     ]
-    return Outcome(begun.rule, pairs, found, facts)
+    return Outcome(begun.rule, found, facts)
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:

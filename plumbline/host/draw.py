@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
+from plumbline.base import group
 from plumbline.base.units import counted, human_bytes
 from plumbline.host import devices, links
 from plumbline.topology import machine as machines
@@ -82,8 +83,8 @@ def _inside(machine: Machine, cpus: Cpus, labels: Labels, cell: int) -> Iterator
     for home, in_node in groupby(cores, key=lambda core: machine.home_node(core.cpus[0])):
         if home is not None:
             yield "  " + _node_line(machine, home)
-        for cache, group in groupby(in_node, key=lambda core: _cache_around(machine, core)):
-            yield from _group(cache, list(group), labels, cell)
+        for cache, around in groupby(in_node, key=lambda core: _cache_around(machine, core)):
+            yield from _group(cache, list(around), labels, cell)
 
 
 def _node_line(machine: Machine, home: NumaNode) -> str:
@@ -137,9 +138,7 @@ def _legend(plan: Plan) -> list[str]:
     size = f"{counted(len(ranks), 'rank')} of {counted(plan.threads, 'thread')}"
     mark = "R.T = rank.thread" if ranks[0].places else f"{ANYWHERE} = any rank"
     lines = _wrap(f"placement {plan.placement}: {size}; {mark}, {IDLE} = idle beside a used CPU")
-    ranks_by_memory: dict[str, list[int]] = {}
-    for rank in ranks:
-        ranks_by_memory.setdefault(_where(rank.mem), []).append(rank.local_rank)
+    ranks_by_memory = group((_where(rank.mem), rank.local_rank) for rank in ranks)
     policies = [f"{where} (rank{'s' * (len(who) > 1)} {_span(who)})" for where, who in ranks_by_memory.items()]
     lines += _wrap(f"memory {plan.memory}: " + ", ".join(policies))
     chosen = [f"{device} (rank {rank.local_rank})" for rank in ranks for device in rank.devices or []]

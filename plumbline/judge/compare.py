@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from plumbline.base import group
 from plumbline.base.units import Better, multiple
-from plumbline.judge.samples import group
 from plumbline.judge.sides import Side, free
 from plumbline.records.model import FLEETING, AnyRecord, Figure
 from plumbline.statistics import unpaired
@@ -89,7 +89,7 @@ class Comparison:
     """``circumstances``: what else differs between the sides, with each side's values.
 
     ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
-    that are no multiples of one another, with other directions or with other arguments.
+    that are not multiples of one another, with other directions or with other arguments.
     """
 
     sides: tuple[str, ...]
@@ -107,19 +107,19 @@ def compare(rows: Sequence[AnyRecord], sides: Sequence[Side], all_figures: bool 
     loose = free(sides)
     chosen = [[row for row in rows if side.has(row)] for side in sides]
     call = summary.naming(row.variant for own in chosen for row in own)
-    measured = (
-        (number, row, figure)
+    found = group(
+        (_key(row, figure, loose, call(row.variant)), (number, row, figure))
         for number, own in enumerate(chosen)
         for row in own
         for figure in (row.figures if all_figures else row.figures[:1])
     )
-    found = group(measured, lambda item: _key(*item[1:], loose, call(item[1].variant)))
     on_sides = {
         key: [[item for item in own if item[0] == side] for side in range(len(sides))] for key, own in found.items()
     }
     shared = sorted(key for key, every in on_sides.items() if sum(map(bool, every)) > 1)
     named = group(
-        found, lambda key: replace(key, variant=summary.name(found[key][0][1].variant), unit="", better="lower")
+        (replace(key, variant=summary.name(own[0][1].variant), unit="", better="lower"), key)
+        for key, own in found.items()
     )
     unlike = [[key for key in keys if key not in shared] for keys in named.values()]
     return Comparison(
@@ -152,9 +152,11 @@ def _cells(own: list[list[Measured]], unit: str) -> tuple[str, tuple[Cell | None
 
 def _cell(side: list[Measured], unit: str) -> Cell:
     factors = [1.0 if figure.unit == unit else multiple(figure.unit)[1] for *_, figure in side]
-    sessions: dict[str, list[float]] = defaultdict(list)
-    for (_, row, figure), factor in zip(side, factors, strict=True):
-        sessions[row.session] += [sample * factor for sample in figure.samples]
+    sessions = group(
+        (row.session, sample * factor)
+        for (_, row, figure), factor in zip(side, factors, strict=True)
+        for sample in figure.samples
+    )
     return Cell(
         float(np.median([float(np.median(samples)) for samples in sessions.values()])),
         tuple(row.id for _, row, _ in side),
@@ -178,10 +180,11 @@ def _judged(measured: Sequence[tuple[Key, str, tuple[Cell | None, ...]]]) -> lis
         for *_, one, other in couples
     ]
     kept = holm(np.array([difference.p for difference in differences]), len(couples), unpaired.ERROR)
-    found: dict[int, Pairs] = defaultdict(dict)
-    for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True):
-        found[number][i, j] = (difference, bool(is_claimed))
-    return [_line(*one, found[number]) for number, one in enumerate(measured)]
+    found = group(
+        (number, ((i, j), (difference, bool(is_claimed))))
+        for (number, i, j, *_), difference, is_claimed in zip(couples, differences, kept, strict=True)
+    )
+    return [_line(*one, dict(found.get(number, ()))) for number, one in enumerate(measured)]
 
 
 def _line(key: Key, unit: str, cells: tuple[Cell | None, ...], pairs: Pairs) -> Line:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import percent
 from plumbline.judge import disturbed, statement
@@ -24,29 +25,28 @@ CAMPAIGN_ERROR = 0.01
 FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict(Statement):
-    """What the gate says of one series.
+    """The result of the gate for one series.
 
     ``ratio`` is candidate / baseline (above 1 is slower for times, faster for rates), ``count`` the pairs used; an
-    INVALID series has neither ratio nor ``detectable``. ``rule`` is the series' own, if it has one; ``disturbed`` how
-    many launches of baseline and candidate were, None if unknown.
+    INVALID series has neither ratio nor ``detectable``. ``pairs`` is what it was decided from.
     """
 
-    rule: Rule | None = None
-    disturbed: tuple[int, int] | None = None
+    pairs: Pairs
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object that ``plumb gate`` prints, numbers to six digits; margins only if the series has its own."""
         numbers = {"ratio": self.ratio, "interval": self.interval, "detectable": self.detectable}
-        flagged = self.disturbed if self.disturbed and any(self.disturbed) else ()
+        rule, disturbed = self.pairs.rule, self.pairs.disturbed
+        flagged = disturbed.launches if disturbed and any(disturbed.launches) else ()
         return {
             "series": self.subject,
             "verdict": self.state,
             "pairs": self.count,
             **rounded(numbers, 6),
             **given(reason=self.reason, disturbed=dict(zip(("baseline", "candidate"), flagged, strict=False))),
-            **({"tolerance": self.rule.tolerance, "must_detect": self.rule.must_detect} if self.rule else {}),
+            **({"tolerance": rule.tolerance, "must_detect": rule.must_detect} if rule else {}),
         }
 
 
@@ -71,9 +71,9 @@ def decide(series: Sequence[Pairs], rule: Rule) -> list[Verdict]:
         Verdict(
             item.name,
             "INVALID",
-            min(len(item.baseline), len(item.candidate)),
+            min(len(item.baseline.values), len(item.candidate.values)),
             reason="; ".join(why),
-            rule=item.rule,
+            pairs=item,
         )
         if why
         else next(judged)
@@ -87,14 +87,12 @@ def standing(series: Sequence[Pairs], rule: Rule) -> Standing:
     The only fault that one of them may have is too few pairs.
     """
     rules = [item.judged_by(rule) for item in series]
-    logs = [_logs(item) for item in series]
+    logs = [log_ratios(*item.counting, item.better) for item in series]
     pairs = np.array([item.size for item in logs], dtype=np.int64)
     hidden = np.array([blur(item) for item in series], dtype=np.int64)
     state, against = np.zeros(len(series), dtype=np.int64), np.zeros(len(series), dtype=np.int64)
     p = np.ones(len(series))
-    alike: dict[tuple[Rule, bool, int], list[int]] = {}
-    for row, item in enumerate(series):
-        alike.setdefault((rules[row], item.fixed, logs[row].size), []).append(row)
+    alike = group(((rules[row], item.fixed, logs[row].size), row) for row, item in enumerate(series))
     for (one, is_fixed, _), members in alike.items():
         rows, part, extra = np.array(members), np.stack([logs[row] for row in members]), hidden[members]
         if is_fixed:
@@ -120,13 +118,7 @@ def _disturbed(item: Pairs, together: tuple[int, int], state: int) -> str | None
         return None
     if state != paired.GO_ON:
         return item.disturbed.doubt(together)
-    return item.disturbed.lasting() if item.fixed or item.counting in LOOKS else None
-
-
-def _logs(item: Pairs) -> Ints:
-    baseline = np.asarray(item.baseline[: item.counting], dtype=np.float64)
-    candidate = np.asarray(item.candidate[: item.counting], dtype=np.float64)
-    return log_ratios(baseline, candidate, item.better)
+    return item.disturbed.lasting() if item.fixed or item.counting[0].size in LOOKS else None
 
 
 def errors_of(item: Pairs, pairs: int) -> paired.Errors:
@@ -182,8 +174,7 @@ def _verdict(item: Pairs, found: Standing, row: int, survives: bool) -> Verdict:
         (min(ends), max(ends)),
         float(paired.fraction(bound)),
         reason,
-        rule=item.rule,
-        disturbed=item.disturbed.launches if item.disturbed else None,
+        pairs=item,
     )
 
 

@@ -1,7 +1,7 @@
 """Numbers that people give as CSV: pairs, classes of nodes and of links, series in time.
 
-Columns may stand in any order, and others are ignored; rows of different series or classes may be mixed. A bad row is
-an error and never left out, except among pairs: there a cell that is no positive number makes its series INVALID, as
+Columns may be in any order, and others are ignored; rows of different series or classes may be mixed. A bad row is
+an error and never left out, except among pairs: there a cell that is not a positive number makes its series INVALID, as
 does a side whose values repeat digit by digit.
 """
 
@@ -11,12 +11,12 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
-from plumbline.base import csv_input
+from plumbline.base import csv_input, group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge.history import Series
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
-from plumbline.judge.pairs import Pairs
+from plumbline.judge.pairs import Column, Pairs
 from plumbline.statistics import resolution
 from plumbline.statistics.resolution import limiting_step, step_of
 
@@ -64,12 +64,13 @@ def _series(name: str, cells: list[tuple[int, str, str]], file: Path, better: Be
             what = f"'{text[:40]}', not a positive number" if text else "missing"
             faults.append(f"{file}:{lines[bad[0]]}: the {side} is {what}")
     if faults:
-        return Pairs(name, [0.0] * len(cells), [0.0] * len(cells), better, faults=faults, fixed=True)
+        nothing = Column([0.0] * len(cells))
+        return Pairs(name, nothing, nothing, better, faults, fixed=True)
     for side, texts, values in zip(("baseline", "candidate"), sides, numbers, strict=True):
         if step_of(texts) < 1 and resolution.repeats([values]):  # whole numbers may be counts, which repeat
             faults.append(f"{file}: all {len(values)} values of the {side} are {texts[0]}: nothing was measured")
-    baseline, candidate = numbers
-    return Pairs(name, baseline, candidate, better, (step_of(sides[0]), step_of(sides[1])), faults=faults, fixed=True)
+    baseline, candidate = (Column(values, step_of(texts)) for values, texts in zip(numbers, sides, strict=True))
+    return Pairs(name, baseline, candidate, better, faults, fixed=True)
 
 
 def nodes(file: Path, better: Better) -> list[Nodes]:
@@ -77,15 +78,19 @@ def nodes(file: Path, better: Better) -> list[Nodes]:
 
     Raises :class:`PlumbError` with file and line.
     """
-    classes: dict[str, Nodes] = {}
-    texts: dict[str, list[str]] = defaultdict(list)
-    for where, row in csv_input.table(file, "values", NODES):
-        name = row.get("class") or row.get("series", "")
-        classes.setdefault(name, Nodes(name, better)).add(row["node"], _positive(row["value"], where), row.get("index"))
-        texts[name].append(row["value"])
-    for name, made in classes.items():
-        made.step = limiting_step(texts[name])
-    return list(classes.values())
+    classes = group(
+        (row.get("class") or row.get("series", ""), (row, _positive(row["value"], where)))
+        for where, row in csv_input.table(file, "values", NODES)
+    )
+    return [
+        Nodes(
+            name,
+            better,
+            group((row["node"], (row.get("index"), value)) for row, value in own),
+            limiting_step(row["value"] for row, _ in own),
+        )
+        for name, own in classes.items()
+    ]
 
 
 def matrices(file: Path, better: Better) -> list[Matrix]:

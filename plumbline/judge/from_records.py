@@ -12,13 +12,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better
 from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
-from plumbline.judge.pairs import Pairs
+from plumbline.judge.pairs import Column, Pairs
 from plumbline.records import store
-from plumbline.records.model import Launch, Measurement, Record, WantedFigure
+from plumbline.records.model import Launch, Measurement, Record
+from plumbline.records.variant import WantedFigure
 from plumbline.statistics.paired import Rule
 from plumbline.statistics.resolution import step_of
 
@@ -82,8 +84,8 @@ def pairs_of(baseline: Record, candidate: Record, state: str = "complete", by_it
     }  # the baseline's own definition wins
     test = candidate.variant.name
     seen = None if common else disturbed.of(list(zip(baseline.launches, candidate.launches, strict=True)), by_itself)
-    values = [[_Values(launch) for launch in record.launches] for record in (baseline, candidate)]
-    return [_pairs(f"{test}: {name}", wanted[name], baseline, candidate, common, seen, values) for name in wanted]
+    sides = [(record, [_Values(launch) for launch in record.launches]) for record in (baseline, candidate)]
+    return [_pairs(f"{test}: {name}", wanted[name], sides, common, seen) for name in wanted]
 
 
 class _Values:
@@ -91,16 +93,14 @@ class _Values:
 
     def __init__(self, launch: Launch) -> None:
         self._launch = launch
-        self._known: dict[tuple[str, frozenset[str]], dict[str, list[Measurement]]] = {}
-        for item in launch.measurements:
-            same = self._known.setdefault((item.metric, frozenset(item.params)), {})
-            same.setdefault(_words(item.params), []).append(item)
+        self._known = group(((item.metric, _words(item.params)), item) for item in launch.measurements)
+        self._names = {(item.metric, frozenset(item.params)) for item in launch.measurements}
 
     def of(self, wanted: WantedFigure) -> Measurement:
         """As :meth:`Launch.measurement`."""
         names = frozenset(wanted.where)
-        others = any(metric == wanted.metric and names < more for metric, more in self._known)
-        exact = self._known.get((wanted.metric, names), {}).get(_words(wanted.where), [])
+        others = any(metric == wanted.metric and names < more for metric, more in self._names)
+        exact = self._known.get((wanted.metric, _words(wanted.where)), [])
         return exact[0] if len(exact) == 1 and not others else self._launch.measurement(wanted)
 
 
@@ -149,49 +149,39 @@ def _order(baseline: list[Launch], candidate: list[Launch]) -> list[str]:
 def _pairs(
     name: str,
     wanted: WantedFigure,
-    baseline: Record,
-    candidate: Record,
+    sides: list[tuple[Record, list[_Values]]],
     common: list[str],
     seen: Disturbed | None,
-    values: list[list[_Values]],
 ) -> Pairs:
     faults = list(common)
-    columns: list[list[tuple[float, bool]]] = [[], []]
+    measured: list[tuple[list[float], list[tuple[int, float]]]] = []
     kinds: set[tuple[str, Better]] = set()
-    for column, record, known in zip(columns, (baseline, candidate), values, strict=True):
-        for launch, value in zip(record.launches, known, strict=True):
+    for record, known in sides:
+        kept: list[float] = []
+        again: list[tuple[int, float]] = []
+        measured.append((kept, again))
+        for launch, values in zip(record.launches, known, strict=True):
             if not launch.verified or launch.status != "ok":
                 faults.append(f"launch {launch.order} is not verified")
                 continue
             try:
-                measured = value.of(wanted)
+                item = values.of(wanted)
             except PlumbError as error:
                 faults.append(str(error))
                 continue
-            column.append((measured.value, launch.superseded))
-            kinds.add((measured.unit, measured.better))
+            if launch.superseded:
+                again.append((len(kept), item.value))
+            else:
+                kept.append(item.value)
+            kinds.add((item.unit, item.better))
     if len(kinds) > 1:
         faults.append(f"units or directions differ: {', '.join(' '.join(kind) for kind in sorted(kinds))}")
-    better: Better = next(iter(kinds))[1] if kinds else "lower"
-    kept = [[value for value, old in column if not old] for column in columns]
-    again = [
-        (sum(not before for _, before in columns[0][:place]), value, columns[1][place][0])
-        for place, (value, old) in enumerate(columns[0])
-        if old and not faults
-    ]
-    steps = [step_of(map(json.dumps, column)) if not faults else 0.0 for column in kept]
-    return Pairs(
-        name,
-        kept[0],
-        kept[1],
-        better,
-        (steps[0], steps[1]),
-        faults[:3],
-        _rule(wanted),
-        baseline.side is None and candidate.side is None,
-        seen,
-        again,
+    baseline, candidate = (
+        Column(kept) if faults else Column(kept, step_of(map(json.dumps, kept)), again) for kept, again in measured
     )
+    better: Better = next(iter(kinds))[1] if kinds else "lower"
+    is_fixed = all(record.side is None for record, _ in sides)
+    return Pairs(name, baseline, candidate, better, faults[:3], _rule(wanted), is_fixed, seen)
 
 
 def _rule(wanted: WantedFigure) -> Rule | None:

@@ -9,8 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.base import units
-from plumbline.judge.samples import group
+from plumbline.base import group, units
 from plumbline.judge.statement import Statement
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.statistics import unpaired
@@ -50,7 +49,8 @@ def verdicts(records: Sequence[AnyRecord]) -> list[Verdict]:
     """A verdict for each test, partition, stack, number of nodes and problem with valid ``records`` of both kinds."""
     usable = [row for row in records if MODE in row.variant.params and row.is_valid and row.figures]
     found = []
-    for _, rows in sorted(group(sorted(usable, key=lambda row: row.time), _problem_on_a_machine).items()):
+    oldest_first = sorted(usable, key=lambda row: row.time)
+    for _, rows in sorted(group((_problem_on_a_machine(row), row) for row in oldest_first).items()):
         newest = {row.variant.name: row for row in rows}.values()
         pure, hybrid = ([row for row in newest if _is_pure(row) == wanted] for wanted in (True, False))
         if hybrid and any(row.variant.params[MODE] == PURE for row in pure):

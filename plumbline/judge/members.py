@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from plumbline.base import group
 from plumbline.base.units import Better
 from plumbline.judge import evidence
 from plumbline.judge.evidence import Family
@@ -33,25 +34,37 @@ EVEN = 0.25
 
 
 @dataclass
-class Nodes:
-    """The same figure of the same variant on the same stack and partition, from every node.
+class _Class:
+    """What was measured of each member, each value with what it was measured in.
 
-    Each value has the round that it was measured in (a campaign, an index, or None). ``step`` is the finest step that
-    the values are given in, 0 if unknown. ``remarks``: what else is known of a node. ``combined``: how many classes
-    these are the means of, 0 for what was measured.
+    ``step`` is the finest step that the values are given in, 0 if unknown.
     """
 
     name: str
     better: Better
-    values: dict[str, list[tuple[Any, float]]] = field(default_factory=dict)
+    values: dict[Any, list[tuple[Any, float]]] = field(default_factory=dict)
     step: float = 0.0
-    remarks: dict[str, list[str]] = field(default_factory=dict)
-    combined: int = 0
 
     @property
     def sign(self) -> float:
         """1 where less is better, else -1: of what logarithms are multiplied by, so that positive is worse."""
         return 1.0 if self.better == "lower" else -1.0
+
+    def every(self) -> list[float]:
+        """All values."""
+        return [value for values in self.values.values() for _, value in values]
+
+
+@dataclass
+class Nodes(_Class):
+    """The same figure of the same variant on the same stack and partition, from every node.
+
+    Values are measured in rounds: a campaign, an index, or None. ``remarks``: what else is known of a node.
+    ``combined``: how many classes these are the means of, 0 for what was measured.
+    """
+
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    combined: int = 0
 
     def add(self, node: str, value: float, measured_in: Any = None) -> None:
         """One launch (positive, finite) of ``node``, and the round that it was measured in."""
@@ -73,10 +86,6 @@ class Nodes:
         """How many classes these are, and how many rounds there were if the nodes were compared round by round."""
         counts = {"together": self.combined, "rounds": len(self._rounds())}
         return {name: count for name, count in counts.items() if count}
-
-    def every(self) -> list[float]:
-        """All values."""
-        return [value for values in self.values.values() for _, value in values]
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
         """The one family of nodes; ``floor`` (a log ratio) is raised to one step of the values.
@@ -108,23 +117,17 @@ class Nodes:
 
 
 @dataclass
-class Matrix:
-    """Values of each link, a list per launch (both directions of a link may be in it).
+class Matrix(_Class):
+    """Values of each link, measured in launches (both directions of a link may be in one).
 
-    ``ends`` says what the ends are, ``node`` or ``core``; ``step`` is as for :class:`Nodes`.
+    ``ends`` says what the ends are, ``node`` or ``core``.
     """
 
-    name: str
-    better: Better
     ends: str = "node"
-    values: dict[tuple[str, str], list[list[float]]] = field(default_factory=dict)
-    step: float = 0.0
 
     def add(self, first: str, second: str, value: float, launch: int) -> None:
         """One value (positive, finite) of a link in a launch, counted from 0; the order of the ends does not matter."""
-        launches = self.values.setdefault((min(first, second), max(first, second)), [])
-        launches.extend([] for _ in range(launch + 1 - len(launches)))
-        launches[launch].append(value)
+        self.values.setdefault((min(first, second), max(first, second)), []).append((launch, value))
 
     def members(self) -> dict[str, int]:
         """How many members of each kind are compared."""
@@ -133,7 +136,7 @@ class Matrix:
 
     def launches(self) -> int:
         """The most launches that a member has."""
-        return max((sum(map(bool, launches)) for launches in self.values.values()), default=0)
+        return max((len({launch for launch, _ in values}) for values in self.values.values()), default=0)
 
     def notes(self, name: str) -> tuple[str, ...]:
         """What else is known of a member."""
@@ -142,10 +145,6 @@ class Matrix:
     def facts(self) -> dict[str, int]:
         """What else is printed of the class: nothing."""
         return {}
-
-    def every(self) -> list[float]:
-        """All values."""
-        return [value for launches in self.values.values() for own in launches for value in own]
 
     def families(self, floor: float) -> list[tuple[str, Family]]:
         """The family of the ends that have :data:`DEGREE` links or more in this class; the links come later.
@@ -194,10 +193,12 @@ class Matrix:
 
         What one launch has of a link is its mean logarithm. ``floor`` is raised to one step of the values.
         """
-        sign = 1.0 if self.better == "lower" else -1.0
         logs = [
-            [sign * sum(map(math.log, own)) / len(own) if own else math.nan for own in self.values[link]]
-            for link in links
+            [
+                self.sign * sum(map(math.log, own[launch])) / len(own[launch]) if launch in own else math.nan
+                for launch in range(max(own) + 1)
+            ]
+            for own in (group(self.values[link]) for link in links)
         ]
         values = np.array(list(itertools.zip_longest(*logs, fillvalue=math.nan)), dtype=np.float64).T.copy()
         return values - _medians(values) + float(np.nanmedian(values)), max(floor, _step(self, values))
@@ -208,28 +209,25 @@ def joined(classes: Iterable[Nodes | Matrix], floor: float) -> list[Nodes]:
 
     Values are relative times: 1.05 is 5 % slower than the usual node. Only launches that every class has are taken.
     """
-    groups: dict[frozenset[str], list[Nodes]] = defaultdict(list)
-    for item in classes:
-        if isinstance(item, Nodes):
-            groups[frozenset(item.values)].append(item)
-    made = (_join(group, floor) for group in groups.values() if len(group) > 1)
+    groups = group((frozenset(item.values), item) for item in classes if isinstance(item, Nodes))
+    made = (_join(own, floor) for own in groups.values() if len(own) > 1)
     return [item for item in made if item is not None]
 
 
-def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
+def _join(classes: Sequence[Nodes], floor: float) -> Nodes | None:
     """None if some node has no launch that is in all classes. Its name begins with the words that all names have."""
-    weights = [_weight(item, floor) for item in group]
-    usual = [math.log(float(np.median(item.every()))) for item in group]
+    weights = [_weight(item, floor) for item in classes]
+    usual = [math.log(float(np.median(item.every()))) for item in classes]
     words = itertools.takewhile(
-        lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in group), strict=False)
+        lambda same: len(set(same)) == 1, zip(*(item.name.split() for item in classes), strict=False)
     )
     made = Nodes(
-        " ".join([*(word for word, *_ in words), f"{len(group)} classes together"]), "lower", combined=len(group)
+        " ".join([*(word for word, *_ in words), f"{len(classes)} classes together"]), "lower", combined=len(classes)
     )
-    for node in sorted(group[0].values):
-        first, *others = tables = [_places(item.values[node]) for item in group]
+    for node in sorted(classes[0].values):
+        first, *others = tables = [_places(item.values[node]) for item in classes]
         for place in (place for place in first if all(place in table for table in others)):
-            logs = zip(group, weights, usual, tables, strict=True)
+            logs = zip(classes, weights, usual, tables, strict=True)
             relative = (
                 weight / sum(weights) * item.sign * (math.log(table[place]) - middle)
                 for item, weight, middle, table in logs
@@ -237,7 +235,7 @@ def _join(group: Sequence[Nodes], floor: float) -> Nodes | None:
             made.add(node, math.exp(sum(relative)), place[0])
         if node not in made.values:
             return None
-        made.remarks[node] = list(dict.fromkeys(remark for item in group for remark in item.notes(node)))
+        made.remarks[node] = list(dict.fromkeys(remark for item in classes for remark in item.notes(node)))
     return made
 
 

@@ -17,37 +17,48 @@ from plumbline.statistics.paired import CAP, LOOKS, SCALE, Rule
 IMPLAUSIBLE = 100.0
 #: pairs that differ by so much (log ratio), all by about as much and in both directions, have their sides mixed up
 MIXED = 0.02
-#: so many different values, each equal in both columns, are one measurement listed twice
+#: this many different values, each equal in both columns, are one measurement listed twice
 COPIED = 10
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """The pairs of one figure in the order measured; any unit, the same on both sides.
+class Column:
+    """What one side measured, in the order measured.
 
-    ``steps`` are the finest steps that the values of baseline and candidate are given in, in their unit (0.01 for
-    1.23), 0 if unknown. ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with
-    file and line). ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was
-    fixed before measuring, and all count; otherwise they were measured until they were decided, 90 at most.
-    ``disturbed``: how many of them were, if that is known. ``superseded`` are the pairs that were measured again: after
-    how many of the pairs that count, and the values of both sides.
+    ``step`` is the finest step that the values are given in, in their unit (0.01 for 1.23), 0 if unknown.
+    ``superseded`` are the values that were measured again, each after how many of those that count.
+    """
+
+    values: Sequence[float]
+    step: float = 0.0
+    superseded: Sequence[tuple[int, float]] = ()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of one figure; any unit, the same on both sides.
+
+    ``faults`` are the reasons, known where the numbers came from, why they cannot be judged (with file and line).
+    ``rule`` is the figure's own; None: the rule of the call counts. ``fixed``: the number of pairs was fixed before
+    measuring, and all count; otherwise they were measured until they were decided, 90 at most. ``disturbed``: how many
+    of them were, if that is known.
     """
 
     name: str
-    baseline: Sequence[float]
-    candidate: Sequence[float]
+    baseline: Column
+    candidate: Column
     better: Better
-    steps: tuple[float, float] = (0.0, 0.0)
     faults: list[str] = field(default_factory=list)
     rule: Rule | None = None
     fixed: bool = False
     disturbed: Disturbed | None = None
-    superseded: list[tuple[int, float, float]] = field(default_factory=list)
 
     @property
-    def counting(self) -> int:
-        """How many pairs count, at most; a faulty series may have fewer."""
-        return len(self.baseline) if self.fixed else min(len(self.baseline), CAP)
+    def counting(self) -> tuple[Floats, Floats]:
+        """The values of both sides that count, at most; a faulty series may have fewer."""
+        most = None if self.fixed else CAP
+        baseline, candidate = (np.asarray(side.values[:most], np.float64) for side in (self.baseline, self.candidate))
+        return baseline, candidate
 
     def judged_by(self, default: Rule) -> Rule:
         """Its own margins with the ``gain`` of ``default``; without own margins ``default``."""
@@ -60,7 +71,7 @@ def faults(pairs: Pairs) -> list[str]:
         return list(pairs.faults)
     if pairs.better not in ("higher", "lower"):
         return [f"better is '{pairs.better}', neither higher nor lower"]
-    baseline, candidate = _array(pairs.baseline), _array(pairs.candidate)
+    baseline, candidate = _array(pairs.baseline.values), _array(pairs.candidate.values)
     if baseline is None or candidate is None:
         return ["a value is missing or no number"]
     found = []
@@ -107,7 +118,5 @@ def log_ratios(baseline: Floats, candidate: Floats, better: Better) -> Ints:
 
 def blur(pairs: Pairs) -> int:
     """What rounding may hide in ``pairs`` (log ratio in 1e-9), by :func:`plumbline.statistics.resolution.hidden`."""
-    if not any(pairs.steps):
-        return 0
-    baseline, candidate = (np.asarray(side[: pairs.counting]) for side in (pairs.baseline, pairs.candidate))
-    return round(resolution.hidden(baseline, candidate, pairs.steps) * SCALE)
+    steps = (pairs.baseline.step, pairs.candidate.step)
+    return round(resolution.hidden(*pairs.counting, steps) * SCALE) if any(steps) else 0

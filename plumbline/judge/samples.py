@@ -1,7 +1,7 @@
-"""Figures of records in groups: what is alike in one group, and each group is judged or followed by itself.
+"""Figures and measurements of records in groups: what is alike in one group, and each group is judged by itself.
 
 Classes of nodes are from the figures of many records, classes of links from the matrix of one record of the pairs
-kernel, series in time from all records of one variant.
+kernel, series in time from all records of one variant, curves and matrices of a page from the launches of one record.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.judge.history import LABELS, UNLIKE, Series, label
 from plumbline.judge.members import BETWEEN, Matrix, Nodes
-from plumbline.records.model import AnyRecord, Figure, Record
+from plumbline.records.model import AnyRecord, Figure, Measurement, Record
 from plumbline.statistics.resolution import limiting_step
 
 #: a figure and its record
 Measured: TypeAlias = tuple[AnyRecord, Figure]
-Item = TypeVar("Item")
 Key = TypeVar("Key")
 #: the ranks at the ends of a link
 RANKS = ("first", "second")
@@ -29,12 +30,36 @@ RANKS = ("first", "second")
 OF_LINK = {*RANKS, "first_host", "second_host", "first_cpu", "second_cpu"}
 
 
-def group(items: Iterable[Item], by: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """``items`` by what ``by`` says of each, in the order of the first of each group."""
-    groups: dict[Key, list[Item]] = {}
-    for item in items:
-        groups.setdefault(by(item), []).append(item)
-    return groups
+@dataclass(frozen=True)
+class Samples:
+    """What the launches of one record that count measured of one thing; ``first`` has its unit and direction.
+
+    ``by_launch`` has the value of each launch, None where a launch has none.
+    """
+
+    first: Measurement
+    values: list[float]
+    by_launch: list[float | None]
+
+
+def of_launches(record: Record, key: Callable[[Measurement], Key | None]) -> dict[Key, Samples]:
+    """The measurements of a record by what ``key`` says of each; where that is None, they are left out."""
+    launches = record.counting()
+    found = group(
+        (name, (number, item))
+        for number, launch in enumerate(launches)
+        if launch.verified
+        for item in launch.measurements
+        if (name := key(item)) is not None
+    )
+    return {
+        name: Samples(
+            own[0][1],
+            [item.value for _, item in own],
+            list(map({number: item.value for number, item in own}.get, range(len(launches)))),
+        )
+        for name, own in found.items()
+    }
 
 
 def measured(records: Iterable[AnyRecord], test: str | None, figure: str | None = None) -> Iterator[Measured]:
@@ -51,25 +76,21 @@ def nodes(records: Iterable[AnyRecord], test: str | None = None, figure: str | N
     of one campaign were measured together. ``test`` keeps the tests whose names begin with it, ``figure`` the figures
     of that name.
     """
-    usable = (
-        (row, one)
+    usable = group(
+        (" ".join((row.site, row.partition, row.stack.name, row.variant.name, one.name)), (row, one))
         for row, one in measured(records, test, figure)
         if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in one.samples)
     )
-    classes = []
-    for name, own in sorted(group(usable, _class_of_nodes).items()):
-        made = Nodes(name, own[0][1].better, remarks=_remarks([row for row, _ in own]))
-        for row, one in own:
-            for sample in one.samples:
-                made.add(row.nodes[0], sample, row.campaign)
-        made.step = limiting_step(map(repr, made.every()))
-        classes.append(made)
-    return classes
-
-
-def _class_of_nodes(item: Measured) -> str:
-    row, figure = item
-    return " ".join((row.site, row.partition, row.stack.name, row.variant.name, figure.name))
+    return [
+        Nodes(
+            name,
+            own[0][1].better,
+            group((row.nodes[0], (row.campaign, sample)) for row, one in own for sample in one.samples),
+            limiting_step(repr(sample) for _, one in own for sample in one.samples),
+            _remarks([row for row, _ in own]),
+        )
+        for name, own in sorted(usable.items())
+    ]
 
 
 def matrices(record: Record) -> list[Matrix]:
@@ -117,7 +138,7 @@ def _ends(params: dict[str, Any], several: bool) -> tuple[str, str, str]:
 def _remarks(rows: Sequence[AnyRecord]) -> dict[str, list[str]]:
     """Per node what may explain it: launches that were disturbed, and circumstances that most others do not have."""
     remarks: dict[str, list[str]] = defaultdict(list)
-    for node, own in group(rows, lambda row: row.nodes[0]).items():
+    for node, own in group((row.nodes[0], row) for row in rows).items():
         disturbed = sum(row.disturbed_count for row in own)
         if disturbed:
             remarks[node].append(f"{disturbed} of {sum(row.launch_count for row in own)} launches disturbed")
@@ -143,19 +164,26 @@ def series(records: Iterable[AnyRecord], test: str | None = None) -> list[Series
     provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test``
     keeps the tests whose names begin with it.
     """
-    usable = (item for item in measured(records, test) if 0 < item[1].value < math.inf)
-    groups = [
-        (_key(*own[0]), own) for own in group(usable, lambda item: json.dumps(_key(*item), sort_keys=True)).values()
-    ]
+    usable = group(
+        (json.dumps(_key(*item), sort_keys=True), item)
+        for item in measured(records, test)
+        if 0 < item[1].value < math.inf
+    )
+    groups = [(_key(*own[0]), own) for own in usable.values()]
     differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]
     names = Counter(label(key, differing) for key, _ in groups)
-    found = []
-    for key, own in groups:
-        name = label(key, differing)
-        made = Series(name if names[name] == 1 else label(key, [*differing, *UNLIKE]), key["better"], unit=key["unit"])
-        made.key, made.index, made.times = key, [row.id for row, _ in own], [row.time for row, _ in own]
-        made.values = [figure.value for _, figure in own]
-        found.append(made)
+    found = [
+        Series(
+            label(key, differing if names[label(key, differing)] == 1 else [*differing, *UNLIKE]),
+            key["better"],
+            [row.id for row, _ in own],
+            [figure.value for _, figure in own],
+            key["unit"],
+            [row.time for row, _ in own],
+            key,
+        )
+        for key, own in groups
+    ]
     return sorted(found, key=lambda made: made.name)
 
 

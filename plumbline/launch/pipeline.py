@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from plumbline import parsers, profiles, schedulers, witness
-from plumbline.base import files
+from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
 from plumbline.launch import (
     cause,
@@ -189,7 +189,7 @@ def _keep_profile(run: Run, folder: Path) -> list[str]:
 def _worth_another_start(run: Run, errors: list[str]) -> bool:
     """Whether to start again a launch whose launcher started no rank, without an error of the binder.
 
-    After a time limit this is done once in a record: a job has time for one such wait, and a second is no accident.
+    After a time limit this is done once in a record: a job has time for one such wait, and a second is not an accident.
     """
     if len(errors) + 1 >= STARTS or not cause.never_began(run.ended, run.output.folder) or run.output.line(BINDER):
         return False
@@ -198,9 +198,7 @@ def _worth_another_start(run: Run, errors: list[str]) -> bool:
 
 def _rank(witness: RankWitness) -> RankSeen:
     """The rank of a witness. Its other processes are summed up by program: a wrapper may start hundreds of them."""
-    others: dict[str, list[float]] = {}
-    for item in witness.others:
-        others.setdefault(item.program, []).append(processes.cpu_s(item))
+    others = group((item.program, processes.cpu_s(item)) for item in witness.others)
     summed = [
         {"program": program, "processes": len(times), "cpu_s": round(sum(times), 6)}
         for program, times in sorted(others.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from plumbline.base import group
 from plumbline.base.units import US
 from plumbline.limits import WORKING_SET
 from plumbline.parsers import osu
@@ -130,7 +131,7 @@ def _stream_time(measurements: list[Measurement]) -> float:
 
 
 def _osu_time(measurements: list[Measurement]) -> float:
-    """Seconds of all rows of OSU's table: each size is a loop of its own, whose least number of iterations is known."""
+    """Seconds of all rows of OSU's table: each size is its own loop, whose least number of iterations is known."""
     rows: dict[str, float] = {}
     for item in measurements:
         if item.unit in osu.LEAST_ITERATIONS and item.value > 0 and item.params.get("ranks") is None:
@@ -151,8 +152,9 @@ def _longest(measurements: list[Measurement]) -> float:
 
     Rows are not added up: several may be of the same repetitions.
     """
-    rows: dict[str, list[float]] = {}
-    for item in measurements:
-        if item.unit == US and item.iterations:
-            rows.setdefault(repr(sorted(item.params.items())), []).append(item.value * item.iterations / 1e6)
+    rows = group(
+        (repr(sorted(item.params.items())), item.value * item.iterations / 1e6)
+        for item in measurements
+        if item.unit == US and item.iterations
+    )
     return max((min(times) for times in rows.values()), default=0.0)

@@ -5,12 +5,12 @@ Nothing measured depends on who called: the record is on disk after every launch
 
 from __future__ import annotations
 
+import contextlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
+from plumbline.records.variant import Variant
 from plumbline.references import References
 from plumbline.site import ceilings_file as site_ceilings
 
@@ -32,16 +33,13 @@ LOCK = ".plumbline.lock"
 class Launches:
     """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
 
-    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` stand in the records.
-    ``kept`` says what became of earlier launches, where one cannot be started. Raises :class:`PlumbError` for a variant
-    that cannot be run here.
+    ``session`` and ``seed`` stand in the records. ``kept`` says what became of earlier launches, where one cannot be
+    started. Raises :class:`PlumbError` for a variant that cannot be run here.
     """
 
-    def __init__(
-        self, descriptions: Sequence[dict[str, Any]], session: str, folder: Path, seed: int, kept: str
-    ) -> None:
+    def __init__(self, variants: Sequence[Variant], session: str, folder: Path, seed: int, kept: str) -> None:
         self.folder, self.kept = folder, kept
-        self.jobs = [prepare(description, session) for description in descriptions]
+        self.jobs = [prepare(variant, session) for variant in variants]
         self.expected = References.load(self.jobs[0].record.site)
         for job in self.jobs:
             job.record.seed = seed
@@ -67,13 +65,13 @@ class Launches:
             raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
 
     def settle(self, which: int) -> None:
-        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        """Update figures, reasons and verdict of a record from its launches."""
         job = self.jobs[which]
         figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
 
 
 def run(
-    descriptions: Sequence[dict[str, Any]],
+    variants: Sequence[Variant],
     folder: Path,
     seed: int | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -94,7 +92,7 @@ def run(
     with files.reserved(folder / LOCK, taken, cure), interruptible():
         session = store.new_session()
         seed = secrets.randbits(32) if seed is None else seed
-        launches = Launches(descriptions, session, folder, seed, "launches that had finished are recorded")
+        launches = Launches(variants, session, folder, seed, "launches that had finished are recorded")
         records = launches.all_records
         file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
         for record in records:
@@ -116,28 +114,23 @@ def _measure(launches: Launches, order: list[tuple[int, int]], file: Path, say: 
         say(f"the records do not name this checkout's commit: {unknown}")
     if removed := records[0].removed_variables:
         say(f"not given to the launches: {', '.join(removed)}; declare in site.yaml what they need (environment)")
-    try:
-        begin = time.monotonic()
-        with terminal.bar():
-            for position, (which, index) in enumerate(order):
-                record = records[which]
-                began = time.monotonic()
-                launch = launches.launch(which, index, position)
-                with held_back():
-                    record.launches.append(launch)
-                    launches.settle(which)
-                    store.write(file, records)
-                now, done = time.monotonic(), position + 1
-                say(_progress(record, launch, done, len(order), now - began))
-                earlier = [one.last_lines() for one in record.launches[:-1]]
-                if (told := launch.last_lines()) and told not in earlier:
-                    say("\n".join(f"    {line}" for line in told))
-                left = human_seconds((now - begin) / done * (len(order) - done))
-                terminal.progress(done, len(order), f"launches, about {left} left")
-    except BaseException:  # whatever ends it, what was measured is kept
-        close(file, records, "interrupted")
-        raise
-    close(file, records, "complete")
+    begin = time.monotonic()
+    with recording(file, records):
+        for position, (which, index) in enumerate(order):
+            record = records[which]
+            began = time.monotonic()
+            launch = launches.launch(which, index, position)
+            with held_back():
+                record.launches.append(launch)
+                launches.settle(which)
+                store.write(file, records)
+            now, done = time.monotonic(), position + 1
+            say(_progress(record, launch, done, len(order), now - began))
+            earlier = [one.last_lines() for one in record.launches[:-1]]
+            if (told := launch.last_lines()) and told not in earlier:
+                say("\n".join(f"    {line}" for line in told))
+            left = human_seconds((now - begin) / done * (len(order) - done))
+            terminal.progress(done, len(order), f"launches, about {left} left")
     if unseen := _unseen(records):
         say(unseen)
 
@@ -153,12 +146,23 @@ def schedule(launches: list[int], seed: int) -> list[tuple[int, int]]:
     return order
 
 
-def close(file: Path, records: Sequence[Record], state: State, empty: bool = True) -> None:
-    """Set the state of all ``records`` and write them to ``file``: without ``empty`` only those that have launches."""
-    with held_back():
-        for record in records:
-            record.state = state
-        store.write(file, [record for record in records if empty or record.launches])
+@contextlib.contextmanager
+def recording(file: Path, records: Sequence[Record], empty: bool = True) -> Iterator[None]:
+    """Measure within this: whatever ends it, ``records`` say whether they are complete, and are in ``file``.
+
+    Without ``empty`` only those that have launches are written.
+    """
+    state: State = "interrupted"
+    try:
+        with terminal.bar():
+            yield
+        state = "complete"
+    finally:
+        with held_back():
+            for record in records:
+                record.state = state
+            if kept := [record for record in records if empty or record.launches]:
+                store.write(file, kept)
 
 
 def _unseen(records: list[Record]) -> str | None:

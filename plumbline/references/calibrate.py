@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
+from msgspec import structs
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
@@ -21,10 +23,11 @@ from ruamel.yaml.scalarstring import SingleQuotedScalarString
 from scipy import special
 
 from plumbline import limits, schemas, site
-from plumbline.base import files, terminal
+from plumbline.base import files, group, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
+from plumbline.references.model import Calibrated, Calibration, Document, Entry
 from plumbline.site.tests import family
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
@@ -46,8 +49,8 @@ references: []
 class Change:
     """What a calibration does to one reference. ``old`` is None for a new one."""
 
-    old: dict[str, Any] | None
-    new: dict[str, Any]
+    old: Entry | None
+    new: Calibrated
     #: why the old one stays as it is, if it does
     kept: str | None = None
 
@@ -58,14 +61,6 @@ class Outcome:
 
     changes: dict[str, list[Change]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass
-class _Group:
-    """The records of one figure of one variant on one stack."""
-
-    records: list[AnyRecord] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
 
 
 def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
@@ -79,18 +74,18 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
         raise PlumbError("one session says nothing about the next", "plumb calibrate --min-sessions", "2 or more")
     present = match.References.load(site_name)
     outcome = Outcome()
-    groups: dict[str, _Group] = {}
+    usable = []
     for record in records:
         if record.site != site_name or (test and not record.variant.test.startswith(test)):
             continue
         reason = refusal(record)
         if reason:
             outcome.refused[f"{reason} (records)"] += 1
-            continue
-        for figure in record.figures:
-            group = groups.setdefault(json.dumps(match.subject(record, figure.name), sort_keys=True), _Group())
-            group.records.append(record)
-            group.figures.append(figure)
+        else:
+            usable += [(record, figure) for figure in record.figures]
+    groups = group(
+        (msgspec.json.encode(match.subject(row, figure.name), order="sorted"), (row, figure)) for row, figure in usable
+    )
     with terminal.bar():
         for done, key in enumerate(sorted(groups), 1):
             terminal.progress(done, len(groups), "figures")
@@ -99,10 +94,10 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
             except PlumbError as error:
                 outcome.refused[f"{error.what} (figures)"] += 1
                 continue
-            found = present.resolve(groups[key].records[-1], new["figure"])
+            found = present.resolve(groups[key][-1][0], new.figure)
             old = found.entry if found else None
-            kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
-            outcome.changes.setdefault(family(new["test"]), []).append(Change(old, new, kept))
+            kept = f"{old.method}, left alone" if old is not None and not isinstance(old, Calibrated) else None
+            outcome.changes.setdefault(family(new.test), []).append(Change(old, new, kept))
     return outcome
 
 
@@ -126,24 +121,21 @@ def refusal(record: AnyRecord) -> str | None:
     return None
 
 
-def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
-    """The reference that a group of records gives: the median over sessions of the sessions' medians.
+def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibrated:
+    """The reference that a figure of some records gives: the median over sessions of the sessions' medians.
 
     Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
     spread is from the median absolute deviation), but at least :data:`NARROWEST`. Raises :class:`PlumbError` for too
     few sessions, and for bounds above :data:`WIDEST`.
     """
-    newest = group.records[-1]
-    figure = group.figures[-1]
+    newest, figure = own[-1]
     same = [
         (record, item)
-        for record, item in zip(group.records, group.figures, strict=True)
+        for record, item in own
         if record.stack.sha256 == newest.stack.sha256 and (item.unit, item.better) == (figure.unit, figure.better)
     ]
-    samples: dict[str, list[float]] = {}
-    for record, item in same:
-        samples.setdefault(record.session, []).extend(item.samples)
-    medians = [statistics.median(values) for values in samples.values()]
+    sessions = group((record.session, sample) for record, item in same for sample in item.samples)
+    medians = [statistics.median(values) for values in sessions.values()]
     if len(medians) < min_sessions:
         raise PlumbError(f"fewer than {min_sessions} sessions")
     value = statistics.median(medians)
@@ -152,24 +144,23 @@ def entry(group: _Group, min_sessions: int) -> dict[str, Any]:
     if tolerance > WIDEST:
         raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
     rounded = math.ceil(tolerance * 1000) / 1000
-    return {
-        **match.subject(newest, figure.name),
-        "value": _digits(value),
-        "unit": figure.unit,
-        "better": figure.better,
-        "lower": -rounded,
-        "upper": rounded,
-        "method": "calibrated",
-        "source": {
-            "records": [record.id for record, _ in same],
-            "sessions": len(medians),
-            "dates": [same[0][0].time[:10], newest.time[:10]],
-            "spread": round(spread, 5),
-            "nodes": sorted({node for record, _ in same for node in record.nodes}),
-            "stack_sha256": newest.stack.sha256,
-            "suite_commit": newest.suite.commit,
-        },
-    }
+    return Calibrated(
+        **structs.asdict(match.subject(newest, figure.name)),
+        value=_digits(value),
+        unit=figure.unit,
+        better=figure.better,
+        lower=-rounded,
+        upper=rounded,
+        source=Calibration(
+            records=[record.id for record, _ in same],
+            sessions=len(medians),
+            dates=[same[0][0].time[:10], newest.time[:10]],
+            spread=round(spread, 5),
+            nodes=sorted({node for record, _ in same for node in record.nodes}),
+            stack_sha256=newest.stack.sha256,
+            suite_commit=newest.suite.commit,
+        ),
+    )
 
 
 def write(site_name: str, outcome: Outcome) -> list[Path]:
@@ -188,7 +179,7 @@ def write(site_name: str, outcome: Outcome) -> list[Path]:
     return list(texts)
 
 
-def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
+def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
     """The text of a reference file with ``wanted`` in place of the entries that match the same records, or added.
 
     Raises :class:`PlumbError` for a file that cannot be read or does not obey its schema.
@@ -205,24 +196,35 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
         raise PlumbError(f"cannot read references: {error.strerror}", str(file), "fix the permissions") from None
     except (YAMLError, UnicodeDecodeError) as error:
         raise PlumbError(f"references are not YAML: {error}", str(file), "fix the file") from None
-    schemas.check("references", document, str(file))
-    if not document["references"]:
+    entries = _entries(document, file)
+    if not entries:
         document["references"].fa.set_block_style()
-    present: dict[str, list[Any]] = {}
-    for item in document["references"]:
-        present.setdefault(match.key(item), []).append(item)
+    present = group((each.key, (each, item)) for each, item in zip(entries, document["references"], strict=True))
     for new in wanted:
-        old = next((item for item in present.get(match.key(new), []) if match.overlap(item, new)), None)
+        members = _members(new)
+        old = next((item for each, item in present.get(new.key, []) if each.overlaps(new)), None)
         if old is None:
-            document["references"].append(_commented(new))
+            document["references"].append(_commented(members))
             continue
-        for key, value in new.items():
+        for key, value in members.items():
             if old.get(key) != value:
                 old[key] = _commented(value)
-    schemas.check("references", document, str(file))
+    _entries(document, file)
     stream = io.StringIO()
     editor.dump(document, stream)
     return stream.getvalue()
+
+
+def _entries(document: Any, file: Path) -> list[Entry]:
+    """The entries of a document that ruamel read, whose texts and numbers are types of its own."""
+    plain = json.loads(json.dumps(document, default=str))
+    return schemas.convert("references", plain, Document, str(file)).references
+
+
+def _members(entry: Calibrated) -> dict[str, Any]:
+    """The members of an entry in the order in which people read them."""
+    members: dict[str, Any] = msgspec.to_builtins(entry)
+    return members | {name: members.pop(name) for name in ("method", "source")}
 
 
 class _Representer(RoundTripRepresenter):

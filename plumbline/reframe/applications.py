@@ -18,7 +18,7 @@ from plumbline.application.model import Program
 from plumbline.application.run import VARIABLE, Runnable
 from plumbline.launch.prepare import APPLICATION
 from plumbline.parsers.application import FigureRule
-from plumbline.records.model import ApplicationState
+from plumbline.records.variant import ApplicationState
 from plumbline.reframe import PlumbTest
 
 

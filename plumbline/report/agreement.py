@@ -7,16 +7,16 @@ from a common start to the last exit: neither measures this.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import statistics
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from plumbline.base import group
+from plumbline.judge.samples import of_launches
 from plumbline.records.model import Measurement, Record
 from plumbline.report.collectives import PORT
-from plumbline.report.curves import measurements
 from plumbline.statistics import unpaired
 
 
@@ -42,7 +42,7 @@ OPERATIONS = {"imb_pair": "PingPong", "osu_pair": "latency"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What one record says of a quantity: a value for each launch, of the ranks on two ``cpus``."""
+    """The values of a quantity in one record: a value for each launch, of the ranks on two ``cpus``."""
 
     record: Record
     number: int
@@ -63,15 +63,15 @@ def disagreements(usable: Sequence[tuple[Record, int]]) -> list[tuple[Claim, Cla
     No launches overlap, three or more of each, and the values are 25 % apart. That asks the reader to look, and claims
     no cause: a comparison of sides, which does, demands more of a campaign's few launches.
     """
-    groups: dict[tuple[Any, ...], list[Claim]] = defaultdict(list)
-    for record, number in usable:
-        for claim in _claims(record, number):
-            key = (record.site, record.partition, *record.nodes, record.stack.name, claim.cpus, claim.quantity)
-            groups[key].append(claim)
+    groups = group(
+        ((record.site, record.partition, *record.nodes, record.stack.name, claim.cpus, claim.quantity), claim)
+        for record, number in usable
+        for claim in _claims(record, number)
+    )
     found = [
         (one, other)
-        for group in groups.values()
-        for one, other in itertools.combinations(group, 2)
+        for own in groups.values()
+        for one, other in itertools.combinations(own, 2)
         if one.record.variant.test != other.record.variant.test
         and _apart(unpaired.compare([one.samples], [other.samples]))
     ]
@@ -89,30 +89,29 @@ def _claims(record: Record, number: int) -> Iterator[Claim]:
     if record.placement.nodes > 1:
         return
     for quantity in QUANTITIES:
-        found: dict[tuple[int, ...], list[Measurement]] = defaultdict(list)
-        for _, item in measurements(record):
-            cpus = _cpus(record, item, quantity.size) if item.metric == quantity.metric else ()
-            if cpus:
-                found[cpus].append(item)
-        for cpus, items in found.items():
-            if all(item.value > 0 for item in items):
-                yield Claim(record, number, quantity, cpus, tuple(item.value for item in items), items[0].unit)
+        found = of_launches(record, functools.partial(_cpus, record, quantity))
+        for cpus, own in found.items():
+            if all(value > 0 for value in own.values):
+                yield Claim(record, number, quantity, cpus, tuple(own.values), own.first.unit)
 
 
-def _cpus(record: Record, item: Measurement, size: int) -> tuple[int, ...]:
-    """The CPUs of the two ranks whose messages of ``size`` bytes are measured; empty if it is something else.
+def _cpus(record: Record, quantity: Quantity, item: Measurement) -> tuple[int, ...] | None:
+    """The CPUs of the two ranks whose messages are measured; None if it is not ``quantity`` that is measured.
 
     In ``pairs`` other pairs talk at the same time, unless it takes one at a time or has one only; its sizes are 8 B and
     what its arguments say.
     """
+    if item.metric != quantity.metric:
+        return None
     variant, ranks = record.variant, record.plan.ranks
     if variant.test == "pairs_cores":
         alone = len(ranks) == 2 or variant.params.get("operation") == "serial"
         sizes = "2M" in variant.arguments and "--latency-bytes" not in variant.arguments
         pair = [int(item.params[name]) for name in ("first_cpu", "second_cpu") if name in item.params]
-        return tuple(sorted(pair)) if alone and sizes else ()
+        return (tuple(sorted(pair)) if alone and sizes else ()) or None
     port = record.benchmark.version.startswith(PORT)
-    if OPERATIONS.get(variant.test) != variant.params.get("operation", "") or port or item.params.get("bytes") != size:
-        return ()
+    operation, size = variant.params.get("operation", ""), item.params.get("bytes")
     single = len(ranks) == 2 and all(len(rank.cpus) == 1 for rank in ranks)
-    return tuple(sorted(rank.cpus[0] for rank in ranks)) if single else ()
+    if port or OPERATIONS.get(variant.test) != operation or size != quantity.size or not single:
+        return None
+    return tuple(sorted(rank.cpus[0] for rank in ranks))

@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from plumbline.base import units
+from plumbline.base import group, units
+from plumbline.judge.samples import of_launches
 from plumbline.pages.blocks import Block, Piece, absent, block, choice, link, number, section, table
-from plumbline.records.model import Record
-from plumbline.report.curves import SIZE, measurements
+from plumbline.records.model import Measurement, Record
+from plumbline.report.curves import SIZE
 from plumbline.views import summary
 
 #: operation, stack, partition, placement and bytes of a row
@@ -112,9 +113,12 @@ def _way(record: Record, suite: str) -> str:
 
 def _cells(record: Record, names: dict[str, str]) -> dict[tuple[int, bool], dict[str, float]]:
     """Medians over the launches by ``names``, for each size (0: there is none), without and with MPI_IN_PLACE."""
-    samples: dict[tuple[int, bool], dict[str, list[float]]] = {}
-    for _, item in measurements(record):
-        if item.metric in names:
-            key = (int(item.params.get(SIZE, 0)), item.params.get("in_place") == "yes")
-            samples.setdefault(key, {}).setdefault(names[item.metric], []).append(item.value)
-    return {key: {name: statistics.median(values) for name, values in cell.items()} for key, cell in samples.items()}
+
+    def key(item: Measurement) -> tuple[tuple[int, bool], str] | None:
+        cell = int(item.params.get(SIZE, 0)), item.params.get("in_place") == "yes"
+        return (cell, names[item.metric]) if item.metric in names else None
+
+    medians = [(*of, statistics.median(own.values)) for of, own in of_launches(record, key).items()]
+    return {
+        cell: dict(values) for cell, values in group((cell, (name, value)) for cell, name, value in medians).items()
+    }

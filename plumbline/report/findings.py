@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.compare.page import figures
 from plumbline.judge import hybrid
 from plumbline.judge.compare import Cell, Comparison, Line, compare
-from plumbline.judge.samples import group
 from plumbline.judge.sides import Side
 from plumbline.pages.blocks import Block, absent, block, link, section
 from plumbline.records.model import Figure, Record
@@ -134,13 +133,13 @@ def far_from_reach(campaign: Campaign) -> Iterator[Finding]:
 def unbound(campaign: Campaign) -> Iterator[Finding]:
     """What a test loses where nothing is bound, against its best placement with as many ranks and threads."""
     found = []
-    for alike in group(campaign.usable, lambda item: _but_for_placement(item[0])).values():
+    for alike in group((_but_for_placement(item[0]), item) for item in campaign.usable).values():
         free = [item for item in alike if item[0].plan.bound is False]
         bound = [item[0].figures[0] for item in alike if item[0].plan.bound is not False]
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]
-            if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % is no ratio to anything
+            if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % has no ratio to anything
                 continue
             ratio = figure.value / (max(others) if figure.better == "higher" else min(others))
             worse = 1 / ratio if figure.better == "higher" else ratio
@@ -216,7 +215,7 @@ def disturbed(campaign: Campaign) -> Iterator[Finding]:
 
 
 def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """What programs say of a first figure that falls short of what they measured as possible, each cause once.
+    """What programs printed about a first figure that falls short of what they measured as possible, each cause once.
 
     The percentage is the record's, as in all views: a remark has that of one launch.
     """

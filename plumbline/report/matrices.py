@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.base import units
+from plumbline.base import group, units
+from plumbline.judge.samples import RANKS, Samples, of_launches
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece
-from plumbline.records.model import Record
-from plumbline.report.curves import measurements
+from plumbline.records.model import Measurement, Record
 from plumbline.views import summary
 
 #: what a pair is measured by; the kernel's other figures are sums over many pairs
@@ -24,35 +24,33 @@ def matrices(record: Record, number: int) -> list[dict[str, Any]]:
     ``core``; a cell is ``[first rank, second rank, number of its class, value of each launch that counts…]``, and
     ``classes`` names the classes.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    positions = {id(launch): position for position, launch in enumerate(record.counting())}
-    for launch, item in measurements(record):
-        params = item.params
-        if item.metric not in METRICS or "first" not in params or "second" not in params:
-            continue
-        key = (item.metric, str(params.get("mode", "")))
-        matrix = found.setdefault(key, {"of": item, "mode": key[1], "cells": {}, "ends": {}})
-        for end in ("first", "second"):
-            matrix["ends"][params[end]] = [params[end], params.get(f"{end}_cpu"), params.get(f"{end}_host")]
-        _, values = matrix["cells"].setdefault(
-            (params["first"], params["second"]), (str(params.get("class", "")), [None] * len(positions))
-        )
-        values[positions[id(launch)]] = item.value
-    return [_matrix(number, matrix) for matrix in found.values()]
+    found = group(((metric, mode), own) for (metric, mode, *_), own in of_launches(record, _cell).items())
+    return [_matrix(number, metric, mode, cells) for (metric, mode), cells in found.items()]
 
 
-def _matrix(number: int, matrix: dict[str, Any]) -> dict[str, Any]:
-    classes = list(dict.fromkeys(kind for kind, _ in matrix["cells"].values()))
+def _cell(item: Measurement) -> tuple[Any, ...] | None:
+    """The metric, the mode and the ranks of a cell."""
+    if item.metric not in METRICS or not all(end in item.params for end in RANKS):
+        return None
+    return item.metric, str(item.params.get("mode", "")), *(item.params[end] for end in RANKS)
+
+
+def _matrix(number: int, metric: str, mode: str, cells: Sequence[Samples]) -> dict[str, Any]:
+    of = [cell.first.params for cell in cells]
+    ends = {one[end]: [one[end], one.get(f"{end}_cpu"), one.get(f"{end}_host")] for one in of for end in RANKS}
+    kinds = [str(one.get("class", "")) for one in of]
+    classes = list(dict.fromkeys(kinds))
     return {
         "entry": number,
-        "metric": matrix["of"].metric,
-        "mode": matrix["mode"],
-        "unit": matrix["of"].unit,
-        "better": matrix["of"].better,
-        "ends": [matrix["ends"][rank] for rank in sorted(matrix["ends"])],
+        "metric": metric,
+        "mode": mode,
+        "unit": cells[0].first.unit,
+        "better": cells[0].first.better,
+        "ends": [ends[rank] for rank in sorted(ends)],
         "classes": classes,
         "cells": [
-            [first, second, classes.index(kind), *values] for (first, second), (kind, values) in matrix["cells"].items()
+            [*(one[end] for end in RANKS), classes.index(kind), *cell.by_launch]
+            for one, kind, cell in zip(of, kinds, cells, strict=True)
         ],
     }
 
@@ -107,19 +105,20 @@ def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) 
             )
             for (first, second, number, *launches), value in zip(cells, middle, strict=True)
         ],
-        [(*point, middle[point[0]]) for point in drawn],
+        [(*point, middle[point[0]], units.digits(middle[point[0]])) for point in drawn],
         targets=[matrix["entry"]] * len(cells),
         square=len(names),
-        heat={"unit": unit, "labels": len(names) <= 12},
+        heat={**blocks.scale(middle, unit), "labels": len(names) <= 12},
         x={"name": kind, "labels": list(names.values())},
         y={"name": kind, "labels": list(names.values())},
     )
 
 
 def _classes(matrix: dict[str, Any], middle: list[float], unit: str) -> Block:
-    groups: dict[str, list[float]] = {}
-    for (_, _, number, *_), value in zip(matrix["cells"], middle, strict=True):
-        groups.setdefault(matrix["classes"][number] or "unknown", []).append(value)
+    groups = group(
+        (matrix["classes"][number] or "unknown", value)
+        for (_, _, number, *_), value in zip(matrix["cells"], middle, strict=True)
+    )
     return blocks.table(
         f"{matrix['metric']} by class of the pair",
         ["class", blocks.number("pairs"), *(blocks.number(title, unit) for title in ("least", "median", "most"))],

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Pages, Plan, PlannedRank
 from plumbline.witness import processes
@@ -58,9 +59,7 @@ def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list
 
 def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int) -> list[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
-    seen: dict[int, list[RankWitness]] = {}
-    for witness in witnesses:
-        seen.setdefault(local_rank_of(witness), []).append(witness)
+    seen = group((local_rank_of(witness), witness) for witness in witnesses)
     reasons: list[str] = []
     missing = [local_rank for local_rank in range(ranks) if local_rank in planned and local_rank not in seen]
     if missing:
@@ -123,7 +122,7 @@ def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[st
 
 def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
     """The members in which the plan that a witness was started with, if any, is not ``rank``, each with both values."""
-    own, planned = (msgspec.to_builtins(one) for one in (witness.plan or rank, rank))
+    own, planned = (msgspec.to_builtins(document) for document in (witness.plan or rank, rank))
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
     free = set() if rank.places else {"cpus"}
     both = [(key, own.get(key), planned.get(key)) for key in sorted({*planned, *own} - free)]
@@ -154,7 +153,7 @@ def _shown(value: Any) -> str:
 
 
 def _compare_places(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
-    """Every place has a thread of its own: two places on the same CPUs need two threads there."""
+    """Every place has its own thread: two places on the same CPUs need two threads there."""
     free = [frozenset(thread.affinity) for thread in _distinct(witness.threads)]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Plan
 from plumbline.witness.compare import compare, differing, local_rank_of
@@ -74,9 +75,7 @@ def _wrong_map(
     witnesses: list[RankWitness], hosts: dict[str, str], nodes: int, ranks_per_node: int, round_robin: bool
 ) -> str | None:
     """The one line about a rank map that is not as planned. Hosts without any witness are another matter."""
-    found: dict[str, list[int]] = {}
-    for witness in witnesses:
-        found.setdefault(hosts[witness.host], []).append(witness.rank)
+    found = group((hosts[witness.host], witness.rank) for witness in witnesses)
     groups = {
         host: {_group(rank, nodes, ranks_per_node, round_robin) if rank >= 0 else -1 for rank in ranks}
         for host, ranks in found.items()

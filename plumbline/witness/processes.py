@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from plumbline import schemas
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_list
 from plumbline.host import proc
@@ -30,15 +31,13 @@ UNSEEN = (0.05, 0.1)
 BEFORE = (0.05, 3.0)
 
 
-def group(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
+def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
     """One witness for each rank, that of the process which did the work, with the rank's other processes as ``others``.
 
     That process is the one that called MPI_Init, else the one that used most CPU time, or the root if it used about as
     much. A rank whose root left no document has no witness; the reason is returned if one of its children did.
     """
-    trees: dict[tuple[str, int], list[Witness]] = {}
-    for document in documents:
-        trees.setdefault((document.host, document.root), []).append(document)
+    trees = group(((document.host, document.root), document) for document in documents)
     witnesses: list[RankWitness] = []
     reasons = []
     for (host, root), tree in trees.items():
@@ -142,11 +141,11 @@ def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat
     """
     here = [document for witness in witnesses for document in everyone(witness) if document.host == host]
     launchers = {pid for document in here for pid in document.ancestors if document.pid == document.root}
-    used = {one.pid: one.cpu_s for one in orphans if one.pid not in launchers}
+    used = {orphan.pid: orphan.cpu_s for orphan in orphans if orphan.pid not in launchers}
     for document in here:
         for pid in used.keys() & {document.pid, *document.ancestors}:
             used[pid] -= cpu_s(document) + _before_s(document)
-    working = {one.name: used[one.pid] for one in orphans if used.get(one.pid, 0) > UNSEEN[1]}
+    working = {orphan.name: used[orphan.pid] for orphan in orphans if used.get(orphan.pid, 0) > UNSEEN[1]}
     unseen = sum(value for value in used.values() if value > 0)
     if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
         return []
@@ -187,7 +186,7 @@ def read(folder: Path | str) -> tuple[list[RankWitness], list[str]]:
         except PlumbError as error:
             reasons.append(str(error))
     documents.sort(key=lambda item: (item.host, item.rank, item.local_rank, item.pid))
-    witnesses, orphans = group(documents)
+    witnesses, orphans = by_rank(documents)
     return witnesses, reasons + orphans
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from plumbline.base import group
 from plumbline.witness.model import RankWitness, Witness
 from plumbline.witness.processes import ELSEWHERE, allowed_s, cpu_s, everyone
 
@@ -41,13 +42,13 @@ def at_start(document: Witness) -> Scheduling:
 
 def faults(witnesses: Sequence[RankWitness], driver: Scheduling) -> list[str]:
     """Why ranks were not scheduled as the ``driver`` from their begin to their end; threads that did work count."""
-    reasons: dict[str, list[str]] = {}
-    for witness in witnesses:
-        for document in everyone(witness):
-            if document is witness or cpu_s(document) > allowed_s(ELSEWHERE, witness):
-                name = f"rank {max(0, witness.rank)} on {witness.host}"
-                for fault in _faults(document, driver, allowed_s(ELSEWHERE, witness)):
-                    reasons.setdefault(fault, []).append(name)
+    reasons = group(
+        (fault, f"rank {max(0, witness.rank)} on {witness.host}")
+        for witness in witnesses
+        for document in everyone(witness)
+        if document is witness or cpu_s(document) > allowed_s(ELSEWHERE, witness)
+        for fault in _faults(document, driver, allowed_s(ELSEWHERE, witness))
+    )
     return [
         f"{names[0]}{f' and {len(names) - 1} more ranks' if len(names) > 1 else ''} {fault}; plumb itself has {driver}"
         for fault, names in reasons.items()

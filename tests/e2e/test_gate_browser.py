@@ -4,11 +4,11 @@ import chromium
 import numpy as np
 import pytest
 from chromium import SERIES, draw_all
+from gate_pairs import pairs_of
 from playwright.sync_api import expect
 
 from plumbline.gate import page
 from plumbline.judge import decide
-from plumbline.judge.pairs import Pairs
 from plumbline.pages.page import render
 from plumbline.statistics.paired import Rule
 
@@ -23,17 +23,17 @@ def gate(tmp_path_factory):
 
     def pairs(name, ratio, noise, count=90, **options):
         sides = [10 * factor * np.exp(draw.normal(0, noise, count)) for factor in (1, ratio)]
-        return Pairs(name, *(values.tolist() for values in sides), "lower", **options)
+        return pairs_of(name, *(values.tolist() for values in sides), "lower", **options)
 
     found = [
-        pairs("fine", 1.0, 0.01, superseded=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
+        pairs("fine", 1.0, 0.01, again=[(0, 10.0, 11.0), (7, 10.0, 9.0)]),
         pairs(HOSTILE, 1.1, 0.01),
         pairs("noisy", 1.03, 0.15, rule=Rule(0.02, 0.08)),
         pairs("short", 1.0, 0.01, 5),
     ]
     file = tmp_path_factory.mktemp("gate") / "gate.html"
     facts = [("baseline", "old"), ("repeat", "plumb gate --baseline old")]
-    file.write_text(render("page", page.document(found, decide.decide(found, Rule()), Rule(), facts)))
+    file.write_text(render(page.document(decide.decide(found, Rule()), Rule(), facts)))
     return file, {item.name: item for item in found}
 
 
@@ -59,9 +59,12 @@ def test_every_pair_is_drawn_and_stands_in_a_table(visit, gate):
         name = figure.locator("figcaption strong").inner_text()
         series = figure.locator(".drawing").evaluate(f"element => {SERIES}[0].data.map((point) => point.value[1])")
         item = pairs[name]
-        kept = [second / first for first, second in zip(item.baseline, item.candidate, strict=True)]
-        again = [second / first for _, first, second in item.superseded]
-        assert series == pytest.approx(kept + again)
+        again = zip(item.baseline.superseded, item.candidate.superseded, strict=True)
+        columns = [
+            *zip(item.baseline.values, item.candidate.values, strict=True),
+            *((first, second) for (_, first), (_, second) in again),
+        ]
+        assert series == pytest.approx([second / first for first, second in columns])
         figure.locator("summary").click()
         expect(figure.locator("tbody tr")).to_have_count(len(series))
     fine = figures.filter(has_text="fine")

@@ -36,7 +36,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import EXIT
 from plumbline.host import provenance
 from plumbline.judge import decide, disturbed
-from plumbline.judge.pairs import Pairs
+from plumbline.judge.pairs import Column, Pairs
 from plumbline.stacks import stream
 from plumbline.statistics.paired import CAP, LOOKS, Rule, noise
 from plumbline.topology import machine
@@ -116,7 +116,7 @@ def gate(candidate: str, measure: Measure, draw: random.Random, until: float) ->
             for side in (0, 1):
                 columns[side].append(pair[side]["value"])
         if not repeated and len(columns[0]) in LOOKS:
-            series = Pairs("triad", columns[0], columns[1], "lower", steps=(1e-6, 1e-6))
+            series = Pairs("triad", *(Column(values, 1e-6) for values in columns), "lower")
             found = decide.decide([series], Rule())[0]
             if found.state != "INCONCLUSIVE" or len(columns[0]) == CAP:
                 logs = decide.standing([series], Rule()).logs[0][None]

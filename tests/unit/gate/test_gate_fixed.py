@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import samples
+from gate_pairs import pairs_of
 from test_gate_sequential import series
 
 from plumbline.commands import cli
 from plumbline.judge import from_records
 from plumbline.judge.decide import decide
-from plumbline.judge.pairs import Pairs
 from plumbline.records import model
 from plumbline.statistics import paired
 from plumbline.statistics.paired import FAIL, PASS, SCALE, Rule
@@ -21,7 +21,7 @@ def judged(*candidate, noise=0.01, seed=3, is_fixed=True):
     ratios = np.concatenate([np.full(count, ratio) for ratio, count in candidate])
     draw = np.random.default_rng(seed)
     baseline, other = (100 * np.exp(draw.normal(0, noise, ratios.size)) for _ in range(2))
-    return decide([Pairs("s", baseline.tolist(), (other * ratios).tolist(), "lower", fixed=is_fixed)], Rule())[0]
+    return decide([pairs_of("s", baseline.tolist(), (other * ratios).tolist(), "lower", fixed=is_fixed)], Rule())[0]
 
 
 def test_thirteen_equal_pairs_do_not_hide_the_rest(tmp_path, capsys):
@@ -58,8 +58,8 @@ def test_what_follows_a_decision_of_a_live_gate_may_contradict_it():
 
 def test_a_few_bursts_contradict_nothing():
     item = series(1.0)
-    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
-    assert decide([Pairs("s", item.baseline, burst, "lower", fixed=True)], Rule())[0].state == "PASS"
+    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate.values)]
+    assert decide([pairs_of("s", item.baseline.values, burst, "lower", fixed=True)], Rule())[0].state == "PASS"
 
 
 def test_a_part_contradicts_only_what_no_one_slowdown_explains():

@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
+from gate_pairs import pairs_of
 
 from plumbline.base import paths
 from plumbline.judge.decide import decide
-from plumbline.judge.pairs import Pairs
 from plumbline.statistics import paired
 from plumbline.statistics.paired import Rule
 
@@ -100,7 +100,7 @@ def test_printed_values_are_simulated_as_the_gate_judges_them(count):
     assert len(set(state)) == 2
     for n in range(15):
         sides = values[:, n, : used[n]].tolist()
-        pairs = Pairs("s", *sides, item.better, item.steps, fixed=count is not None)
+        pairs = pairs_of("s", *sides, item.better, item.steps, fixed=count is not None)
         assert decide([pairs], Rule())[0].state == names[state[n]]
 
 

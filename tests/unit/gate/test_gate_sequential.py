@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from gate_pairs import pairs_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.base.errors import PlumbError
 from plumbline.judge.decide import decide
-from plumbline.judge.pairs import Pairs
 from plumbline.statistics import paired
 from plumbline.statistics.basic import holm
 from plumbline.statistics.paired import CAP, FAIL, LOOKS, PASS, SCALE, Rule
@@ -18,7 +18,7 @@ def series(ratio=1.0, noise=0.01, pairs=CAP, seed=0, better="lower", name="s"):
     draw = np.random.default_rng(seed)
     baseline = 100 * np.exp(draw.normal(0, noise, pairs))
     candidate = 100 * ratio * np.exp(draw.normal(0, noise, pairs))
-    return Pairs(name, baseline.tolist(), candidate.tolist(), better)
+    return pairs_of(name, baseline.tolist(), candidate.tolist(), better)
 
 
 def verdict(item, **rule):
@@ -107,7 +107,7 @@ seeds = st.integers(0, 10_000)
 @given(ratios, noises, seeds, st.floats(1e-9, 1e9))
 def test_units_do_not_matter(ratio, noise, seed, unit):
     item = series(ratio, noise, seed=seed)
-    other = Pairs("s", [v * unit for v in item.baseline], [v * unit for v in item.candidate], "lower")
+    other = pairs_of("s", [v * unit for v in item.baseline.values], [v * unit for v in item.candidate.values], "lower")
     first, second = verdict(item), verdict(other)
     assert (first.state, first.count) == (second.state, second.count)
     assert first.ratio == pytest.approx(second.ratio)
@@ -117,7 +117,7 @@ def test_units_do_not_matter(ratio, noise, seed, unit):
 @given(ratios, noises, seeds)
 def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
-    first, second = verdict(item), verdict(Pairs("s", item.candidate, item.baseline, "higher"))
+    first, second = verdict(item), verdict(pairs_of("s", item.candidate.values, item.baseline.values, "higher"))
     assert (first.state, first.count, first.detectable) == (second.state, second.count, second.detectable)
     assert first.ratio == pytest.approx(1 / second.ratio)
 
@@ -126,22 +126,22 @@ def test_swapped_sides_with_the_other_direction_are_the_same(ratio, noise, seed)
 @given(ratios, noises, seeds)
 def test_never_slower_both_ways(ratio, noise, seed):
     item = series(ratio, noise, seed=seed)
-    both = {verdict(item).state, verdict(Pairs("s", item.candidate, item.baseline, "lower")).state}
+    both = {verdict(item).state, verdict(pairs_of("s", item.candidate.values, item.baseline.values, "lower")).state}
     assert both != {"FAIL"}
 
 
 def test_bursts_on_one_side_do_not_decide():
     item = series(1.0)
-    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate)]
-    assert verdict(Pairs("s", item.baseline, burst, "lower")).state != "FAIL"
+    burst = [value * (2 if 20 <= place < 26 else 1) for place, value in enumerate(item.candidate.values)]
+    assert verdict(pairs_of("s", item.baseline.values, burst, "lower")).state != "FAIL"
 
 
 def test_arms_swapped_in_every_other_pair_are_no_pass():
     item = series(1.2)
     places = range(CAP)
-    first = [(item.candidate if place % 2 else item.baseline)[place] for place in places]
-    second = [(item.baseline if place % 2 else item.candidate)[place] for place in places]
-    assert verdict(Pairs("s", first, second, "lower")).state == "INVALID"
+    first = [(item.candidate.values if place % 2 else item.baseline.values)[place] for place in places]
+    second = [(item.baseline.values if place % 2 else item.candidate.values)[place] for place in places]
+    assert verdict(pairs_of("s", first, second, "lower")).state == "INVALID"
 
 
 @pytest.mark.parametrize("margins", [(0.05, 0.05), (-0.1, 0.05), (0.01, float("nan")), (0.01, 50)])

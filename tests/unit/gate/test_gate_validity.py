@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from gate_pairs import pairs_of, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_gate_sequential import series
@@ -10,7 +11,6 @@ from test_gate_sequential import series
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
 from plumbline.judge.decide import decide
-from plumbline.judge.pairs import Pairs
 from plumbline.statistics.paired import Rule
 
 
@@ -19,7 +19,7 @@ def one(item):
 
 
 def constant(baseline, candidate, step, better="lower"):
-    return one(Pairs("s", [baseline] * 90, [candidate] * 90, better, (step, step)))
+    return one(pairs_of("s", [baseline] * 90, [candidate] * 90, better, (step, step)))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1.0, None, "x"])
@@ -27,10 +27,10 @@ def constant(baseline, candidate, step, better="lower"):
 @pytest.mark.parametrize("side", ["baseline", "candidate"])
 def test_one_bad_value_anywhere_is_invalid(bad, place, side):
     item = series()
-    columns = {"baseline": list(item.baseline), "candidate": list(item.candidate)}
+    columns = {"baseline": list(item.baseline.values), "candidate": list(item.candidate.values)}
     assert one(item).state == "PASS"
     columns[side][place] = bad
-    found = one(Pairs("s", **columns, better="lower"))
+    found = one(pairs_of("s", **columns, better="lower"))
     assert found.state == "INVALID"
     assert found.reason
 
@@ -42,15 +42,18 @@ def test_one_bad_value_anywhere_is_invalid(bad, place, side):
 )
 def test_nothing_added_makes_an_invalid_series_pass(baseline, candidate):
     good = series()
-    spoiled = [*baseline, math.nan, *good.baseline], [*candidate, 1.0, *good.candidate]
-    assert one(Pairs("s", *spoiled, "lower")).state == "INVALID"
+    spoiled = [*baseline, math.nan, *good.baseline.values], [*candidate, 1.0, *good.candidate.values]
+    assert one(pairs_of("s", *spoiled, "lower")).state == "INVALID"
 
 
 def test_too_few_and_unequal():
     assert "12 pairs" in one(series(pairs=12)).reason
     item = series()
-    assert "89 values of the baseline" in one(Pairs("s", item.baseline[1:], item.candidate, "lower")).reason
-    assert one(Pairs("s", [], [], "lower")).state == "INVALID"
+    assert (
+        "89 values of the baseline"
+        in one(pairs_of("s", item.baseline.values[1:], item.candidate.values, "lower")).reason
+    )
+    assert one(pairs_of("s", [], [], "lower")).state == "INVALID"
 
 
 def test_no_series_is_an_error_and_a_name_twice_is_invalid():
@@ -62,8 +65,8 @@ def test_no_series_is_an_error_and_a_name_twice_is_invalid():
 
 def test_the_same_numbers_twice_and_another_unit():
     item = series()
-    assert "listed twice" in one(Pairs("s", item.baseline, item.baseline, "lower")).reason
-    faster = one(Pairs("s", item.baseline, [value / 1000 for value in item.candidate], "lower"))
+    assert "listed twice" in one(pairs_of("s", item.baseline.values, item.baseline.values, "lower")).reason
+    faster = one(pairs_of("s", item.baseline.values, [value / 1000 for value in item.candidate.values], "lower"))
     assert faster.state == "INVALID"
     assert "another unit" in faster.reason
 
@@ -79,18 +82,15 @@ def test_constants_are_judged_as_far_as_their_step_lets():
 
 
 def test_rounded_timers_with_noise_over_several_steps_are_judged():
-    item = series(noise=0.02)
-    rounded = Pairs("s", [round(v) for v in item.baseline], [round(v) for v in item.candidate], "lower", (1.0, 1.0))
+    columns = [[round(value) for value in side] for side in values_of(series(noise=0.02))]
+    rounded = pairs_of("s", *columns, "lower", (1.0, 1.0))
     assert one(rounded).state == "PASS"
 
 
 def test_a_clock_that_steps_back():
-    item = series()
-    assert (
-        one(Pairs("s", item.baseline, [*item.candidate[:40], -3.0, *item.candidate[41:]], "lower")).state == "INVALID"
-    )
-    rates = one(Pairs("s", item.baseline, [*item.candidate[:40], math.inf, *item.candidate[41:]], "higher"))
-    assert rates.state == "INVALID"
+    baseline, candidate = values_of(series())
+    assert one(pairs_of("s", baseline, [*candidate[:40], -3.0, *candidate[41:]], "lower")).state == "INVALID"
+    assert one(pairs_of("s", baseline, [*candidate[:40], math.inf, *candidate[41:]], "higher")).state == "INVALID"
 
 
 def test_the_worst_verdict_is_the_campaigns():
@@ -101,8 +101,8 @@ def test_the_worst_verdict_is_the_campaigns():
 
 
 def undecided(candidate_ratio, noise, pairs=13, is_fixed=False):
-    item = series(candidate_ratio, noise, pairs=pairs, seed=4)
-    return one(Pairs("s", item.baseline, item.candidate, "lower", fixed=is_fixed))
+    columns = values_of(series(candidate_ratio, noise, pairs=pairs, seed=4))
+    return one(pairs_of("s", *columns, "lower", fixed=is_fixed))
 
 
 def test_an_interval_beyond_the_tolerance_says_what_a_fail_needs():
@@ -119,7 +119,7 @@ def test_an_interval_beyond_the_tolerance_says_what_a_fail_needs():
 def test_each_side_has_a_step_of_its_own():
     """0.23 is anything from 0.225 to 0.235, also where the other side has four decimals."""
     baseline, candidate = [0.23] * 90, [round(0.2364 + 0.0002 * (n % 7), 4) for n in range(90)]
-    found = one(Pairs("s", baseline, candidate, "lower", (0.01, 0.0001)))
+    found = one(pairs_of("s", baseline, candidate, "lower", (0.01, 0.0001)))
     assert found.state == "INCONCLUSIVE"
     assert "few digits" in found.reason
-    assert one(Pairs("s", baseline, candidate, "lower", (0.0001, 0.0001))).state == "FAIL"
+    assert one(pairs_of("s", baseline, candidate, "lower", (0.0001, 0.0001))).state == "FAIL"

@@ -5,13 +5,13 @@ import json
 import msgspec
 import pytest
 import samples
+from gate_pairs import verdict_of
 
 from plumbline import site
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import confirm, run
-from plumbline.judge.decide import Verdict
 from plumbline.records import model, store
 from plumbline.stacks import manifest as manifests
 
@@ -88,14 +88,14 @@ def measured(monkeypatch):
     """Calls of the measurement, which answers with ``measured.verdict``."""
 
     class Measured(list):
-        verdict = Verdict(f"{NAME}: triad", "FAIL", 13, 0.9, (0.89, 0.91), 0.01, "slower by 11 %")
+        verdict = verdict_of(f"{NAME}: triad", "FAIL", 13, 0.9, (0.89, 0.91), 0.01, "slower by 11 %")
 
     calls = Measured()
 
     def make(say):
         def measure(both, couple, rule):
             calls.append((both, couple, rule))
-            return run.Outcome(rule, [], [calls.verdict], [])
+            return run.Outcome(rule, [calls.verdict], [])
 
         return measure
 
@@ -110,14 +110,14 @@ def measured(monkeypatch):
 def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, capsys, verdict, state, status):
     install("mpi-old", slower[0])
     install("openmpi", slower[1])
-    measured.verdict = Verdict(f"{NAME}: triad", verdict, 13, reason="because")
+    measured.verdict = verdict_of(f"{NAME}: triad", verdict, 13, reason="because")
     assert history("--confirm") == status
     said = capsys.readouterr().out
     assert f"{state}: {NAME} openmpi triad: openmpi against mpi-old, 13 pairs: because" in said
     assert said.splitlines()[-1] == f"Newest changes for the worse: 1 {state}"
     ((both, couple, rule),) = measured
     assert [side.measured for side in both] == ["mpi-old", "openmpi"]
-    assert [variant["stack"] for variant in couple] == ["mpi-old", "openmpi"]
+    assert [variant.stack for variant in couple] == ["mpi-old", "openmpi"]
     assert rule.must_detect == 0.05
 
 
@@ -206,7 +206,7 @@ def test_the_figures_of_one_variant_are_measured_once_and_a_fault_leaves_the_ala
 
     def measure(both, couple, rule):
         calls.append(couple)
-        return run.Outcome(rule, [], [Verdict(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
+        return run.Outcome(rule, [verdict_of(f"{NAME}: {name}", "PASS", 13) for name in ("triad", "copy")], [])
 
     confirmer = confirm.Confirmer(confirm.Rule(), measure)
     for figure in ("triad", "copy"):

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from gate_pairs import verdict_of
 from profiled import call, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.commands import tune as command
-from plumbline.judge.decide import Verdict
 from plumbline.measure import session
 from plumbline.mpi.settings import Configuration, Knob, Rule, Setting
 from plumbline.tune import confirm, programs, race, report, rules, screen, weights
@@ -376,9 +376,9 @@ class FakeBench:
         return replace(found, verdicts={**found.verdicts, **more}, sessions=("session", "others"))
 
     def judged(self, measured, way, verdicts):
-        states = {("core", Point(way, row)): Verdict(str(row), "PASS", 19, 1.0, (0.99, 1.01)) for row in measured}
+        states = {("core", Point(way, row)): verdict_of(str(row), "PASS", 19, 1.0, (0.99, 1.01)) for row in measured}
         for row, (state, ratio, *pairs) in verdicts.items():
-            states["core", Point(way, row)] = Verdict(
+            states["core", Point(way, row)] = verdict_of(
                 str(row), state, *(pairs or [19]), ratio, (ratio * 0.9, ratio * 1.1), reason=f"{state} of {row}"
             )
         return states
@@ -669,7 +669,7 @@ def test_bad_options_are_one_line(words, capsys):
 @pytest.mark.parametrize(("state", "finished"), [("PASS", True), ("INCONCLUSIVE", False)])
 def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monkeypatch, state, finished):
     points = [point for one in programs.own(Configuration((EAGER,)), (8,)) for point in one.points]
-    verdicts = [Verdict(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
+    verdicts = [verdict_of(str(point), state, 17, 1.0, (0.9, 1.1), reason="disturbed") for point in points]
     monkeypatch.setattr(confirm, "_measure", lambda *args: (verdicts, "session"))
     TUNING.begin(tmp_path / "work", state := State(asked()))
     bench = Bench(tmp_path / "work", state, print)
@@ -681,7 +681,7 @@ def test_a_confirmation_that_proved_nothing_goes_on_when_resumed(tmp_path, monke
 def confirmed(**ways):
     """Verdicts of allreduce of 8 KiB, (state, ratio) by way."""
     found = {
-        ("core", Point(way.replace("_", ", "), Row("allreduce", 8192))): Verdict(
+        ("core", Point(way.replace("_", ", "), Row("allreduce", 8192))): verdict_of(
             way, state, 27, ratio, (ratio - 0.01, ratio + 0.01), reason=f"{state} by {way}"
         )
         for way, (state, ratio) in ways.items()
