@@ -74,6 +74,14 @@ def find(start: Path) -> Path | None:
     return next((folder / FILE for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
 
 
+def here(named: Path | None) -> Path:
+    """The plumb.yaml that is ``named``, or that of the present folder; raises :class:`PlumbError` without one."""
+    file = named or find(Path.cwd())
+    if file is None:
+        raise PlumbError(f"there is no {FILE} here or above", str(Path.cwd()), CURE)
+    return file.resolve()
+
+
 def load(file: Path) -> Application:
     """What ``file`` says. Raises :class:`PlumbError` with the first of its faults."""
     found = read(file)

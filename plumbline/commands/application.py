@@ -9,7 +9,6 @@ from pathlib import Path
 from plumbline.application import model
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
-from plumbline.commands.run import found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file, or print a line for each fault; returns 1 if there is one."""
-    return _init(args.name) if args.action == "init" else _check(found(args.application))
+    return _init(args.name) if args.action == "init" else _check(model.here(args.application))
 
 
 def _init(name: str | None) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from plumbline.application import model
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
@@ -27,10 +28,23 @@ from plumbline.statistics.paired import Rule
 OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")
 REPEAT = (
     "baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes",
-    "common", "first_fail", "disturbed_by_itself", "gain",
+    "application", "common", "first_fail", "disturbed_by_itself", "gain",
 )  # fmt: skip
 #: options that only a live gate has, as argparse calls them
-LIVE = ("candidate", "stack", "tests", "site", "rules", "common", "seed", "work", "minutes", "first_fail", "resume")
+LIVE = (
+    "application",
+    "candidate",
+    "stack",
+    "tests",
+    "site",
+    "rules",
+    "common",
+    "seed",
+    "work",
+    "minutes",
+    "first_fail",
+    "resume",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +56,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pairs", type=Path, metavar="FILE.csv", help="judge the columns series,baseline,candidate")
     parser.add_argument("--better", choices=("lower", "higher"), help="which values are better (with --pairs)")
     parser.add_argument(
-        "--baseline", metavar="SIDE", help="stack or commit; with SESSION.jsonl the id of a record (default: the first)"
+        "--baseline",
+        metavar="SIDE",
+        help="stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record (default: the first)",
     )
-    parser.add_argument("--candidate", metavar="SIDE", help="stack or commit that is compared with the baseline")
+    parser.add_argument("--candidate", metavar="SIDE", help="what is compared with the baseline")
     parser.add_argument("--stack", metavar="NAME", help="stack that the kernels of a commit are built against")
+    parser.add_argument(
+        "--application", type=Path, metavar="FILE", help="its programs are measured (default: the plumb.yaml here)"
+    )
     parser.add_argument(
         "--tests", metavar="REGEX", help="tests, as reframe -n takes them (default: those tagged quick)"
     )
@@ -131,16 +150,21 @@ def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run, setup, sides  # not above: what judges numbers need not load the launch driver
+    from plumbline.gate import run, setup, sides
     from plumbline.gate.live import Stop
     from plumbline.gate.setup import GATE
+    from plumbline.reframe.built import offered_stacks  # not above: what judges numbers need not load the launch driver
 
     folder = args.resume
     if folder is None:
-        baseline, candidate = (sides.resolve(role, getattr(args, role), args.stack) for role in run.SIDES)
+        own = model.find(Path.cwd()) if args.application is None else model.here(args.application)
+        stack = args.stack or (offered_stacks()[0] if own else None)
+        baseline, candidate = (sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
         terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
         where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
-        folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
+        folder = setup.prepare(
+            setup.Request((baseline, candidate), terms, **where, folder=args.work, application=own), say
+        )
     begun = GATE.peek(folder)
     if jobs.needed(part := setup.partition_of(begun)):
         nodes = max(couple[0].nodes for couple in begun.couples)

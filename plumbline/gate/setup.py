@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from plumbline import site
+from plumbline.application import source
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.gate import rules, sides, variants
@@ -19,6 +20,7 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
+from plumbline.reframe.built import prepared
 from plumbline.statistics.paired import Rule
 
 
@@ -62,7 +64,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: two sides, in which tests of which site; ``common``: those that both can run will do."""
+    """What was asked for: two sides, in which tests of which site; ``common``: those that both can run will do.
+
+    ``application`` is the plumb.yaml whose programs are measured; without it the suite's tests are.
+    """
 
     both: tuple[sides.Side, sides.Side]
     terms: Terms = field(default_factory=Terms)
@@ -71,6 +76,7 @@ class Request:
     rules: Path | None = None
     common: bool = False
     folder: Path | None = None
+    application: Path | None = None
 
 
 def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Path:
@@ -81,21 +87,62 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
     name = store.new_session()
     folder = (request.folder or paths.build() / "gate" / name).resolve()
     with GATE.new(folder):
-        manifests = [sides.install_side(side, build) for side in request.both]
-        say("variants: a dry run of ReFrame")
-        stacks = list(dict.fromkeys(side.stack for side in request.both))
-        listing = variants.list_variants(stacks, request.tests, request.site, folder)
-        couples, notes = pair_up(listing, request.both, manifests, request.common)
+        couples, notes = (_programs if request.application else _benchmarks)(request, folder, say, build)
         entries, where = rules.load(request.rules, couples[0][0].site)
         couples = [
             [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
         ]
-        measured = [side.measured for side in request.both]
-        begun = compose(name, measured, couples, request.terms, session.circumstances(sorted(set(measured))), notes)
+        labels = [side.label for side in request.both]
+        under = session.circumstances(sorted({side.measured for side in request.both}))
+        begun = compose(name, labels, couples, request.terms, under, notes)
         if jobs.needed(partition_of(begun)):
             begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
         GATE.save(folder, begun)
     return folder
+
+
+def _benchmarks(
+    request: Request, folder: Path, say: Say, build: sides.Build | None
+) -> tuple[list[list[Variant]], list[str]]:
+    """The couples of the suite's benchmarks."""
+    manifests = [sides.install_side(side, build) for side in request.both]
+    say("variants: a dry run of ReFrame")
+    stacks = list(dict.fromkeys(side.stack for side in request.both))
+    listing = variants.list_variants(stacks, request.tests, request.site, folder)
+    return pair_up(listing, request.both, manifests, request.common)
+
+
+def _programs(
+    request: Request, folder: Path, say: Say, build: sides.Build | None
+) -> tuple[list[list[Variant]], list[str]]:
+    """The couples of an application's programs, each side built from its state of the code."""
+    offers = []
+    for side in request.both:
+        tests = prepared(request.application or Path(), side.code or source.present(Path()), [side.stack], folder, say)
+        listing = variants.list_variants([side.stack], request.tests, request.site, folder, tests)
+        offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
+    return couple(offers[0], offers[1], request.common)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a ``side`` can run, by name, and why it cannot run others."""
+
+    side: sides.Side
+    variants: Mapping[str, Variant]
+    skips: Mapping[str, str]
+
+    def changed(self, differing: set[str]) -> dict[str, Variant]:
+        """The variants with the side's changes, by names without the parameters in which sides are ``differing``.
+
+        Of variants that differ in such a parameter alone it is the first.
+        """
+        found: dict[str, Variant] = {}
+        for variant in self.variants.values():
+            rest = (f"%{key}={value}" for key, value in variant.params.items() if key not in differing)
+            name = " ".join([variant.test, *rest]) if differing else variant.name
+            found.setdefault(name, structs.replace(self.side.changes.of(variant), name=name))
+        return found
 
 
 def partition_of(begun: Session) -> dict[str, Any]:
@@ -142,41 +189,52 @@ def pair_up(
     Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
     where no couple is left, or couples of several partitions.
     """
-    offered = [
-        {
+    offers = []
+    for side, manifest in zip(both, manifests, strict=True):
+        found = {
             name: structs.replace(variant, stack=side.measured)
             for name, variant in listing.of(side.stack).items()
             if variant.benchmark in manifest["benchmarks"]
         }
-        for side, manifest in zip(both, manifests, strict=True)
-    ]
+        offers.append(Offer(side, found, listing.skips.get(side.stack, {})))
+    same: list[str] = []
+    if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
+        kept = offers[0].variants
+        same = [
+            name for name in kept if name in offers[1].variants and _suite(manifests[0], kept[name]) != sides.KERNELS
+        ]
+        offers = [
+            replace(offer, variants={name: item for name, item in offer.variants.items() if name not in same})
+            for offer in offers
+        ]
+    told = [f"not compared: {len(same)} variants whose program is the stack's on both sides"] if same else []
+    return couple(offers[0], offers[1], common, told)
+
+
+def couple(
+    baseline: Offer, candidate: Offer, common: bool, told: Sequence[str] = ()
+) -> tuple[list[list[Variant]], list[str]]:
+    """The couples of variants that both sides can run, and ``told`` with notes on what is not compared."""
+    differing = baseline.side.changes.params | candidate.side.changes.params
+    offered = [offer.changed(differing) for offer in (baseline, candidate)]
+    labels = [offer.side.measured for offer in (baseline, candidate)]
     lost = sorted(offered[0].keys() - offered[1].keys())
     if lost and not common:
-        skipped = listing.skips.get(both[1].stack, {})
-        why = skipped.get(lost[0], f"stack {both[1].measured} has no {offered[0][lost[0]].benchmark}")
-        what = f"{both[1].measured} cannot run {len(lost)} of the {len(offered[0])} variants of {both[0].measured}"
+        why = candidate.skips.get(lost[0], f"stack {labels[1]} has no {offered[0][lost[0]].benchmark}")
+        what = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
         cure = "select others with --tests, or add --common to compare what both can run"
         raise PlumbError(f"{what}, such as {lost[0]}", why, cure)
     names = [name for name in offered[0] if name in offered[1]]
-    notes = [f"not compared: {name} (only {both[0].measured} can run it)" for name in lost]
-    if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
-        same = [name for name in names if _suite(manifests[0], offered[0][name]) != sides.KERNELS]
-        names = [name for name in names if name not in same]
-        if same:
-            notes.append(f"not compared: {len(same)} variants whose program is the stack's on both sides")
+    notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(told)
     if not names:
         raise PlumbError("0 variants that both sides can run", "plumb gate", "nothing measured is not a PASS")
     parts = sorted({offered[0][name].partition for name in names})
     if len(parts) > 1:
         raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --site SITE:PARTITION")
     new = sorted(offered[1].keys() - offered[0].keys())
-    notes += [f"not compared: {name} (only {both[1].measured} can run it)" for name in new]
-    neither = {
-        name: why
-        for name, why in listing.skips.get(both[0].stack, {}).items()
-        if name in listing.skips.get(both[1].stack, {})
-    }
-    notes += [f"skipped {count:>3} x {why}" for why, count in Counter(neither.values()).most_common()]
+    notes += [f"not compared: {name} (only {labels[1]} can run it)" for name in new]
+    neither = [why for name, why in baseline.skips.items() if name in candidate.skips]
+    notes += [f"skipped {count:>3} x {why}" for why, count in Counter(neither).most_common()]
     return [[offered[0][name], offered[1][name]] for name in names], notes
 
 

@@ -1,57 +1,181 @@
-"""The two sides of a live gate: a stack, or a commit of this suite whose kernels are built against a stack."""
+"""The two sides of a live gate: each is a set of circumstances.
+
+A side is ``KIND:VALUE[,KIND:VALUE…]``, or the name of a stack or commit alone; what it does not name is as the tests,
+or plumb.yaml, say. Commits are those of an application's repository, or else of this suite, whose kernels are built.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
+from plumbline.application import source
+from plumbline.application.source import Source
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
+from plumbline.records.variant import Variant
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
 
 #: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
 Build = Callable[[dict[str, Any], Path, Path], dict[str, dict[str, Any]]]
+#: the parameters of tests that say where ranks, threads and pages are
+PLACING = ("placement", "memory", "threads")
+#: what a side may name, and what of it more than once
+KINDS = ("commit", "stack", *PLACING, "setting", "variable", "program")
+REPEATED = ("setting", "variable")
+_CHANGE = re.compile(rf"({'|'.join(KINDS)})[:=](.+)", re.DOTALL)
+_SEPARATOR = re.compile(rf",(?=(?:{'|'.join(KINDS)})[:=])")
+#: in place of a commit: the files of an application as they are now
+PRESENT = "."
 #: the suite of the benchmarks that are part of a commit; all others are the stack's
 KERNELS = "kernels"
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What a side changes in each variant. ``settings`` are the MPI library's, ``variables`` of the environment.
+
+    ``program`` is the file that is run in place of an application's.
+    """
+
+    placement: str | None = None
+    memory: str | None = None
+    threads: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    program: Path | None = None
+
+    @property
+    def params(self) -> set[str]:
+        """The parameters of a test that it changes."""
+        return {name for name in PLACING if getattr(self, name) is not None}
+
+    def of(self, variant: Variant) -> Variant:
+        """``variant`` with the changes."""
+        placing = {name: getattr(self, name) for name in self.params}
+        context = variant.context
+        if self.program:
+            command = [str(self.program), *context["command"][1:]]
+            context = {**context, "program": str(self.program), "command": command}
+        return structs.replace(
+            variant,
+            **placing,
+            params={**variant.params, **placing},
+            settings={**variant.settings, **self.settings},
+            environment={**variant.environment, **self.variables},
+            context=context,
+        )
+
+
+@dataclass(frozen=True)
 class Side:
-    """``stack`` is the installed stack; for a commit the one that its kernels are to be built against."""
+    """``stack`` is the installed stack; for a commit the one that its programs are to be built against.
+
+    ``changes`` are those of its variants, ``given`` how it was named. ``code`` is the state of an application's code;
+    without it ``commit`` is one of this suite.
+    """
 
     role: str
     stack: str
     commit: str | None = None
+    changes: Changes = field(default_factory=Changes)
+    given: str = field(default="", compare=False)
+    code: Source | None = None
 
     @property
     def measured(self) -> str:
-        """The stack that is measured: of a commit ``STACK@COMMIT``, its first twelve digits."""
+        """The stack that is measured: of a commit of the suite ``STACK@COMMIT``, its first twelve digits."""
         return f"{self.stack}@{self.commit[:12]}" if self.commit else self.stack
 
+    @property
+    def label(self) -> str:
+        """The side for people."""
+        if self.code:
+            return f"{self.given} ({self.code.label} on {self.stack})"
+        return f"{self.measured} ({self.given})" if self.changes != Changes() else self.measured
 
-def resolve(role: str, given: str, stack: str | None) -> Side:
-    """What ``given`` names: an installed stack, or else a commit of this checkout, built against ``stack``.
 
-    Raises :class:`PlumbError` for a name that is neither, and for a commit without an installed ``stack``.
+def resolve(role: str, given: str, stack: str | None, file: Path | None = None) -> Side:
+    """What ``given`` names; a commit alone is built against ``stack``. ``file`` is the plumb.yaml of an application.
+
+    Raises :class:`PlumbError` for a name that is neither stack nor commit, and for a commit without an installed stack.
     """
-    if given in manifests.names():
-        return Side(role, given)
-    commit = git.commit(given)
-    installed = ", ".join(manifests.names()) or "none"
     where = f"plumb gate --{role}"
-    if commit is None:
-        raise PlumbError(f"'{given}' is neither an installed stack nor a commit", where, f"installed: {installed}")
-    if stack is None:
+    named = _parsed(given, where)
+    installed = ", ".join(manifests.names()) or "none"
+    stack = named.get("stack", stack)
+    commit = _commit(named["commit"], file, where, installed) if named.get("commit", PRESENT) != PRESENT else None
+    if named.get("commit") == PRESENT and file is None:
+        raise PlumbError(f"'{PRESENT}' is the state of an application, and there is no plumb.yaml here", where)
+    if "commit" in named and stack is None:
         cure = f"add --stack NAME, one of {installed}"
         raise PlumbError(f"'{given}' is a commit, and the stack to build it against is missing", where, cure)
+    if stack is None:
+        raise PlumbError(f"'{given}' does not say on which stack", where, f"add --stack NAME, one of {installed}")
     if stack not in manifests.names():
         raise PlumbError(f"stack '{stack}' is not installed", "plumb gate --stack", f"installed: {installed}")
-    return Side(role, stack, commit)
+    changes = _changes(named, file is not None, where)
+    if file is None:
+        return Side(role, stack, commit, changes, given)
+    code = source.of_commit(file, commit) if commit else source.present(file)
+    return Side(role, stack, None, changes, given, code)
+
+
+def _parsed(given: str, where: str) -> dict[str, str]:
+    """The values by kind; several settings or variables are joined by line ends."""
+    found: dict[str, str] = {}
+    for part in _SEPARATOR.split(given):
+        match = _CHANGE.fullmatch(part)
+        kind, value = (match[1], match[2]) if match else ("stack" if part in manifests.names() else "commit", part)
+        if kind in found and kind not in REPEATED:
+            raise PlumbError(f"'{given}' has two values of {kind}", where, "name one")
+        found[kind] = f"{found[kind]}\n{value}" if kind in found else value
+    return found
+
+
+def _commit(name: str, file: Path | None, where: str, installed: str) -> str:
+    commit = git.commit(name, file.parent if file else None)
+    if commit is None:
+        raise PlumbError(f"'{name}' is neither an installed stack nor a commit", where, f"installed: {installed}")
+    return commit
+
+
+def _changes(named: Mapping[str, str], own: bool, where: str) -> Changes:
+    threads = named.get("threads")
+    if threads is not None and not (threads.isdecimal() and int(threads)):
+        raise PlumbError(f"'{threads}' is not a number of threads", where, "1 or more")
+    program = Path(named["program"]).absolute() if "program" in named else None
+    if program and not own:
+        raise PlumbError("a program of your own needs a plumb.yaml", where, "plumb application init")
+    if program and not program.is_file():
+        raise PlumbError(f"there is no program {program}", where, "build it first")
+    return Changes(
+        placement=named.get("placement"),
+        memory=named.get("memory"),
+        threads=int(threads) if threads else None,
+        settings=_assigned(named, "setting", where),
+        variables=_assigned(named, "variable", where),
+        program=program,
+    )
+
+
+def _assigned(named: Mapping[str, str], kind: str, where: str) -> dict[str, str]:
+    """``NAME=VALUE`` of each line."""
+    found = {}
+    for line in named[kind].splitlines() if kind in named else ():
+        name, equals, value = line.partition("=")
+        if not name or not equals:
+            raise PlumbError(f"'{line}' is not NAME=VALUE", f"{where} {kind}", f"{kind}:NAME=VALUE")
+        found[name] = value
+    return found
 
 
 def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:

@@ -36,8 +36,12 @@ class Listing:
         return self.variants.get(stack, {})
 
 
-def list_variants(stacks: list[str], tests: str | None, site: str | None, folder: Path) -> Listing:
+def list_variants(
+    stacks: list[str], tests: str | None, site: str | None, folder: Path, of: campaign.Tests | None = None
+) -> Listing:
     """The variants of ``stacks`` that a dry run of ReFrame prepares, with ``folder`` as its work space.
+
+    ``of`` are the tests of an application; without it those of the suite.
 
     ``tests`` is a pattern of ReFrame's ``-n``; without it, the tests tagged ``quick``. ``site`` is ``SITE`` or
     ``SITE:PARTITION``; without it, the one that claims this host. Raises :class:`PlumbError` for a stack without any
@@ -45,12 +49,17 @@ def list_variants(stacks: list[str], tests: str | None, site: str | None, folder
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "--dry-run"]
+    command = [paths.program("reframe"), "-c", str(of.file if of else git.part("reframe-tests")), "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
-    command += ["-n", tests] if tests else ["-t", "quick"]
+    command += ["-n", tests] if tests else [] if of else ["-t", "quick"]
     command += ["--system", site] if site else []
-    environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
+    environment = {
+        **os.environ,
+        **campaign.environment_of_reframe(),
+        "RFM_PREFIX": str(prefix),
+        **(of.variables if of else {}),
+    }
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
         subprocess.run(command, env=environment, cwd=paths.root(), stdout=stream, stderr=subprocess.STDOUT, check=False)

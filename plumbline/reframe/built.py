@@ -1,0 +1,40 @@
+"""An application that is built, as tests that ReFrame can run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from plumbline import site
+from plumbline.application import build
+from plumbline.application.run import VARIABLE, Runnable
+from plumbline.application.source import Source
+from plumbline.base import files, paths
+from plumbline.base.errors import PlumbError
+from plumbline.reframe.campaign import Tests
+from plumbline.stacks import manifest as manifests
+
+
+def prepared(file: Path, state: Source, stacks: Sequence[str], folder: Path, say: Callable[[str], None]) -> Tests:
+    """The tests of the application of ``file`` in a ``state`` of its code, built with each of ``stacks``.
+
+    What ReFrame must know of them is written to ``folder``.
+    """
+    builds = [build.build(file, state, manifests.load(name), say) for name in stacks]
+    runnable = Runnable.of(builds)
+    listing = folder / f"{state.identity[:12]}.json"
+    files.replace(listing, msgspec.json.encode(runnable).decode())
+    return Tests(Path(__file__).with_name("applications.py"), runnable.application, [], {VARIABLE: str(listing)})
+
+
+def offered_stacks() -> list[str]:
+    """The stacks that this host's site offers; raises :class:`PlumbError` if there is none."""
+    here = site.claiming(site.load_all())
+    if here is None:
+        raise PlumbError("no site is configured for this host", str(paths.sites()), "plumb site init makes one")
+    offered = dict.fromkeys(name for part in here["partitions"] for name in part["stacks"])
+    if not offered:
+        raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")
+    return list(offered)
