@@ -162,9 +162,8 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         baseline, candidate = (sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
         terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
         where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
-        folder = setup.prepare(
-            setup.Request((baseline, candidate), terms, **where, folder=args.work, application=own), say
-        )
+        request = setup.Request((baseline, candidate), terms, **where, folder=args.work, application=own)
+        folder = setup.prepare(request, say)
     begun = GATE.peek(folder)
     if jobs.needed(part := setup.partition_of(begun)):
         nodes = max(couple[0].nodes for couple in begun.couples)

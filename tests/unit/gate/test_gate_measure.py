@@ -601,7 +601,7 @@ def command_line(tmp_path, monkeypatch):
     """Runs ``plumb gate`` with made-up sides and numbers; a job gets the words of its command and nothing else."""
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
-    monkeypatch.setattr(sides, "resolve", lambda role, given, stack: sides.Side(role, given))
+    monkeypatch.setattr(sides, "resolve", lambda role, given, stack, file: sides.Side(role, given))
     monkeypatch.setattr(sides, "install_side", lambda side, build=None: {"benchmarks": {"stream": {"suite": "stream"}}})
     found = gate_variants.Listing({name: {"v": samples.asked(name="v", stack=name)} for name in ("old", "new")})
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
