@@ -14,6 +14,7 @@ from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.references import model as references
+from plumbline.schemas import site
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
@@ -24,6 +25,7 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "profile": profiles.Printed,
     "record": Record,
     "references": references.Document,
+    "site": site.Site,
     "variant": variant.Asked,
     "witness": Witness,
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from typing import Any
 
 from plumbline import limits
 from plumbline.base import units
@@ -15,14 +14,13 @@ from plumbline.limits.ceilings import LARGER, Measured
 from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict
 from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
+from plumbline.schemas.site import Facts
 from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
 
 
-def settle(
-    record: Record, facts: dict[str, Any], host: Machine, expected: References, measured: Measured | None = None
-) -> None:
+def settle(record: Record, facts: Facts, host: Machine, expected: References, measured: Measured | None = None) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
@@ -83,9 +81,7 @@ def _reported(record: Record) -> list[WantedFigure]:
     return [one for one in record.variant.figures if not one.optional or any(launch.find(one) for launch in launches)]
 
 
-def _figure(
-    wanted: WantedFigure, record: Record, facts: dict[str, Any], host: Machine, measured: Measured | None
-) -> Figure:
+def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, measured: Measured | None) -> Figure:
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
     used = packages_used(record.plan, host)

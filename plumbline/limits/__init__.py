@@ -9,6 +9,7 @@ from typing import Any
 
 from plumbline.base import units
 from plumbline.limits import peaks
+from plumbline.schemas.site import Facts
 from plumbline.topology import binder
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
@@ -25,7 +26,7 @@ TOLERANCE = 1.001
 
 def of(
     metric: str,
-    facts: dict[str, Any],
+    facts: Facts,
     packages_used: float | None,
     nodes: int,
     directions: int = 1,

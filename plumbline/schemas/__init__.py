@@ -17,6 +17,8 @@ import yaml
 from plumbline.base.errors import PlumbError
 
 T = TypeVar("T")
+#: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
+END_OF_TEXT = r"$(?!\\n)"
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -95,7 +97,7 @@ def convert(name: str, document: Any, kind: type[T], where: str, cure: str = "fi
         made = msgspec.convert(document, kind)
         _check_values(document)
     except msgspec.ValidationError as error:
-        raise PlumbError(fault(name, error), where, cure) from None
+        raise PlumbError(fault(name, error, document), where, cure) from None
     except ValueError as error:
         raise PlumbError(f"not a valid {name}: {error}", where, cure) from None
     except RecursionError:
@@ -103,10 +105,20 @@ def convert(name: str, document: Any, kind: type[T], where: str, cure: str = "fi
     return made
 
 
-def fault(name: str, error: msgspec.ValidationError) -> str:
-    """Where and what is wrong in a document ``name`` that a type does not take."""
+def fault(name: str, error: msgspec.ValidationError, document: Any = None) -> str:
+    """Where and what is wrong in a document ``name`` that a type does not take; with its value in ``document``."""
     what, _, path = str(error).partition(" - at `")
-    return f"not a valid {name}: {path.strip('`').replace('` in `', ' in ').removeprefix('$.') or 'top level'}: {what}"
+    place = path.strip("`").replace("` in `", " in ").replace("$.", "") or "top level"
+    if document is not None and what.startswith("Expected") and ", got " not in what:
+        what = f"{what}, not {_at(document, path)!r:.200}"
+    return f"not a valid {name}: {place}: {what}".replace(END_OF_TEXT, "$")
+
+
+def _at(value: Any, path: str) -> Any:
+    """What stands at a path as msgspec writes it; where it leaves a key open, the mapping that has this key."""
+    for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", path.partition("[...]")[0]):
+        value = value[int(index)] if index else value[key]
+    return value
 
 
 def _message(name: str, error: jsonschema.ValidationError) -> str:

@@ -23,6 +23,7 @@ from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import findings
 from plumbline.report.entry import Shared, entry
+from plumbline.schemas.site import Facts
 from plumbline.site import ceilings_file as file_of
 from plumbline.topology import machine
 from plumbline.views import show, summary
@@ -168,7 +169,7 @@ def host():
 def settled(host, facts=None, best=10_000.0):
     made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
     alone = [one(best, cores=1), one(8 * best, cores=20)]
-    figures.settle(made, facts or {}, host, References([]), measured(memory_bandwidth_MB_per_s=alone))
+    figures.settle(made, Facts(**(facts or {})), host, References([]), measured(memory_bandwidth_MB_per_s=alone))
     return made
 
 
@@ -186,7 +187,7 @@ def dgemm(host, facts):
         launches.append(launch(order, 1.0, measurements=measurements, remarks=[remark]))
     asked = variant(test="dgemm_node", name="dgemm_node", benchmark="dgemm", figures=wanted)
     made = convert(record(figures=[], variant=asked, launches=launches, reasons=[], verdict="unreferenced"))
-    figures.settle(made, facts, host, References([]), measured())
+    figures.settle(made, Facts(**facts), host, References([]), measured())
     return made
 
 
@@ -231,7 +232,7 @@ class TestFigures:
         made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
         for each, model in zip(made.launches, models, strict=False):
             each.measurements = [msgspec.structs.replace(item, model=model) for item in each.measurements]
-        figures.settle(made, {}, host, References([]))
+        figures.settle(made, Facts(), host, References([]))
         if percent is None:
             assert made.figures[0].ceiling is None, "a launch without"
             return

@@ -17,6 +17,7 @@ from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data
+from plumbline.schemas.site import Facts
 from plumbline.site import ceilings_file as file_of
 from plumbline.topology import binder
 from plumbline.views import show, summary
@@ -97,8 +98,8 @@ def job(host, best=8000.0, machine="a machine", **changes):
     made = convert(record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes}))
     made.site, made.partition, made.state = "ulysses", "default", "complete"
     known = measured(machine=machine, memory_bandwidth_MB_per_s=[one(best / 2, cores=1), one(8 * best, cores=20)])
-    figures.settle(made, {}, host, References([]), known)
-    return SimpleNamespace(record=made, host=host, facts={}, ceilings=known)
+    figures.settle(made, Facts(), host, References([]), known)
+    return SimpleNamespace(record=made, host=host, facts=Facts(), ceilings=known)
 
 
 def raise_by(job):

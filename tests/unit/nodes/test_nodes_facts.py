@@ -22,6 +22,7 @@ from plumbline.commands import cli
 from plumbline.host import collector
 from plumbline.nodes import collect
 from plumbline.schedulers import names, program, ssh
+from plumbline.schemas.site import Facts
 
 COLLECTOR = Path(collector.__file__)
 
@@ -371,11 +372,11 @@ def test_site_from_facts(sites, tmp_path, capsys):
     ]  # fmt: skip
     assert cli.main(init) == 0
     document = site.load("new")
-    (part,) = document["partitions"]
-    assert document["hostnames"] == ["^login[0-9]$", "^ctl$"]
-    assert (part["nodes"], part["facts"]) == (4, {"core_ghz": 3.7, "simd_bits": 512, "link_gbit": 200.0})
-    assert part["description"].startswith("3 like nodes: AMD EPYC 9654")
-    assert part["description"].endswith("a0 differs")
+    (part,) = document.partitions
+    assert document.hostnames == ["^login[0-9]$", "^ctl$"]
+    assert (part.nodes, part.facts) == (4, Facts(core_ghz=3.7, simd_bits=512, link_gbit=200.0))
+    assert part.description.startswith("3 like nodes: AMD EPYC 9654")
+    assert part.description.endswith("a0 differs")
     assert (sites / "new/topology/main.xml").read_text() == XML
     file = sites / "new/site.yaml"
     file.write_text(file.read_text().replace("nodes: 4", "nodes: 2  # enough"))
@@ -394,4 +395,4 @@ def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys):
     assert "is not a regular expression" in capsys.readouterr().err
     (folder / "n1.xml").write_text(XML)
     assert cli.main(init) == 0
-    assert site.load("local")["partitions"][0]["nodes"] == 7
+    assert site.load("local").partitions[0].nodes == 7
