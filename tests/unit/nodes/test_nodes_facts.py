@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from node_facts import XML, node, write
 
 from plumbline import schedulers, schemas, site
@@ -21,6 +22,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.host import collector
 from plumbline.nodes import collect
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names, program, ssh
 from plumbline.schemas.site import Facts
 
@@ -59,6 +61,7 @@ def collected(tmp_path_factory):
 
 def test_facts_obey_their_schema(collected):
     facts = json.loads((collected / "here.json").read_text())
+    assert to_builtins(schemas.convert("node", facts, Node, "here.json")) == facts
     schemas.check("node", facts, "here.json")
     assert facts["threads"] == len(os.sched_getaffinity(0)) or facts["cgroup"]["cpus_allowed"]
     assert facts["numa"] or "numa" in facts["missing"]
@@ -110,6 +113,7 @@ def test_machine_from_sysfs(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     facts = collector.collect("n1", Path("/shared/x"), root=tmp_path)
+    assert to_builtins(schemas.convert("node", facts, Node, "n1")) == facts
     schemas.check("node", facts, "n1")
     assert [item["node"] for item in facts["numa"]] == [0, 2, 10]
     assert facts["numa"][0] == {"node": 0, "cpus": "0-1", "memory_mib": 2, "distances": [10, 21]}
