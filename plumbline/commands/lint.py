@@ -139,10 +139,10 @@ def _limit_faults(entry: Entry, part: Partition, nodes: Callable[[str], Machine]
         working_set=entry.params.get(limits.WORKING_SET),
         message=suite.family(entry.test) in MESSAGES,
     )
-    if limit is None or limit["unit"] != entry.unit or entry.value <= limit["value"] * limits.TOLERANCE:
+    if limit is None or limit.unit != entry.unit or entry.value <= limit.value * limits.TOLERANCE:
         return []
-    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit['value']:g} {limit['unit']}"
-    return [f"{what} ({limit['method']})"]
+    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit.value:g} {limit.unit}"
+    return [f"{what} ({limit.method})"]
 
 
 def _nodes(entry: Entry, part: Partition) -> int:

@@ -6,12 +6,14 @@ import itertools
 import math
 import statistics
 
+from msgspec.structs import replace
+
 from plumbline import limits
 from plumbline.base import units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Measurement, Record, Verdict
 from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
 from plumbline.schemas.site import Facts
@@ -90,7 +92,7 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
     own = _model(figure, chosen)
     if limit is not None:
-        figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
+        figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))
     elif figure.unit == units.GFLOP_S and own is not None:  # the peak at the clock of the same launches
         figure.ceiling = own
     elif measured is not None:
@@ -101,10 +103,10 @@ def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, m
     return figure
 
 
-def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Figure:
+def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Quantity:
     """What decides which ceiling ``figure`` has."""
     params = record.counting()[0].measurement(wanted).params
-    return ceilings.Figure(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
+    return ceilings.Quantity(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:

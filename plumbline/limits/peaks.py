@@ -1,13 +1,20 @@
-"""Peaks of the hardware from site facts, each as ``{"value", "unit", "method"}``, or None where a fact is absent."""
+"""Peaks of the hardware from site facts, or None where a fact is absent."""
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import Struct
 
 from plumbline.base import units
 from plumbline.schemas.site import Facts
 
-Limit = dict[str, Any]
+
+class Limit(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The physical bound of a figure, the method that gives it, and the percentage of it that the figure reached."""
+
+    value: int | float
+    unit: str
+    method: str
+    percent: int | float | None = None
 
 
 def dram(facts: Facts, packages: float | None) -> Limit | None:
@@ -26,9 +33,9 @@ def partly_cached(memory: Limit | None, working_set: int, cache_bytes: int | Non
     """
     if memory is None or cache_bytes is None or working_set <= cache_bytes:
         return None
-    value = memory["value"] * working_set / (working_set - cache_bytes)
-    method = f"{memory['method']}, {working_set / 1e6:.4g} MB of data over {cache_bytes / 1e6:.4g} MB of cache"
-    return _limit(value, memory["unit"], method)
+    value = memory.value * working_set / (working_set - cache_bytes)
+    method = f"{memory.method}, {working_set / 1e6:.4g} MB of data over {cache_bytes / 1e6:.4g} MB of cache"
+    return _limit(value, memory.unit, method)
 
 
 def cache(facts: Facts, cores: int | None) -> Limit | None:
@@ -69,4 +76,4 @@ def whole() -> Limit:
 
 
 def _limit(value: float, unit: str, method: str) -> Limit:
-    return {"value": value, "unit": unit, "method": method}
+    return Limit(value=value, unit=unit, method=method)

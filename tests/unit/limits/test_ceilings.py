@@ -86,7 +86,7 @@ def test_records_have_the_idle_power_that_was_measured_with_the_ceilings():
 
 def bound(metric, unit="MB/s", directions=1, params=None, **changes):
     """The ceiling's value for a figure under a plan, and its words."""
-    asked = ceilings.Figure(metric, unit, params or {}, directions)
+    asked = ceilings.Quantity(metric, unit, params or {}, directions)
     found = ceilings.of(asked, taken(**changes), measured())
     return found and (round(found.value, 3), found.method)
 
@@ -156,7 +156,7 @@ class TestTable:
         assert bound(metric, params=params, **changes) is None
 
     def test_what_was_not_measured_bounds_nothing(self):
-        asked = ceilings.Figure("triad", "MB/s", {}, 1)
+        asked = ceilings.Quantity("triad", "MB/s", {}, 1)
         without = measured(memory_bandwidth_MB_per_s=[one(80_000.0, cores=20)])
         assert ceilings.of(asked, taken(), without) is None
 

@@ -38,7 +38,7 @@ def known_placements():
 
 def after(value, metric="triad", unit="MB/s", params=None, better="higher", known=None, **plan):
     reached = raising.Reached(value, better, "2026-11-23T00:00:00.000Z", RECORD)
-    figure = ceilings.Figure(metric, unit, params or {}, 1)
+    figure = ceilings.Quantity(metric, unit, params or {}, 1)
     return raising.raised(known or measured(), figure, taken(**plan), reached)
 
 
