@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from plumbline.base import git, paths
@@ -18,6 +19,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import links, provenance
 from plumbline.host.links import Link
 from plumbline.nodes import compare, read
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
 from plumbline.tune import yields
@@ -215,12 +217,11 @@ def _settings(host: dict[str, Any], cpus: int) -> list[Finding]:
     ]
 
 
-def examine_node(node: dict[str, Any]) -> list[Finding]:
-    """All findings from the facts of a node (``plumbline/schemas/node.json``); its tools are those the node has."""
-    settings = _settings(provenance.recorded(node), node["threads"] or os.cpu_count() or 1)
-    return settings + [
-        _tool(name, lost, lambda name: node["tools"].get(name, {}).get("path")) for name, lost in TOOLS.items()
-    ]
+def examine_node(node: Node) -> list[Finding]:
+    """All findings from the facts of a node; its tools are those the node has."""
+    found = {name: tool.path for name, tool in node.tools.items()}
+    settings = _settings(provenance.recorded(msgspec.to_builtins(node)), node.threads or os.cpu_count() or 1)
+    return settings + [_tool(name, lost, found.get) for name, lost in TOOLS.items()]
 
 
 def run_nodes(folder: Path) -> int:

@@ -10,20 +10,24 @@ import msgspec
 
 from plumbline import schemas
 from plumbline.limits import ceilings
+from plumbline.nodes.model import Node
 from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.references import model as references
+from plumbline.schemas import site
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {
     "ceilings": ceilings.Document,
+    "node": Node,
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
     "references": references.Document,
+    "site": site.Site,
     "variant": variant.Asked,
     "witness": Witness,
 }

@@ -6,7 +6,6 @@ import argparse
 import math
 import secrets
 from pathlib import Path
-from typing import Any
 
 from plumbline import mpi, site
 from plumbline.base import files, paths
@@ -17,6 +16,7 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Say
 from plumbline.profiles import read as profiles
 from plumbline.records import query
+from plumbline.schemas.site import Partition
 from plumbline.site import write
 from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _partition(asked: Asked) -> dict[str, Any]:
+def _partition(asked: Asked) -> Partition:
     return site.partition(site.load(asked.site), asked.partition)
 
 
@@ -156,7 +156,7 @@ def _asked(args: argparse.Namespace) -> Asked:
     under = session.circumstances([args.stack])
     name, _, partition = (args.site or site.here()).partition(":")
     document = site.load(name)
-    partition = partition or document["partitions"][0]["name"]
+    partition = partition or document.partitions[0].name
     if jobs.needed(site.partition(document, partition)):
         under = session.before_a_job(under)
     family = mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]]

@@ -167,7 +167,7 @@ def measure_here(say: Say) -> Measure:
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
         if jobs.needed(part):
-            what = f"partition {part['name']} is reached by jobs, and this is none"
+            what = f"partition {part.name} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
         name = store.new_session()
         for side in both:

@@ -19,6 +19,7 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
+from plumbline.schemas.site import Partition
 from plumbline.statistics.paired import Rule
 
 
@@ -98,8 +99,8 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
     return folder
 
 
-def partition_of(begun: Session) -> dict[str, Any]:
-    """The partition of ``site.yaml`` that a gate is measured on."""
+def partition_of(begun: Session) -> Partition:
+    """The partition that a gate is measured on."""
     first = begun.couples[0][0]
     return site.partition(site.load(first.site), first.partition)
 

@@ -23,6 +23,7 @@ from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
+from plumbline.schemas.site import Facts
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
@@ -42,7 +43,7 @@ class Prepared:
 
     record: Record
     manifest: dict[str, Any]
-    facts: dict[str, Any]
+    facts: Facts
     ceilings: Measured | None
     host: machine.Machine
     ranks: hosts.Ranks
@@ -83,7 +84,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     named = hosts.chosen(partition, variant.nodes)
     family = mpi.TABLE[manifest["mpi"]["family"]]
     asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in plausible.MPI_SUITES else {}
-    given = {**settings.variables(family, asked), **partition.get("environment", {}), **variant.environment}
+    given = {**settings.variables(family, asked), **partition.environment, **variant.environment}
     inherited = environment.inherit(os.environ)
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
@@ -111,7 +112,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     return Prepared(
         record,
         manifest,
-        partition.get("facts", {}),
+        partition.facts,
         site.ceilings_of(variant.site, variant.partition, words(host)),
         host,
         hosts.Ranks(launcher, layout, exported, {**kept, **changes}),

@@ -14,6 +14,7 @@ from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+from plumbline.schemas.site import Partition
 
 __all__ = [
     "ERRORS",
@@ -113,23 +114,23 @@ class Launcher:
         return Command((self.program, *words), {}, scheduler.hidden_variables)
 
 
-def launcher(manifest: dict[str, Any], partition: dict[str, Any], environment: Mapping[str, str]) -> Launcher:
+def launcher(manifest: dict[str, Any], partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
     """What starts the ranks of a stack on a partition: the scheduler's own launcher if the partition names it.
 
-    ``environment``: what the launch has already. Raises :class:`PlumbError` where the scheduler's launcher cannot start
-    ranks of this library here.
+    ``partition`` None: this host, by the stack's own. ``environment``: what the launch has already. Raises
+    :class:`PlumbError` where the scheduler's launcher cannot start ranks of this library here.
     """
     family = TABLE[manifest["mpi"]["family"]]
-    name = partition.get("launcher")
-    if name not in _OWN:
+    if partition is None or partition.launcher not in _OWN:
         return Launcher(family, manifest["launcher"]["family"], manifest["launcher"]["command"])
+    name = partition.launcher
     own, scheduler = _OWN[name]
-    where = f"partition {partition['name']}"
+    where = f"partition {partition.name}"
     if not scheduler.inside(environment):
         raise PlumbError(
             f"ranks are started by {name}, and this is not inside a job of its scheduler", where, "submit it"
         )
-    plugin = partition.get(f"{name}_mpi", {}).get(family.name, family.pmi)
+    plugin = getattr(partition, f"{name}_mpi").get(family.name, family.pmi)
     offered = own.plugins()
     if plugin not in offered:
         cure = (

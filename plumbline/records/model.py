@@ -21,6 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
+from plumbline.limits.peaks import Limit
 from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
 from plumbline.records.variant import Variant, WantedFigure
@@ -202,15 +203,6 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
             what = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
             raise PlumbError(what, f"launch {self.order}")
         return found
-
-
-class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The physical bound of a figure, the method that gives it, and the percentage of it that the figure reached."""
-
-    value: Number
-    unit: str
-    method: str
-    percent: Number | None = None
 
 
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):

@@ -62,7 +62,7 @@ def _launch(document: dict[str, Any], keep: bool) -> tuple[int, float]:
         for inner in ("yields", "output"):
             (folder / inner).mkdir()
         around = {**inherit(os.environ).kept, **manifests.environment(document, os.environ)}
-        launcher = mpi.launcher(document, {"name": "this host"}, around)
+        launcher = mpi.launcher(document, None, around)
         start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=around)
         variables = {name: value for name, value in around.items() if name not in start.removed}
         preload = ["env", f"LD_PRELOAD={paths.yields_library()}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]

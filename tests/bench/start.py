@@ -33,6 +33,6 @@ def bound(
 ) -> str:
     """Standard output of ``command`` on ``ranks`` ranks of this node; ``placement`` are options of plumb-bind."""
     layout = mpi.Layout(nodes=1, ranks_per_node=ranks)
-    start = mpi.launcher(stack, {}, os.environ).command(layout, bound=True, environment=os.environ)
+    start = mpi.launcher(stack, None, os.environ).command(layout, bound=True, environment=os.environ)
     words = [*start.arguments, str(paths.binder()), *placement, "--", *map(str, command)]
     return pairs.launch(words, {**manifest.environment(stack, os.environ), **start.environment, **(environment or {})})

@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--stack", required=True, help="an installed stack")
     manifest = manifests.load(parser.parse_args().stack)
     environment = {**os.environ, **manifests.environment(manifest, os.environ)}
-    start = mpi.launcher(manifest, {}, os.environ).command(
+    start = mpi.launcher(manifest, None, os.environ).command(
         mpi.Layout(nodes=1, ranks_per_node=1), bound=True, environment=os.environ
     )
     prefix = Path(manifest["prefix"])

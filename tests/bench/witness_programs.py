@@ -69,7 +69,7 @@ def stream_case(manifest: dict[str, Any]) -> Case:
 
 def pingpong_case(manifest: dict[str, Any], iterations: int) -> Case:
     """Two ranks on the first two cores."""
-    launcher = mpi.launcher(manifest, {}, os.environ)
+    launcher = mpi.launcher(manifest, None, os.environ)
     start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=os.environ)
     benchmarks = manifest["benchmarks"]
     if "imb-mpi1" in benchmarks:
