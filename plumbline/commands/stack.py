@@ -8,12 +8,13 @@ import re
 import shutil
 from pathlib import Path
 
+from tabulate import tabulate
+
 from plumbline import stacks
 from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
 from plumbline.stacks.spack import buildcache, sites
-from plumbline.views.table import table
 
 #: most packages of a lock whose changes are printed
 MOST_LINES = 20
@@ -122,7 +123,8 @@ def _list(_: argparse.Namespace) -> int:
             for name in stacks.provider(kind).names()
             if stacks.label(kind, name) not in installed
         ]
-    print(table(("stack", "provider", "MPI", "version", "benchmarks", "state"), rows, right=("benchmarks",)))
+    header = ["NAME", "PROVIDER", "MPI", "VERSION", "BENCHMARKS", "STATE"]
+    print(tabulate(rows, header, tablefmt="plain", disable_numparse=True))
     return 0
 
 
