@@ -117,7 +117,7 @@ def is_current(name: str, part: dict[str, Any]) -> bool:
 def _stack(part: dict[str, Any]) -> str:
     """The first stack of ``part`` that is installed and has the kernels."""
     for name in part["stacks"]:
-        if name in manifests.names() and "membw" in manifests.load(name)["benchmarks"]:
+        if name in manifests.names() and "membw" in manifests.load(name).benchmarks:
             return str(name)
     known = ", ".join(part["stacks"]) or "none"
     raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
@@ -125,7 +125,7 @@ def _stack(part: dict[str, Any]) -> str:
 
 def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
     host = machine.load()
-    benchmarks = manifests.load(stack)["benchmarks"]
+    benchmarks = manifests.load(stack).benchmarks
     wanted = list(experiments(host))
     left_out = [
         f"{one.describe()}: stack {stack} has no {one.program}" for one in wanted if one.program not in benchmarks

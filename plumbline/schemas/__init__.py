@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import jsonschema
 import msgspec
@@ -16,23 +16,9 @@ import yaml
 
 from plumbline.base.errors import PlumbError
 
-NAMES = (
-    "ceilings",
-    "gate",
-    "kernel",
-    "manifest",
-    "module-stacks",
-    "node",
-    "plan",
-    "record",
-    "references",
-    "site",
-    "spack-versions",
-    "variant",
-    "witness",
-)
-
-
+T = TypeVar("T")
+#: `$` matches before a final newline too, but for this before it
+_AT_THE_END = r"(?!\n)"
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -69,9 +55,19 @@ _Validator = jsonschema.validators.extend(
 )
 
 
+def whole(pattern: str) -> msgspec.Meta:
+    """What a type says of texts that ``pattern`` matches from beginning to end."""
+    return msgspec.Meta(pattern=f"^({pattern}){_AT_THE_END}$")
+
+
+def one_of(names: Iterable[str]) -> msgspec.Meta:
+    """What a type says of texts that are one of ``names``, which consist of letters, digits and hyphens."""
+    return whole("|".join(names))
+
+
 @functools.cache
 def validator(name: str) -> Any:
-    """The compiled validator of schema ``name`` (one of :data:`NAMES`)."""
+    """The compiled validator of the schema ``name``, a file of this folder."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
     return _Validator(json.loads(text))
 
@@ -102,9 +98,17 @@ def check(name: str, document: Any, where: str) -> None:
         raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
 
 
+def convert(name: str, document: Any, kind: type[T], where: str) -> T:
+    """The ``kind`` that a document ``name`` is; raises :class:`PlumbError` naming the first member that is wrong."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise PlumbError(fault(name, error), where, "fix or regenerate it") from None
+
+
 def fault(name: str, error: msgspec.ValidationError) -> str:
     """Where and what is wrong in a document ``name`` that a type does not take."""
-    what, _, path = str(error).partition(" - at `")
+    what, _, path = str(error).replace(_AT_THE_END.replace("\\", "\\\\"), "").partition(" - at `")
     return f"not a valid {name}: {path.strip('`').replace('` in `', ' in ').removeprefix('$.') or 'top level'}: {what}"
 
 
@@ -128,7 +132,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        _check_values(document)
+        check_values(document)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -147,7 +151,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     return document
 
 
-def _check_values(document: Any) -> None:
+def check_values(document: Any) -> None:
     """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end."""
     stack, seen = [document], 0
     while stack:

@@ -68,20 +68,7 @@ def test_the_rule_finds_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "path", "names"),
     [
-        ("manifest", "properties mpi properties family enum", mpi.TABLE),
-        ("manifest", "properties launcher properties family enum", mpi.KINDS),
-        ("manifest", "properties mpi properties abi enum", {family.abi: 0 for family in mpi.TABLE.values()}),
         ("site", "properties partitions items properties srun_mpi propertyNames enum", mpi.TABLE),
-        (
-            "module-stacks",
-            "properties stacks additionalProperties properties mpi properties family enum",
-            mpi.TABLE,
-        ),
-        (
-            "module-stacks",
-            "properties stacks additionalProperties properties launcher properties family enum",
-            mpi.KINDS,
-        ),
     ],
 )
 def test_schemas_name_the_families_of_the_table(schema: str, path: str, names: dict[str, object]) -> None:

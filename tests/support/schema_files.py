@@ -1,4 +1,4 @@
-"""``python -m plumbline.commands.schema_files`` writes the files of ``plumbline/schemas`` that are made from types."""
+"""``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/schemas`` made from types."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from plumbline import schemas
 from plumbline.limits import ceilings
 from plumbline.profiles import model as profiles
 from plumbline.records.model import Record
+from plumbline.stacks import manifest, module
+from plumbline.stacks.spack import environments
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {
     "ceilings": ceilings.Document,
+    "manifest": manifest.Manifest,
+    "module-stacks": module.Descriptions,
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
+    "spack-versions": environments.Versions,
     "witness": Witness,
 }
 #: characters in a line
