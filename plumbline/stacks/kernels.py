@@ -46,7 +46,7 @@ def refresh(name: str) -> bool:
         manifest.save(stack)
         tuned.renew(stack)
         _prune()
-    mark = {"sources": fingerprint(source, _library(stack)), "files": digest(source)}
+    mark = {"sources": fingerprint(source, stack), "files": digest(source)}
     files.replace(prefix / MARK, json.dumps(mark) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
@@ -69,7 +69,7 @@ def _loads(stack: Manifest) -> Loads:
 def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
     stack = manifest.load(name)
-    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, _library(stack)):
+    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
     found = manifest.problems(stack)
     return found[0] if found else None
@@ -108,13 +108,13 @@ def wrapper(stack: Manifest) -> Path:
     return found
 
 
-def _library(stack: Manifest) -> str:
-    return str(manifest.document(stack)["mpi"])
+def fingerprint(source: Path, stack: Manifest | str) -> str:
+    """SHA-256 that changes when a source file, the compiler, its target CPU, the MPI library or the BLAS changes.
 
-
-def fingerprint(source: Path, library: str) -> str:
-    """SHA-256 that changes when a source file, the compiler, its target CPU, the MPI ``library`` or the BLAS does."""
+    ``stack`` has the library, or says what stands for it.
+    """
     compiler = Compiler.find()
+    library = stack if isinstance(stack, str) else manifest.document(stack)["mpi"]
     made_with = f"{compiler.path} {compiler.version} {compiler.native()} {library}"
     return hashlib.sha256(f"{made_with} {digest(source)}".encode()).hexdigest()
 
@@ -165,7 +165,7 @@ def _entry(program: Path, stack: Manifest, source: Path, how: str) -> Benchmark:
     compiler = Compiler.find()
     built = f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}"
     facts = blas.facts() if program.name == "dgemm" else None
-    return manifest.benchmark("kernels", fingerprint(source, _library(stack))[:12], program, built, facts=facts)
+    return manifest.benchmark("kernels", fingerprint(source, stack)[:12], program, built, facts=facts)
 
 
 def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:

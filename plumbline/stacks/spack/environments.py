@@ -127,10 +127,7 @@ def known() -> dict[str, Environment]:
     own = (scope / FILE for scope in reversed(scopes()))
     for file in (folder() / FILE, *filter(Path.exists, own)):
         document = schemas.read_yaml(file, "the list of Spack environments", "restore it from git")
-        try:
-            found |= (described := msgspec.convert(document, dict[str, Environment]))
-        except msgspec.ValidationError as error:
-            raise PlumbError(f"cannot read the list of Spack environments: {error}", str(file), "correct it") from None
+        found |= (described := schemas.convert(FILE, document, dict[str, Environment], str(file)))
         for name, environment in described.items():
             if environment.package not in MPIS.values():
                 cure = f"mpi is one of: {', '.join(MPIS.values())}"
