@@ -150,7 +150,7 @@ def installed(record: Record, kernels: bool = True) -> str | None:
     """
     own = record.stack
     for name in sorted(manifests.names(), key=lambda name: name != own.name):
-        manifest = manifests.load(name)
+        manifest = manifests.document(manifests.load(name))
         found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
         program = manifest["benchmarks"].get(record.variant.benchmark)
         if not kernels:

@@ -118,7 +118,7 @@ def is_current(name: str, part: Partition) -> bool:
 def _stack(part: Partition) -> str:
     """The first stack of ``part`` that is installed and has the kernels."""
     for name in part.stacks:
-        if name in manifests.names() and "membw" in manifests.load(name)["benchmarks"]:
+        if name in manifests.names() and "membw" in manifests.load(name).benchmarks:
             return name
     known = ", ".join(part.stacks) or "none"
     raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
@@ -126,7 +126,7 @@ def _stack(part: Partition) -> str:
 
 def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
     host = machine.load()
-    benchmarks = manifests.load(stack)["benchmarks"]
+    benchmarks = manifests.load(stack).benchmarks
     wanted = list(experiments(host))
     left_out = [
         f"{experiment.describe()}: stack {stack} has no {experiment.program}"

@@ -3,7 +3,7 @@
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
 they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (:mod:`plumbline.commands.schema_files`), for readers that are not Python.
+these types (``tests/support/schema_files.py``), for readers that are not Python.
 """
 
 from __future__ import annotations

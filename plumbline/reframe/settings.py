@@ -14,6 +14,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
 from plumbline.schemas.site import Partition, Site
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 from plumbline.topology import machine
 from plumbline.topology.machine import Machine
 
@@ -29,7 +30,7 @@ def configuration() -> dict[str, Any]:
 
     Raises :class:`PlumbError` where a stack of this host's own site is not installed.
     """
-    stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
+    stacks = {manifest.name: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
     for found in sites:
         if site.is_here(found):
@@ -45,7 +46,7 @@ def configuration() -> dict[str, Any]:
     }
 
 
-def _require_stacks(found: Site, stacks: dict[str, dict[str, Any]]) -> None:
+def _require_stacks(found: Site, stacks: dict[str, Manifest]) -> None:
     """What this host's own site offers must be installed; an unknown name is a typo."""
     for part in found.partitions:
         missing = [name for name in part.stacks if name not in stacks]
@@ -94,15 +95,15 @@ def environment_name(stack: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", stack)
 
 
-def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
+def _environment(manifest: Manifest) -> dict[str, Any]:
     return {
-        "name": environment_name(manifest["name"]),
-        "modules": manifest["modules"],
+        "name": environment_name(manifest.name),
+        "modules": manifest.modules,
         "features": [FEATURE],
         "extras": {
-            "stack": manifest["name"],
-            "benchmarks": sorted(manifest["benchmarks"]),
-            "accelerator": manifest.get("accelerator"),
+            "stack": manifest.name,
+            "benchmarks": sorted(manifest.benchmarks),
+            "accelerator": manifest.accelerator,
         },
     }
 

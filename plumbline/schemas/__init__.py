@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -55,9 +55,19 @@ _Validator = jsonschema.validators.extend(
 )
 
 
+def whole(pattern: str) -> msgspec.Meta:
+    """What a type says of texts that ``pattern`` matches from beginning to end."""
+    return msgspec.Meta(pattern=f"^({pattern})$(?!\\n)")
+
+
+def one_of(names: Iterable[str]) -> msgspec.Meta:
+    """What a type says of texts that are one of ``names``, which consist of letters, digits and hyphens."""
+    return whole("|".join(names))
+
+
 @functools.cache
 def validator(name: str) -> Any:
-    """The compiled validator of schema ``name``."""
+    """The compiled validator of the schema ``name``, a file of this folder."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
     return _Validator(json.loads(text))
 
@@ -96,7 +106,7 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
     """
     try:
         made = msgspec.convert(document, kind)
-        _check_values(document)
+        check_values(document)
     except msgspec.ValidationError as error:
         what = fault(name, error, document)
     except (ValueError, RecursionError) as error:
@@ -129,7 +139,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        _check_values(document, finite=False)
+        check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -148,7 +158,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     return document
 
 
-def _check_values(document: Any, finite: bool = True) -> None:
+def check_values(document: Any, finite: bool = True) -> None:
     """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end.
 
     Without ``finite`` also numbers that are not finite pass: the schema may say it with their place.

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import samples
+import stack_manifest
 
 from plumbline import mpi, schedulers
 from plumbline.base.errors import PlumbError
@@ -37,12 +38,8 @@ def program(tmp_path, monkeypatch):
     slurm.Srun.plugins.cache_clear()
 
 
-def manifest(family):
-    return {"name": family, "mpi": {"family": family}, "launcher": {"family": "hydra", "command": "/bin/mpiexec"}}
-
-
 def chosen(family, partition=PART, environment=JOB):
-    found = mpi.launcher(manifest(family), samples.partition(**partition), environment)
+    found = stack_manifest.made(family, family).launcher_on(samples.partition(**partition), environment)
     return found.kind, found.program, found.plugin, found.variables
 
 
@@ -77,9 +74,8 @@ def test_intel_mpi_needs_slurms_library(program, tmp_path, monkeypatch):
 
 def test_what_a_library_needs_of_srun_is_in_the_command(program):
     program("srun", SRUN)
-    found = mpi.launcher(manifest("openmpi"), samples.partition(**PART), JOB).command(
-        mpi.Layout(1, 2), bound=True, environment=JOB
-    )
+    launcher = stack_manifest.made("openmpi", "openmpi").launcher_on(samples.partition(**PART), JOB)
+    found = launcher.command(mpi.Layout(1, 2), bound=True, environment=JOB)
     assert found.environment == {"PMIX_MCA_psec": "native"}
 
 

@@ -6,6 +6,7 @@ import shutil
 
 import msgspec
 import pytest
+import stack_manifest
 from plans import typed
 from samples import launch, plan, record, variant
 
@@ -432,7 +433,7 @@ class TestCommand:
     def test_a_stack_without_the_kernels_is_named(self, sites, monkeypatch, tmp_path):
         monkeypatch.setattr(measuring, "experiments", lambda host: [])
         monkeypatch.setattr(measuring.machine, "load", lambda: None)
-        monkeypatch.setattr(measuring.manifests, "load", lambda name: {"benchmarks": {"stream": {}}})
+        monkeypatch.setattr(measuring.manifests, "load", stack_manifest.made)
         with pytest.raises(PlumbError, match=r"has none of the kernels that measure \(mpich\)"):
             measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print, False)
 
