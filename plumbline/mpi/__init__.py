@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import TRANSPORT_SETTINGS, TRANSPORTS, Command, Family, Layout, Request
