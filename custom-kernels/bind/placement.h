@@ -68,7 +68,7 @@ struct layout;
 /* Resolve a placement on one node. Fails if the node cannot satisfy it. Free with free_layout. */
 struct layout lay_out(const struct request *request);
 
-/* The parts of lay_out that have a file of their own. */
+/* The parts of lay_out that have their own file. */
 struct layout lay_out_scatter(const struct request *request);
 struct layout lay_out_spread(const struct request *request);
 struct layout lay_out_ways(const struct request *request);

@@ -1,4 +1,4 @@
-/* An MPI library as those see it that stand in front of any: what differs by binary interface. */
+/* An MPI library as a preloaded library sees it: what differs by binary interface. */
 #ifndef PLUMB_MPI_LIBRARY_H
 #define PLUMB_MPI_LIBRARY_H
 

@@ -1,4 +1,4 @@
-/* For a preloaded library: the functions that it stands in front of. */
+/* For a preloaded library: the functions that it replaces and calls. */
 #ifndef PLUMB_NEXT_FUNCTION_H
 #define PLUMB_NEXT_FUNCTION_H
 

@@ -1,4 +1,4 @@
-# preloaded_library(NAME SOURCE...): what stands in front of a program's own libraries.
+# preloaded_library(NAME SOURCE...): what is loaded before a program's own libraries.
 function(preloaded_library name)
   add_library(${name} SHARED ${ARGN})
   target_compile_definitions(${name} PRIVATE _GNU_SOURCE PRELOAD_LIBRARY="${name}")

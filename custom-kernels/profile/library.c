@@ -1,4 +1,4 @@
-/* The MPI library that this one stands in front of. Its PMPI_ functions are called, so that a call does not
+/* The MPI library that this one is loaded before. Its PMPI_ functions are called, so that a call does not
  * go through another preloaded library, such as the witness. */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* libplumbprofile.so: what a rank spends in MPI. Preloaded, it stands in front of any MPI library: handles
+/* libplumbprofile.so: what a rank spends in MPI. Preloaded, it comes before any MPI library: handles
  * pass through as 64-bit values, so that no mpi.h is needed. What differs by binary interface is in `abi`.
  *
  * It keeps sums only, in tables of fixed size; what does not fit is counted. A call that the library makes

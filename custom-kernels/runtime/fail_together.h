@@ -17,8 +17,8 @@ void fail_aborts_all_ranks(void);
  * ranks finalize MPI and exit with status 2. Every rank must call it. */
 _Noreturn void fail_together(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Collective: go on if `fine` on every rank; otherwise rank 0 prints the message of the lowest rank where it
- * is not, and all exit with status 2. */
+/* Collective: continue if `fine` on every rank; otherwise rank 0 prints the message of the lowest rank where
+ * it is not, and all exit with status 2. */
 void require(bool fine, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /* Like memory_take, but aligned to a huge page and, if `bytes` is at least one, with the kernel asked for
- * huge pages (MADV_HUGEPAGE). Not getting them is no error. Give it back with memory_give_back. */
+ * huge pages (MADV_HUGEPAGE). Not getting them is not an error. Give it back with memory_give_back. */
 void *memory_take_huge(size_t bytes);
 
 /* Bytes of a transparent huge page; 0 where the kernel has none. */

@@ -1,4 +1,4 @@
-/* The rank that a call of MPI waits for. These functions stand in front of those that wait for one other
+/* The rank that a call of MPI waits for. These functions replace and call those that wait for one other
  * rank. They note peer and tag in a variable of the thread and jump to the library, so that waiting.c can
  * name them if the call never returns.
  *

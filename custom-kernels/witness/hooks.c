@@ -1,4 +1,4 @@
-/* The functions that this library stands in front of. Each calls the real one, found by RTLD_NEXT or, for MPI
+/* The functions that this library replaces. Each calls the real one, found by RTLD_NEXT or, for MPI
  * and threads, by next_function.
  *
  * malloc and calloc are not wrapped: dlsym may call them. free may come before the constructor has run (other
@@ -72,7 +72,7 @@ bool hooks_resolve(void) {
     find(&real_munmap, "munmap");
     find(&real_mremap, "mremap");
     const void *allocator = object_of(find(&real_free, "free"));
-    /* An allocator that brings its own free but not malloc_usable_size cannot be asked for sizes. */
+    /* An allocator that has its own free but not malloc_usable_size cannot be asked for sizes. */
     return allocator != NULL && allocator == object_of(find(&real_usable, "malloc_usable_size"));
 }
 

@@ -51,7 +51,7 @@ static int write_object(struct dl_phdr_info *object, size_t size, void *context)
         walk->program = NULL;
     }
     if (path == NULL || path[0] != '/' || stat(path, &status) != 0)
-        return 0; /* the kernel's vdso is no file */
+        return 0; /* the kernel's vdso is not a file */
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_NOTE)
             find_id((const char *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr),

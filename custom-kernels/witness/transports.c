@@ -128,7 +128,7 @@ static void note_files(void) {
     close(folder);
 }
 
-/* Not the lists: clearing them would give the child memory of its own for them. */
+/* Not the lists: clearing them would give the child its own memory for them. */
 void transports_forget(void) {
     seen.noted = false;
     seen.shm = seen.sysv = seen.file = 0;

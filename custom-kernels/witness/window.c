@@ -187,7 +187,7 @@ static void write_host(struct json *out) {
     json_close(out, '}');
 }
 
-/* Neither running nor waiting for its CPU: asleep, or stopped, which the thread itself cannot tell apart. */
+/* Neither running nor waiting for its CPU: sleeping or stopped, which the thread itself cannot tell apart. */
 static void write_idle(struct json *out) {
     if (begin.thread.tid != end.thread.tid || begin.thread.queue == NEVER)
         return;

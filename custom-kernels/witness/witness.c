@@ -1,7 +1,7 @@
 /* Start and end of the witness.
  *
  * The process that the binder became is the root of its rank; the programs that it starts inherit the library
- * and write documents of their own, as do children that fork without exec.
+ * and write their own documents, as do children that fork without exec.
  *
  * The constructor of a preloaded library runs after those of the libraries that the program is linked with,
  * its destructor before theirs: at that moment the workers of an OpenMP library are still parked. The
@@ -41,7 +41,7 @@ static void remember_plan(void) {
         plan = memcpy(copy, text, strlen(text) + 1);
 }
 
-/* In a child, from now on a process of its own. */
+/* In a child, from now on a separate process. */
 static void after_fork(void) {
     preload.owner = getpid();
     parent = getppid();

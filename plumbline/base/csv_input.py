@@ -83,7 +83,7 @@ def header(table: Iterator[tuple[int, list[str]]]) -> list[str]:
 def table(file: Path, what: str, forms: tuple[tuple[str, ...], ...]) -> Iterator[tuple[str, dict[str, str]]]:
     """Each row as a dictionary of the columns of the first of ``forms`` that the header has, with ``FILE:LINE``.
 
-    ``what`` is as for :func:`rows`. Raises :class:`PlumbError` for a file that is no such table, for one without rows,
+    ``what`` is as for :func:`rows`. Raises :class:`PlumbError` for a file without this form, for one without rows,
     and for a row that lacks a cell.
     """
     lines = rows(file, what)

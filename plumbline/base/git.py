@@ -41,7 +41,7 @@ def run(*arguments: str) -> str:
 def commit(name: str = "HEAD") -> str | None:
     """The commit that ``name`` (a branch, a tag, its first digits) stands for.
 
-    None if there is none of that name, or this is no checkout. Raises :class:`PlumbError` if git refuses, as it does in
+    None if that name or the checkout does not exist. Raises :class:`PlumbError` if git refuses, as it does in
     a checkout of another owner.
     """
     if not is_checkout():

@@ -1,6 +1,6 @@
 """Where things lie. Every path is taken from here, so that a checkout can live anywhere.
 
-A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default, which lies in the
+A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default, which is in the
 checkout or, for a package that pip installed, in the user's data folder. Jobs get the options (:func:`options`),
 because many schedulers start a job without the variables of whoever submitted it.
 """

@@ -146,7 +146,7 @@ def coloured(stream: TextIO) -> bool:
 
 
 def width() -> int | None:
-    """Columns of the terminal that standard output is; None where it is no terminal, or reports none."""
+    """Columns of the terminal that standard output is; None if it is not a terminal, or reports none."""
     return shutil.get_terminal_size((0, 0)).columns or None if sys.stdout.isatty() else None
 
 

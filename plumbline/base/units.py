@@ -48,7 +48,7 @@ TIMES = (CYCLES, *(unit for unit, (known, _) in _MULTIPLES.items() if known == U
 
 
 def multiple(unit: str) -> tuple[str, float]:
-    """The unit that ``unit`` is a multiple of, and the factor to it; an unknown unit is one of its own.
+    """The unit that ``unit`` is a multiple of, and the factor to it; an unknown unit is its own.
 
     >>> multiple("GB/s"), multiple("ns"), multiple("widgets")
     (('MB/s', 1000.0), ('us', 0.001), ('widgets', 1.0))
@@ -65,7 +65,7 @@ def moment(text: str) -> datetime.datetime:
 def utc(text: str) -> str:
     """A time in the form of ISO 8601 (without a zone: UTC) as records have it; raises ValueError for another text.
 
-    Nobody measured before 1970, and a year after 2199 is a slip of the keyboard: both are no times.
+    Nobody measured before 1970, and a year after 2199 is a typing error: neither is a time.
     """
     known = moment(text)
     zoned = known if known.tzinfo else known.replace(tzinfo=datetime.timezone.utc)
@@ -130,7 +130,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def significant(value: float, digits: int) -> float:
-    """``value`` rounded to so many significant digits."""
+    """``value`` rounded to this many significant digits."""
     return float(f"{value:.{digits}g}")
 
 

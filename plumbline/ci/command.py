@@ -1,6 +1,6 @@
 """``plumb ci``: the pipelines that gate merge requests and measure every night.
 
-The jobs stand in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables.
+The jobs are in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Values:
 
 
 def _plain(name: str, value: str) -> None:
-    """Refuse what a pipeline would expand by itself before any shell sees it, and what no terminal shows."""
+    """Refuse what a pipeline would expand before any shell sees it, and what no terminal shows."""
     if not value.isprintable():
         raise PlumbError(f"a character that cannot be printed in {value!r}", f"plumb ci --{name}", "leave it out")
     if "${{" in value:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from plumbline import site
 from plumbline.base import units
 from plumbline.records import query
-from plumbline.references import match
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -55,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _row(change: Change) -> tuple[str, ...]:
     new, old = change.new, change.old
-    value, unit = units.human(new["value"], new["unit"])
+    value, unit = units.human(new.value, new.unit)
     before, moved = "–", "new"
     if old is not None:
-        number, old_unit = units.human(old["value"], old["unit"])
+        number, old_unit = units.human(old.value, old.unit)
         before = number if old_unit == unit else f"{number} {old_unit}"
-        moved = f"{new['value'] / old['value'] - 1:+.1%}" if old["unit"] == new["unit"] else "unit"
-    within = f"±{new['upper']:.1%}"
-    return match.describe(new), before, value, unit, moved, within, str(new["source"]["sessions"]), change.kept or ""
+        moved = f"{new.value / old.value - 1:+.1%}" if old.unit == new.unit else "unit"
+    within = f"±{new.upper:.1%}"
+    return str(new), before, value, unit, moved, within, str(new.source.sessions), change.kept or ""

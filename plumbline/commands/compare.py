@@ -114,7 +114,7 @@ def as_json(comparison: Comparison) -> str:
 
 def html(comparison: Comparison) -> str:
     """The comparison as a page of its own."""
-    return page.render("page", document(comparison))
+    return page.render(document(comparison))
 
 
 def _cells(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -145,7 +145,7 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
         folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
     begun = GATE.peek(folder)
     if jobs.needed(part := setup.partition_of(begun)):
-        nodes = max(couple[0]["nodes"] for couple in begun.couples)
+        nodes = max(couple[0].nodes for couple in begun.couples)
         return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
     outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
     _write_all(args, outcome.verdicts, outcome.rule, outcome.facts)
@@ -161,7 +161,7 @@ def _write_all(
         (args.json, lambda: statement.document(verdicts, margins, facts)),
         (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
         (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
-        (args.html, lambda: render("page", page.document(verdicts, rule, facts))),
+        (args.html, lambda: render(page.document(verdicts, rule, facts))),
     ):
         if target:
             files.write("the verdicts", target, text())

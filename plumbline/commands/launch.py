@@ -6,11 +6,11 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 from plumbline import schemas
 from plumbline.base import files, terminal
 from plumbline.base.errors import PlumbError
+from plumbline.records.variant import Variant, checked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +42,14 @@ def run(args: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def read(file: Path) -> Any:
-    """The description of a variant. Raises :class:`PlumbError` for a file that cannot be read or is not JSON."""
+def read(file: Path) -> Variant:
+    """The variant that ``file`` describes. Raises :class:`PlumbError` for a file that cannot be read or is none."""
     try:
-        return schemas.parse_json(file.read_text(encoding="utf-8"))
+        document = schemas.parse_json(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlumbError(
             f"cannot read the variant: {error.strerror}", str(file), "give the path of its JSON description"
         ) from error
     except ValueError as error:
         raise PlumbError(f"not JSON: {error}", str(file), "regenerate it") from error
+    return checked(document, str(file))

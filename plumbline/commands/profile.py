@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline import profiles, site
 from plumbline.base.errors import PlumbError
@@ -19,8 +20,9 @@ from plumbline.measure import driver, jobs
 from plumbline.measure.session import passing_folder
 from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
-from plumbline.records import model, query
+from plumbline.records import query
 from plumbline.records.model import Record
+from plumbline.records.variant import Variant
 from plumbline.stacks import manifest
 
 
@@ -86,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
     with passing_folder("profile") as folder:
         wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
         for variant in wanted:
-            variant["environment"] |= {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
-            (record,) = _measure([variant], folder)
+            more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
+            (record,) = _measure([replace(variant, environment={**variant.environment, **more})], folder)
             good = _show(record, old, args.json) and good
     return 0 if good else 1
 
@@ -99,7 +101,7 @@ def _compare(idents: Sequence[str]) -> int:
         if old.is_imported:
             raise PlumbError("an imported record", old.id, "profile it with the program that measured it")
         _refuse_other_nodes(site.partition(site.load(old.variant.site), old.variant.partition), old.variant.stack)
-        variants.append(model.document(old.variant))
+        variants.append(old.variant)
     with passing_folder("profile") as folder:
         records = _measure(variants, folder)
     found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
@@ -114,9 +116,9 @@ def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
         raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
 
 
-def _measure(variants: list[dict[str, Any]], folder: Path) -> list[Record]:
+def _measure(variants: list[Variant], folder: Path) -> list[Record]:
     """One launch of each under the profile."""
-    wanted = [{**variant, "profiled": True, "launches": 1} for variant in variants]
+    wanted = [replace(variant, profiled=True, launches=1) for variant in variants]
     return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
 
 
@@ -174,7 +176,7 @@ def _nodes(args: argparse.Namespace) -> int:
     return 1 if args.nodes is None else int(args.nodes)
 
 
-def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+def _tests(args: argparse.Namespace, folder: Path) -> list[Variant]:
     """The variants that ReFrame selects for the stack."""
     for name in ("nodes", "ranks", "threads", "memory"):
         if getattr(args, name) is not None:
@@ -184,7 +186,7 @@ def _tests(args: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _program(args: argparse.Namespace, name: str, partition: str) -> list[dict[str, Any]]:
+def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:
     """A person's own program, which runs in the present folder."""
     program, *arguments = args.words
     file = shutil.which(program)
@@ -192,12 +194,11 @@ def _program(args: argparse.Namespace, name: str, partition: str) -> list[dict[s
         raise PlumbError(f"there is no such program: {program}", "plumb profile", "give its path after --")
     absolute = str(Path(file).absolute())
     return [
-        {
-            "schema": 1, "test": "profile", "name": f"profile {Path(program).name}", "site": name,
-            "partition": partition, "stack": args.stack, "benchmark": OWN, "arguments": arguments,
-            "placement": args.placement, "memory": args.memory, "threads": args.threads, "ranks_per_node": args.ranks,
-            "nodes": _nodes(args), "parser": "none", "figures": [], "launches": 1, "time_limit_s": args.time_limit,
-            "environment": {}, "params": {},
-            "context": {"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
-        }
+        Variant(
+            schema=1, test="profile", name=f"profile {Path(program).name}", site=name, partition=partition,
+            stack=args.stack, benchmark=OWN, arguments=arguments, placement=args.placement, memory=args.memory,
+            threads=args.threads, ranks_per_node=args.ranks, nodes=_nodes(args), parser="none", figures=[], launches=1,
+            time_limit_s=args.time_limit, environment={}, params={},
+            context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+        )
     ]  # fmt: skip

@@ -9,9 +9,6 @@ from plumbline.base import files
 from plumbline.base.units import counted
 from plumbline.records import sources
 
-#: the scripts that published pages need
-KINDS = ["page", "report"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb publish``."""
@@ -31,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     names = sources.sites()
     if not names:
         raise sources.none_yet()
-    pages = folder.opened(args.folder, KINDS)
+    pages = folder.opened(args.folder)
     lines, problems = [], list[str]()
     newest: dict[str, list[system.Known]] = {}
     try:
@@ -46,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         pages.keep()
         raise
     together = system.side_by_side(newest, pages) if len(newest) > 1 else None
-    pages.show("index.html", "page", documents.systems(lines, together))
+    pages.show("index.html", documents.systems(lines, together))
     pages.finish()
     for problem in problems:
         print(f"plumb: {problem}", file=sys.stderr)

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     noted, spoilt = notes.read(site)
     made = compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
     target = args.output or paths.results() / site / "report.html"
-    text = page.render("report", made.document)
+    text = page.render(made.document)
     files.write("the report", target, text)
     for damage in made.damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)

@@ -9,7 +9,7 @@ from plumbline.base import terminal
 from plumbline.base.errors import PlumbError
 from plumbline.measure import driver
 from plumbline.measure.session import passing_folder
-from plumbline.records import model, query
+from plumbline.records import query
 from plumbline.records.model import Record
 from plumbline.stacks import manifest as manifests
 from plumbline.views import diff
@@ -50,5 +50,5 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
         )
     with passing_folder("reproduce") as folder:
         seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))
-        _, records = driver.run([model.document(variant)], folder, seed=seed, say=say)
+        _, records = driver.run([variant], folder, seed=seed, say=say)
     return old, records[0]

@@ -11,7 +11,9 @@ import msgspec
 from plumbline import schemas
 from plumbline.limits import ceilings
 from plumbline.profiles import model as profiles
+from plumbline.records import variant
 from plumbline.records.model import Record
+from plumbline.references import model as references
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
@@ -21,6 +23,8 @@ TYPES: dict[str, type[msgspec.Struct]] = {
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
+    "references": references.Document,
+    "variant": variant.Asked,
     "witness": Witness,
 }
 #: characters in a line

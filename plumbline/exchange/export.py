@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
     names = ("site", "test", "stack", "campaign", "since", "until")
-    found, damages = query.records(query.Selection(**{name: getattr(args, name) for name in names}))
-    every = rows.figures(found)
-    figures = every if args.format in EVERY else [one for one in every if one.valid]
+    chosen, damages = query.records(query.Selection(**{name: getattr(args, name) for name in names}))
+    every = rows.figures(chosen)
+    figures = every if args.format in EVERY else [figure for figure in every if figure.valid]
     if args.format == "openmetrics":
         figures = openmetrics.shown(figures)
     if not every:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     for damage in damages:
         print(f"plumb: damaged record: {damage}", file=sys.stderr)
     if args.output is not None:
-        records = counted(len({one.id for one in figures}), "record")
+        records = counted(len({figure.id for figure in figures}), "record")
         left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
         print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {records}{left}")
     return 1 if damages else 0

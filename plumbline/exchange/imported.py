@@ -40,7 +40,7 @@ from plumbline.topology.plan import Plan
 UNKNOWN, IMPORTED = "unknown", "imported"
 #: what excalibur-tests builds a test with: other builds are other variants
 SPACK = "spack_spec"
-#: figures are 0 or within these: beyond, products and quotients are no numbers any more
+#: figures are 0 or within these: beyond, products and quotients are not numbers any more
 LEAST, MOST = 1e-30, 1e30
 #: characters of a name; of the name of a variant with its parameters, and of what it was built with
 LONGEST, LONGEST_NAME = 200, 2000
@@ -186,7 +186,7 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
         reasons=["imported: nothing was witnessed"],
         disturbed=False,
         disturbance=Disturbance(),
-        measurements=[Measurement(one.name, one.value, one.unit, one.better, {}) for one in figures],
+        measurements=[Measurement(figure.name, figure.value, figure.unit, figure.better, {}) for figure in figures],
         ranks=[],
     )
     line = json.dumps([place, cells], sort_keys=True)
@@ -209,7 +209,7 @@ def _record(cells: dict[str, str], figures: list[Figure], site: str | None, wher
             schema=1, test=test, name=name, site=place, partition=_cell(cells, "partition"), stack=stack,
             benchmark=test, arguments=[], placement=UNKNOWN, memory=None, threads=threads,
             ranks_per_node=placed.ranks_per_node, nodes=count, parser=IMPORTED, context={},
-            figures=[WantedFigure(name=one.name, metric=one.name, where={}) for one in figures],
+            figures=[WantedFigure(name=figure.name, metric=figure.name, where={}) for figure in figures],
             launches=1, time_limit_s=0, environment={}, params=params,
         ),
         placement=placed,

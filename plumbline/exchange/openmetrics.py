@@ -30,22 +30,22 @@ LABELS = ("site", "partition", "nodes", "stack", "test", "variant", "placement",
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def shown(found: Sequence[Exported]) -> list[Exported]:
+def shown(figures: Sequence[Exported]) -> list[Exported]:
     """Those that the exposition can hold.
 
     Of two figures of one series and moment the later one counts: OpenMetrics has no place for both. A figure that is
     not finite, or whose unit is not in :data:`BASE`, is left out.
     """
-    able = (one for one in found if one.unit in BASE and math.isfinite(one.value))
-    return list({(BASE[one.unit][0], _labels(one), _seconds(one.time)): one for one in able}.values())
+    able = (figure for figure in figures if figure.unit in BASE and math.isfinite(figure.value))
+    return list({(BASE[figure.unit][0], _labels(figure), _seconds(figure.time)): figure for figure in able}.values())
 
 
-def text(found: Sequence[Exported]) -> str:
-    """The exposition of what :func:`shown` gives; the figures of a series stand in the order of their times."""
+def text(figures: Sequence[Exported]) -> str:
+    """The exposition of what :func:`shown` gives; the figures of a series are in the order of their times."""
     families: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
-    for one in found:
-        unit, factor = BASE[one.unit]
-        families[unit][_labels(one)][_seconds(one.time)] = one.value * factor
+    for figure in figures:
+        unit, factor = BASE[figure.unit]
+        families[unit][_labels(figure)][_seconds(figure.time)] = figure.value * factor
     lines = []
     for unit, series in sorted(families.items()):
         name = f"{PREFIX}_{unit}"

@@ -36,7 +36,7 @@ NEEDED = {
     "partition": ("partition",),
     "environment": ("environ",),
 }
-#: how the column of a figure ends, and what else stands in columns of its name
+#: how the column of a figure ends, and what else is in columns of its name
 VALUE = "_value"
 MEMBERS = ("value", "ref", "lower_thres", "upper_thres", "unit")
 #: how a database begins
@@ -238,15 +238,15 @@ def _case(session: str, number: int, figures: list[Exported]) -> dict[str, Any]:
         "job_completion_time_unix": at,
         # value, reference, its thresholds as fractions, unit, result; ReFrame writes 0 where there is no reference
         "perfvalues": {
-            f"{one.site}:{one.partition}:{one.figure}": [
-                one.value,
-                one.reference or 0.0,
-                one.lower,
-                one.upper,
-                one.unit,
+            f"{figure.site}:{figure.partition}:{figure.figure}": [
+                figure.value,
+                figure.reference or 0.0,
+                figure.lower,
+                figure.upper,
+                figure.unit,
                 "pass",
             ]
-            for one in figures
+            for figure in figures
         },
         "run_index": 0,
         "session_uuid": session,

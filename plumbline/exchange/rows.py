@@ -105,13 +105,13 @@ def _exported(row: Row, figure: Figure) -> Exported:
     )
 
 
-def as_csv(found: Sequence[Exported]) -> str:
+def as_csv(figures: Sequence[Exported]) -> str:
     """A table with a header; booleans are ``yes`` and ``no``, what there is not is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(field.name for field in fields(Exported))
-    for one in found:
-        writer.writerow("yes" if cell is True else "no" if cell is False else cell for cell in astuple(one))
+    for figure in figures:
+        writer.writerow("yes" if cell is True else "no" if cell is False else cell for cell in astuple(figure))
     return out.getvalue()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from plumbline import site
 from plumbline.base import git, paths
@@ -23,6 +24,7 @@ from plumbline.measure import jobs
 from plumbline.measure.session import Say, circumstances
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Mpi, Record
+from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import Rule
 
@@ -59,7 +61,7 @@ class Answer:
 
 
 #: measures a couple of variants, one for each side; the tests put another one in its place
-Measure = Callable[[tuple[Side, Side], list[dict[str, Any]], Rule], run.Outcome]
+Measure = Callable[[tuple[Side, Side], list[Variant], Rule], run.Outcome]
 
 
 @dataclass
@@ -89,10 +91,11 @@ class Confirmer:
         return Answer(STATES[found.state], f"{sides_}: {found.reason or 'no slowdown that matters'}")
 
     def _measured(self, alarm: Alarm, both: tuple[Side, Side]) -> list[Verdict]:
-        variant = msgspec.to_builtins(alarm.bad.variant)
-        key = (both[0].measured, both[1].measured, variant["name"])
+        variant = alarm.bad.variant
+        key = (both[0].measured, both[1].measured, variant.name)
         if key not in self.seen:
-            couple = [{**rules.settle(variant, [], "", self.rule), "stack": side.measured} for side in both]
+            settled = rules.settle(variant, [], "", self.rule)
+            couple = [structs.replace(settled, stack=side.measured) for side in both]
             self.seen[key] = self.measure(both, couple, self.rule).verdicts
         return self.seen[key]
 
@@ -161,8 +164,8 @@ def installed(record: Record, kernels: bool = True) -> str | None:
 def measure_here(say: Say) -> Measure:
     """The real :data:`Measure`: a live gate in this process, shown by ``say``."""
 
-    def in_pairs(both: tuple[Side, Side], couple: list[dict[str, Any]], rule: Rule) -> run.Outcome:
-        part = site.partition(site.load(couple[0]["site"]), couple[0]["partition"])
+    def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
+        part = site.partition(site.load(couple[0].site), couple[0].partition)
         if jobs.needed(part):
             what = f"partition {part['name']} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
@@ -170,7 +173,7 @@ def measure_here(say: Say) -> Measure:
         for side in both:
             sides.install_side(side)
         old, new = (side.measured for side in both)
-        repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--tests", couple[0]["test"])
+        repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--tests", couple[0].test)
         terms = setup.Terms(rule, command=repeat)
         begun = setup.Session(name, old, new, [couple], terms, circumstances(sorted({old, new})))
         setup.GATE.begin(folder := paths.build() / "gate" / name, begun)

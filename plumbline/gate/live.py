@@ -1,6 +1,6 @@
 """The measuring of a live gate: which pair is next, when a variant is decided, what is measured again.
 
-Everything random comes from the recorded seed and from counts, so that a gate that is resumed goes on as if it had not
+Everything random comes from the recorded seed and from counts, so that a resumed gate continues as if it had not
 been interrupted. A :class:`Bench` is what starts programs; tests put another one in its place. In the gate's folder
 ``pairs/N.jsonl`` has the two records of variant N; it is replaced whole after each pair.
 """
@@ -72,7 +72,7 @@ class Bench(Protocol):
         """One launch; the record does not hold it yet."""
 
     def settle(self, which: int) -> None:
-        """Bring what follows from the launches of a record up to date."""
+        """Update what follows from the launches of a record."""
 
 
 class DriverBench(driver.Launches):

@@ -111,10 +111,16 @@ def _pairs(name: str, item: Verdict, rule: Rule) -> Block:
             *((place, f"{ratio:.4g}", "") for place, ratio in enumerate(kept, 1)),
             *((None, f"{ratio:.4g}", f"disturbed before pair {before + 1}, measured again") for before, ratio in again),
         ],
-        [(row, *point) for row, point in enumerate(drawn)],
         id=name,
         height=260,
-        hollow=list(range(count, len(drawn))),
+        series=[
+            blocks.series(
+                item.subject,
+                None,
+                [(row, *point) for row, point in enumerate(drawn)],
+                hollow=list(range(count, len(drawn))),
+            )
+        ],
         x={"name": "pair", "min": 0, "max": max(count, LOOKS[0]) + 1},
         y={
             "name": "candidate / baseline",

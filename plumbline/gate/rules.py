@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from plumbline import schemas, site
 from plumbline.base.errors import PlumbError
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.statistics.paired import Rule
 
 #: of a site's folder
@@ -35,7 +39,7 @@ def load(given: Path | None, name: str) -> tuple[list[dict[str, Any]], str]:
     return list(document["rules"]), str(file)
 
 
-def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, default: Rule) -> dict[str, Any]:
+def settle(variant: Variant, entries: list[dict[str, Any]], where: str, default: Rule) -> Variant:
     """``variant`` with both margins in each of its figures, so that its record can be judged later by the same.
 
     The first entry that matches a figure counts; a margin that it leaves open comes from the test, or from ``default``.
@@ -43,24 +47,24 @@ def settle(variant: dict[str, Any], entries: list[dict[str, Any]], where: str, d
     Raises :class:`PlumbError` for margins that contradict each other.
     """
     figures = []
-    for figure in variant["figures"]:
-        if figure.get("optional"):
+    for figure in variant.figures:
+        if figure.optional:
             continue
         entry = next((entry for entry in entries if _matches(entry, variant, figure)), {})
-        margins = {name: entry.get(name, figure.get(name, getattr(default, name))) for name in MARGINS}
+        margins = {name: entry.get(name, getattr(figure, name)) for name in MARGINS}
         try:
-            Rule(**margins)
+            rule = replace(default, **{name: value for name, value in margins.items() if value is not None})
         except PlumbError as error:
             raise PlumbError(
-                f"{variant['name']}: {figure['name']}: {error.what}", where or "plumb gate", error.cure
+                f"{variant.name}: {figure.name}: {error.what}", where or "plumb gate", error.cure
             ) from error
-        figures.append({**figure, **margins})
-    return {**variant, "figures": figures}
+        figures.append(structs.replace(figure, tolerance=rule.tolerance, must_detect=rule.must_detect))
+    return structs.replace(variant, figures=figures)
 
 
-def _matches(entry: dict[str, Any], variant: dict[str, Any], figure: dict[str, Any]) -> bool:
+def _matches(entry: dict[str, Any], variant: Variant, figure: WantedFigure) -> bool:
     return (
-        re.fullmatch(entry.get("test", ".*"), variant["test"]) is not None
-        and re.search(entry.get("variant", ""), variant["name"]) is not None
-        and re.fullmatch(entry.get("figure", ".*"), figure["name"]) is not None
+        re.fullmatch(entry.get("test", ".*"), variant.test) is not None
+        and re.search(entry.get("variant", ""), variant.name) is not None
+        and re.fullmatch(entry.get("figure", ".*"), figure.name) is not None
     )

@@ -20,7 +20,7 @@ from plumbline.records import notes, store
 from plumbline.records.model import Side
 from plumbline.statistics.paired import Rule
 
-#: at most so many commands that compare profiles are shown
+#: the largest number of commands that compare profiles that is shown
 MOST = 5
 SIDES: tuple[Side, Side] = ("baseline", "candidate")
 #: makes the bench of a session; tests give another one
@@ -37,7 +37,7 @@ class Outcome:
 
 
 def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = None) -> Outcome:
-    """Go on with the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
+    """Continue the gate of ``folder``; raises :class:`PlumbError` if anything around it changed."""
     folder = folder.resolve()
     with GATE.locked(folder):
         return _measure(GATE.load(folder), folder, stop, say, make)
@@ -45,7 +45,7 @@ def resume(folder: Path, stop: live.Stop, say: Say, make: MakeBench | None = Non
 
 def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: MakeBench | None) -> Outcome:
     bench = (make or live.DriverBench)(begun, folder)
-    total = sum(len(couple[0]["figures"]) for couple in begun.couples)
+    total = sum(len(couple[0].figures) for couple in begun.couples)
     contests = []
     for position in range(len(begun.couples)):
         found = live.kept_records(folder, position)

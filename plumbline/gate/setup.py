@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from plumbline import site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -16,6 +18,7 @@ from plumbline.gate import rules, sides, variants
 from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
+from plumbline.records.variant import Variant
 from plumbline.statistics.paired import Rule
 
 
@@ -23,7 +26,7 @@ from plumbline.statistics.paired import Rule
 class Terms:
     """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again.
 
-    ``rule`` is that of every figure without margins of its own. ``by_itself`` claims that the candidate disturbs
+    ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
     itself.
     """
 
@@ -44,7 +47,7 @@ class Session:
     name: str
     baseline: str
     candidate: str
-    couples: list[list[dict[str, Any]]]
+    couples: list[list[Variant]]
     terms: Terms
     circumstances: dict[str, Any]
     notes: Sequence[str] = ()
@@ -52,7 +55,7 @@ class Session:
     @property
     def site(self) -> str:
         """Where it is measured."""
-        return str(self.couples[0][0]["site"])
+        return self.couples[0][0].site
 
 
 GATE = Kind("gate", "gate", "state.json", Session)
@@ -84,7 +87,7 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
         stacks = list(dict.fromkeys(side.stack for side in request.both))
         listing = variants.list_variants(stacks, request.tests, request.site, folder)
         couples, notes = pair_up(listing, request.both, manifests, request.common)
-        entries, where = rules.load(request.rules, couples[0][0]["site"])
+        entries, where = rules.load(request.rules, couples[0][0].site)
         couples = [
             [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
         ]
@@ -100,7 +103,7 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
 def partition_of(begun: Session) -> dict[str, Any]:
     """The partition of ``site.yaml`` that a gate is measured on."""
     first = begun.couples[0][0]
-    return site.partition(site.load(first["site"]), first["partition"])
+    return site.partition(site.load(first.site), first.partition)
 
 
 def pair_up(
@@ -108,7 +111,7 @@ def pair_up(
     both: tuple[sides.Side, sides.Side],
     manifests: list[dict[str, Any]],
     common: bool,
-) -> tuple[list[list[dict[str, Any]]], list[str]]:
+) -> tuple[list[list[Variant]], list[str]]:
     """The couples of variants that both sides can run, and notes on what is not compared.
 
     Raises :class:`PlumbError` for variants that the candidate alone cannot run, unless ``common`` accepts that, and
@@ -116,16 +119,16 @@ def pair_up(
     """
     offered = [
         {
-            name: {**variant, "stack": side.measured}
+            name: structs.replace(variant, stack=side.measured)
             for name, variant in listing.of(side.stack).items()
-            if variant["benchmark"] in manifest["benchmarks"]
+            if variant.benchmark in manifest["benchmarks"]
         }
         for side, manifest in zip(both, manifests, strict=True)
     ]
     lost = sorted(offered[0].keys() - offered[1].keys())
     if lost and not common:
         skipped = listing.skips.get(both[1].stack, {})
-        why = skipped.get(lost[0], f"stack {both[1].measured} has no {offered[0][lost[0]]['benchmark']}")
+        why = skipped.get(lost[0], f"stack {both[1].measured} has no {offered[0][lost[0]].benchmark}")
         what = f"{both[1].measured} cannot run {len(lost)} of the {len(offered[0])} variants of {both[0].measured}"
         cure = "select others with --tests, or add --common to compare what both can run"
         raise PlumbError(f"{what}, such as {lost[0]}", why, cure)
@@ -138,7 +141,7 @@ def pair_up(
             notes.append(f"not compared: {len(same)} variants whose program is the stack's on both sides")
     if not names:
         raise PlumbError("0 variants that both sides can run", "plumb gate", "nothing measured is not a PASS")
-    parts = sorted({offered[0][name]["partition"] for name in names})
+    parts = sorted({offered[0][name].partition for name in names})
     if len(parts) > 1:
         raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --site SITE:PARTITION")
     new = sorted(offered[1].keys() - offered[0].keys())
@@ -152,5 +155,5 @@ def pair_up(
     return [[offered[0][name], offered[1][name]] for name in names], notes
 
 
-def _suite(manifest: dict[str, Any], variant: dict[str, Any]) -> str:
-    return str(manifest["benchmarks"][variant["benchmark"]]["suite"])
+def _suite(manifest: dict[str, Any], variant: Variant) -> str:
+    return str(manifest["benchmarks"][variant.benchmark]["suite"])

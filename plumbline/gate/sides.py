@@ -16,7 +16,7 @@ from plumbline.stacks import manifest as manifests
 
 #: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
 Build = Callable[[dict[str, Any], Path, Path], dict[str, dict[str, Any]]]
-#: the suite of the benchmarks that a commit brings along; all others are the stack's
+#: the suite of the benchmarks that are part of a commit; all others are the stack's
 KERNELS = "kernels"
 
 

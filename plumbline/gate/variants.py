@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from plumbline import schemas
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
+from plumbline.records.variant import Variant, checked
 from plumbline.reframe import campaign, settings
 
 #: ``[ DRY ] NAME /1a2b3c4d @local:default+mpich`` and ``[ SKIP ] (1/9) NAME /1a2b3c4d @local:default+mpich [WHY]``
@@ -29,10 +28,10 @@ _CASE = re.compile(
 class Listing:
     """What ReFrame would run, by stack and by the variant's name, and why it would skip others."""
 
-    variants: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    variants: dict[str, dict[str, Variant]] = field(default_factory=dict)
     skips: dict[str, dict[str, str]] = field(default_factory=dict)
 
-    def of(self, stack: str) -> dict[str, dict[str, Any]]:
+    def of(self, stack: str) -> dict[str, Variant]:
         """The variants of ``stack``."""
         return self.variants.get(stack, {})
 
@@ -74,12 +73,11 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
             stack = stacks.get(case["environment"], case["environment"])
             found.skips.setdefault(stack, {})[case["name"]] = case["why"] or "no reason given"
     for file in sorted(stage.rglob("variant.json")):
-        variant = json.loads(file.read_text(encoding="utf-8"))
-        schemas.check("variant", variant, str(file))
-        mine = found.variants.setdefault(variant["stack"], {})
-        if mine.setdefault(variant["name"], variant) != variant:
-            where = f"partitions {mine[variant['name']]['partition']} and {variant['partition']}"
-            raise PlumbError(f"{variant['name']} is there twice", where, "choose one: --site SITE:PARTITION")
+        variant = checked(json.loads(file.read_text(encoding="utf-8")), str(file))
+        mine = found.variants.setdefault(variant.stack, {})
+        if mine.setdefault(variant.name, variant) != variant:
+            where = f"partitions {mine[variant.name].partition} and {variant.partition}"
+            raise PlumbError(f"{variant.name} is there twice", where, "choose one: --site SITE:PARTITION")
     return found
 
 

@@ -40,7 +40,7 @@ VIRTUAL = (
 )
 CPUS = "sys/devices/system/cpu"
 FIRMWARE = ("sys/class/dmi/id/sys_vendor", "sys/class/dmi/id/product_name")
-#: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is no flag, so it gives no fact
+#: flag of /proc/cpuinfo -> bits of a vector register, widest first; SVE's width is not a flag, so it gives no fact
 VECTORS = (("avx512f", 512), ("avx", 256), ("sse2", 128), ("sve", None), ("asimd", 128))
 #: flags that a record names
 SIMD = {

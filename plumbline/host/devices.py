@@ -119,7 +119,7 @@ def _table(found: Devices, width: int) -> Iterator[str]:
 
 
 def meanings(found: Devices) -> list[tuple[str, str]]:
-    """The words of :data:`WORDS` that stand in the ways of ``found``, each with what it means."""
+    """The words of :data:`WORDS` that are in the ways of ``found``, each with what it means."""
     used = {re.sub(r"^NV\d+$", "NV#", word) for row in found.ways for word in row}
     return [(word, meaning) for word, meaning in WORDS.items() if word in used]
 

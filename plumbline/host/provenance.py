@@ -22,7 +22,7 @@ from plumbline.host.collector import FIRMWARE, Node, Reader
 
 #: facts of a host that change figures: where one of them changes, figures before and after are not of one series
 SETTINGS = ("kernel", "microcode", "governor", "turbo", "smt", "thp", "numa_balancing")
-#: facts of the document of a host, beside its knobs, that a record has
+#: facts of the document of a host, in addition to its knobs, that a record has
 COMMON = ("machine", "kernel", "virtual", "smt", "load", "cpus_online", "cgroup", "memory_bytes")
 
 

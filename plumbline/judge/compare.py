@@ -89,7 +89,7 @@ class Comparison:
     """``circumstances``: what else differs between the sides, with each side's values.
 
     ``alone``: how many figures only one side has; ``unlike`` names those of them that several sides have, in units
-    that are no multiples of one another, with other directions or with other arguments.
+    that are not multiples of one another, with other directions or with other arguments.
     """
 
     sides: tuple[str, ...]

@@ -27,7 +27,7 @@ FAIL_NEEDS = f"a FAIL needs {100 * (1 - FAIL_SPENDING.error):g} %"
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict(Statement):
-    """What the gate says of one series.
+    """The result of the gate for one series.
 
     ``ratio`` is candidate / baseline (above 1 is slower for times, faster for rates), ``count`` the pairs used; an
     INVALID series has neither ratio nor ``detectable``. ``pairs`` is what it was decided from.

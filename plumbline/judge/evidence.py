@@ -18,7 +18,7 @@ import numpy as np
 from plumbline.statistics import Flags, Floats, Ints, basic, unpaired
 from plumbline.statistics.basic import extremes
 
-#: launches farther from their member's median than so many standard deviations are clipped (Huber)
+#: launches farther from their member's median than this many standard deviations are clipped (Huber)
 CLIP = 1.5
 #: healthy members differ a little, so that test 2 asks for a difference above this share of the smallest effect
 ALLOWED = 0.5

@@ -1,7 +1,7 @@
 """Numbers that people give as CSV: pairs, classes of nodes and of links, series in time.
 
-Columns may stand in any order, and others are ignored; rows of different series or classes may be mixed. A bad row is
-an error and never left out, except among pairs: there a cell that is no positive number makes its series INVALID, as
+Columns may be in any order, and others are ignored; rows of different series or classes may be mixed. A bad row is
+an error and never left out, except among pairs: there a cell that is not a positive number makes its series INVALID, as
 does a side whose values repeat digit by digit.
 """
 

@@ -19,7 +19,8 @@ from plumbline.judge import disturbed
 from plumbline.judge.disturbed import Disturbed
 from plumbline.judge.pairs import Column, Pairs
 from plumbline.records import store
-from plumbline.records.model import Launch, Measurement, Record, WantedFigure
+from plumbline.records.model import Launch, Measurement, Record
+from plumbline.records.variant import WantedFigure
 from plumbline.statistics.paired import Rule
 from plumbline.statistics.resolution import step_of
 

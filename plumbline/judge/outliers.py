@@ -28,7 +28,7 @@ SIDE = ERROR / 2
 FEWEST = 5
 #: share of the error that goes to classes decided together, where there are any
 COMBINED = 0.5
-#: members for which the detectable difference is worked out; in larger classes so many, evenly spaced by value
+#: members for which the detectable difference is worked out; in larger classes this many, evenly spaced by value
 TRIED = 60
 #: more launches than this are not proposed
 MOST_LAUNCHES = 100
@@ -83,7 +83,7 @@ class Verdict(Statement):
     ``members`` are those compared (``{"node": 16}``, ``{"core": 8, "link": 28}``), ``count`` the most launches that one
     has. ``noise`` is the launches' standard deviation and ``spread`` that of the members, both robust and as fractions.
     ``seen``: had any one member of a kind been slower by this fraction, it would have been reported. ``suspects`` are
-    slower than the members' spread explains, but their launches may be chance: with any, a class is no PASS.
+    slower than the members' spread explains, but their launches may be chance: with any, a class is not a PASS.
     ``slowest`` is the member farthest on the slow side and its value over the median of the others: a ratio that was
     measured, whatever may be claimed of it; None with fewer than two members.
     """
@@ -159,7 +159,7 @@ class _Part:
         return [self.family.labels[place] for place in np.flatnonzero(chosen)]
 
     def suspects(self) -> list[str]:
-        """Members slower than the others' spread explains, though their launches are no proof of it."""
+        """Members slower than the others' spread explains, though their launches do not prove it."""
         odd, _ = evidence.suspects(self.family.summary, SIDE)
         large = self.family.effect > self.family.floor
         return self.named(odd & ~self.found & large) if len(self.family.labels) >= FEWEST else []
@@ -277,7 +277,7 @@ def _detectable(part: _Part, error: float) -> float | None:
 
     For each member that was not found: by how much it would have to be slower until both tests, at the error that
     Holm's procedure begins with, and the smallest effect say that it differs. The result is the largest of these; of
-    more than :data:`TRIED` members only so many are tried, evenly spaced by value.
+    more than :data:`TRIED` members only that many are tried, evenly spaced by value.
     """
     family = part.family
     clean = np.flatnonzero(~part.found)

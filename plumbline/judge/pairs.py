@@ -17,7 +17,7 @@ from plumbline.statistics.paired import CAP, LOOKS, SCALE, Rule
 IMPLAUSIBLE = 100.0
 #: pairs that differ by so much (log ratio), all by about as much and in both directions, have their sides mixed up
 MIXED = 0.02
-#: so many different values, each equal in both columns, are one measurement listed twice
+#: this many different values, each equal in both columns, are one measurement listed twice
 COPIED = 10
 
 

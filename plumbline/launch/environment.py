@@ -13,7 +13,7 @@ from plumbline import mpi, schedulers
 
 #: variables in which a scheduler names a job's GPUs: plumb-bind refuses to choose one if they are not all of a node's
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
-#: Inherited variables that every launch gets; a name that ends in ``_`` is all that begin so. There is no HOME: each
+#: Inherited variables that every launch gets; a name that ends in ``_`` is a prefix. There is no HOME: each
 #: launch has its own (:func:`at_home`).
 KEPT = (
     "PATH", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LC_", "TZ", "XDG_RUNTIME_DIR",
@@ -57,7 +57,7 @@ def inherit(environment: Mapping[str, str]) -> Inherited:
 
 
 def _among(name: str, names: tuple[str, ...]) -> bool:
-    return any(name.startswith(one) if one.endswith("_") else name == one for one in names)
+    return any(name.startswith(wanted) if wanted.endswith("_") else name == wanted for wanted in names)
 
 
 def at_home(environment: Mapping[str, str], folder: Path) -> dict[str, str]:

@@ -12,7 +12,8 @@ from plumbline.base import units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict, WantedFigure
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict
+from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
 from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine
@@ -188,7 +189,7 @@ def packages_used(plan: Plan, host: Machine) -> float | None:
     """How many packages' memory channels the plan's pages can lie on.
 
     A NUMA node counts as its share of its package. None if a page may lie on memory that is not on a package's channels
-    (a memory-only node, high-bandwidth memory): the channels are no limit there.
+    (a memory-only node, high-bandwidth memory): the channels are not a limit there.
     """
     wanted = plan.memory_nodes
     if not wanted:  # no policy: pages lie wherever a thread touched them

@@ -43,7 +43,9 @@ class Meter:
         """The energy used since this object was made; on several nodes, this waits :data:`LATE_S` at most."""
         if self._nodes > 1:
             return self._by_steps()
-        processors, gpus = (one.until(energy.Reading.now(one.meter)) if one else None for one in self._first)
+        processors, gpus = (
+            counter.until(energy.Reading.now(counter.meter)) if counter else None for counter in self._first
+        )
         return Used(processors, gpus)
 
     def _by_steps(self) -> Used:

@@ -186,7 +186,7 @@ def _keep_profile(run: Run, folder: Path) -> list[str]:
 def _worth_another_start(run: Run, errors: list[str]) -> bool:
     """Whether to start again a launch whose launcher started no rank, without an error of the binder.
 
-    After a time limit this is done once in a record: a job has time for one such wait, and a second is no accident.
+    After a time limit this is done once in a record: a job has time for one such wait, and a second is not an accident.
     """
     if len(errors) + 1 >= STARTS or not cause.never_began(run.ended, run.output.folder) or run.output.line(BINDER):
         return False

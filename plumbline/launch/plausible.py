@@ -130,7 +130,7 @@ def _stream_time(measurements: list[Measurement]) -> float:
 
 
 def _osu_time(measurements: list[Measurement]) -> float:
-    """Seconds of all rows of OSU's table: each size is a loop of its own, whose least number of iterations is known."""
+    """Seconds of all rows of OSU's table: each size is its own loop, whose least number of iterations is known."""
     rows: dict[str, float] = {}
     for item in measurements:
         if item.unit in osu.LEAST_ITERATIONS and item.value > 0 and item.params.get("ranks") is None:

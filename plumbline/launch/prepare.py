@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline import mpi, schedulers, schemas, site
+from plumbline import mpi, schedulers, site
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
@@ -21,7 +21,8 @@ from plumbline.launch import environment, hosts, plausible, settings
 from plumbline.launch.program_files import Files
 from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store
-from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite, Variant
+from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
+from plumbline.records.variant import Variant, checked
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
@@ -64,13 +65,12 @@ class Prepared:
         return self.record.plan
 
 
-def prepare(description: dict[str, Any], session: str) -> Prepared:
-    """Resolve the variant of ``description`` (``plumbline/schemas/variant.json``) for ``session``.
+def prepare(variant: Variant, session: str) -> Prepared:
+    """Resolve ``variant`` for ``session``.
 
     Raises :class:`PlumbError` when it is not valid or cannot run here.
     """
-    schemas.check("variant", description, "variant description")
-    variant = msgspec.convert(description, Variant)
+    variant = checked(msgspec.to_builtins(variant), "variant description")
     manifest = manifests.load(variant.stack)
     entry = _entry(variant, manifest)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]

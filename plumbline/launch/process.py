@@ -86,7 +86,7 @@ def run(
             if child.returncode != 0:
                 shared_memory.remove(mine | (shared_memory.present() - before))
     wall = time.monotonic() - begin
-    orphans = [one for one in orphans if one.began >= began]  # the caller may have processes of its own
+    orphans = [orphan for orphan in orphans if orphan.began >= began]  # the caller may have its own processes
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
     return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall, orphans=orphans)
@@ -171,7 +171,7 @@ def _end_tree(child: subprocess.Popen[bytes], folder: Path, orphans: list[proc.S
 
     The reaped processes, all but ``child``, are added to ``orphans``.
 
-    A launcher that did not end by itself may have been about to start ranks elsewhere: they are waited for.
+    A launcher that had to be ended may have been about to start ranks elsewhere: they are waited for.
     """
 
     def victims_now() -> list[int]:
@@ -220,18 +220,18 @@ def strays(folder: Path, known: Sequence[int] = ()) -> list[int]:
     """Live processes of this host, except ``known``, whose witness belongs to the launch in ``folder``.
 
     They are ranks that lost their launcher. Where a scheduler's daemon starts the launcher's proxies (``qrsh -inherit``
-    of Grid Engine), ranks are not below this process, and they go on when the proxies die.
+    of Grid Engine), ranks are not below this process, and they continue when the proxies die.
     """
     places = {os.fsencode(place) for place in (folder.absolute(), folder.resolve())}
     marks = [b"\0PLUMB_WITNESS_DIR=" + place + end for place in places for end in (b"/", b"\0")]
     found = []
-    for one in proc.every():
-        if one.state == "Z" or one.pid == os.getpid() or one.pid in known:
+    for process in proc.every():
+        if process.state == "Z" or process.pid == os.getpid() or process.pid in known:
             continue
         with contextlib.suppress(OSError):  # it ended, or is somebody else's
-            variables = b"\0" + (proc.PROC / str(one.pid) / "environ").read_bytes() + b"\0"
+            variables = b"\0" + (proc.PROC / str(process.pid) / "environ").read_bytes() + b"\0"
             if any(mark in variables for mark in marks):
-                found.append(one.pid)
+                found.append(process.pid)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Shared memory: whether /dev/shm has room for a launch, and the files there of one that does not end by itself.
+"""Shared memory: whether /dev/shm has room for a launch, and the files there of one that had to be ended.
 
 Such files are removed, because the next launches would lack their memory, and only those of that launch. A file that a
 process of the launch had mapped belongs to the launch. If its processes are gone, files that appeared since it began,

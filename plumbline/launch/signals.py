@@ -20,7 +20,7 @@ class Interrupted(Exception):
 
 def handled() -> tuple[signal.Signals, ...]:
     """The signals that interrupt: not SIGHUP where it is ignored, which is what nohup(1) does."""
-    return tuple(one for one in _SIGNALS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN)
+    return tuple(signum for signum in _SIGNALS if signum != signal.SIGHUP or signal.getsignal(signum) != signal.SIG_IGN)
 
 
 @contextlib.contextmanager

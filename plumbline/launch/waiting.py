@@ -1,4 +1,4 @@
-"""What the processes of a launch wait for: the MPI call of every rank, and what the kernel says of every process.
+"""What the processes of a launch wait for: the MPI call of every rank, and what the kernel reports about every process.
 
 A measured process is asked by a signal; the witness library in it answers with the MPI function that each of its
 threads is in (``custom-kernels/witness/waiting.c``), and with its peer and tag where it waits for one other rank
@@ -42,7 +42,7 @@ class Process:
 
     @classmethod
     def read(cls, pid: int, folder: Path) -> Process:
-        """What /proc says of ``pid``, whose launch runs in ``folder``; raises OSError for one that has ended."""
+        """What /proc has about ``pid``, whose launch runs in ``folder``; raises OSError for one that has ended."""
         own = proc.PROC / str(pid)
         seen = proc.stat(own)
         channel = (own / "wchan").read_text(encoding="utf-8", errors="replace").strip("\0\n 0")

@@ -19,7 +19,7 @@ from plumbline.topology import binder
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Count, Index, Plan
 
-#: a level limits a sweep whose data are at least so many times the size of the caches below it (STREAM's rule)
+#: a level limits a sweep whose data are at least this many times the size of the caches below it (STREAM's rule)
 LARGER = 4
 #: bytes of a message that one cache line carries
 LINE_BYTES = 64
@@ -43,7 +43,7 @@ class Raise(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Ceiling(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The best figure of some launches; its unit is in the name of the list that it stands in.
+    """The best figure of some launches; its unit is in the name of its list.
 
     It was reached by ``cores`` cores; ``numa_node`` is set where these were all cores of that node on its own memory.
     ``level`` is that of the cache that held the data, 0 for memory; ``pair`` is the class of two cores. ``raised`` is
@@ -214,8 +214,8 @@ def level_of(data: int, caches: dict[int, int]) -> int:
 
 def _memory(_: Figure, used: Taken, measured: Measured) -> Bound | None:
     known = measured.memory_bandwidth_MB_per_s
-    by_node = {one.numa_node: one for one in known if one.numa_node is not None}
-    whole = [one for one in known if one.numa_node is None]
+    by_node = {ceiling.numa_node: ceiling for ceiling in known if ceiling.numa_node is not None}
+    whole = [ceiling for ceiling in known if ceiling.numa_node is None]
     if used.numa_nodes is not None and by_node and by_node.keys() >= set(used.numa_nodes) != set(by_node):
         parts = [by_node[node] for node in used.numa_nodes]
         shared: Bound | None = Bound(
@@ -234,10 +234,10 @@ def _sweep(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     level = level_of(figure.params[limits.WORKING_SET], used.caches)
     if level == MEMORY:
         return _memory(figure, used, measured)
-    known = [one for one in measured.cache_bandwidth_MB_per_s if one.level == level]
+    known = [ceiling for ceiling in measured.cache_bandwidth_MB_per_s if ceiling.level == level]
     what = f"level {level} cache"
     bounds = [_of_cores(known, used.cores, units.MB_S, what), _of_all(known, units.MB_S, what)]
-    return _least(bounds if any(one.cores != 1 for one in known) else bounds[:1])
+    return _least(bounds if any(ceiling.cores != 1 for ceiling in known) else bounds[:1])
 
 
 def _peak(_: Figure, used: Taken, measured: Measured) -> Bound | None:
@@ -248,17 +248,17 @@ def _peak(_: Figure, used: Taken, measured: Measured) -> Bound | None:
 def _copy(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     """One core copies each message at least once; the level follows from the caches of one core, for both buffers."""
     level = level_of(2 * figure.params["bytes"], used.own_caches)
-    known = [one for one in measured.copy_bandwidth_MB_per_s if one.level == level]
+    known = [ceiling for ceiling in measured.copy_bandwidth_MB_per_s if ceiling.level == level]
     where = f"level {level} cache" if level else "memory"
     return _of_cores(known, figure.directions, units.MB_S, f"copy in {where}")
 
 
 def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     pair = figure.params.get("class", used.pair)
-    found = next((one for one in measured.handover_latency_ns if one.pair == pair), None)
-    if found is None:
+    chosen = next((ceiling for ceiling in measured.handover_latency_ns if ceiling.pair == pair), None)
+    if chosen is None:
         return None
-    return Bound(found.best / 1000, units.US, f"handover of a cache line, {pair}", found.spread_percent, (found,))
+    return Bound(chosen.best / 1000, units.US, f"handover of a cache line, {pair}", chosen.spread_percent, (chosen,))
 
 
 def _is_message(figure: Figure, used: Taken) -> bool:
@@ -303,11 +303,11 @@ TABLE = (
 
 def _of_cores(known: Sequence[Ceiling], cores: int, unit: str, what: str) -> Bound | None:
     """``cores`` times what one core reached."""
-    one = next((one for one in known if one.cores == 1), None)
-    if one is None:
+    single = next((ceiling for ceiling in known if ceiling.cores == 1), None)
+    if single is None:
         return None
     of_cores = f"{cores} x one core" if cores > 1 else "one core"
-    return Bound(cores * one.best, unit, f"{what}, {of_cores}", one.spread_percent, (one,))
+    return Bound(cores * single.best, unit, f"{what}, {of_cores}", single.spread_percent, (single,))
 
 
 def _of_all(known: Iterable[Ceiling], unit: str, what: str) -> Bound | None:

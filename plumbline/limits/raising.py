@@ -42,7 +42,10 @@ def raised(measured: Measured, figure: Figure, used: Taken, reached: Reached) ->
         parts = {id(part): _became(part, factor * part.best, reached) for part in bound.parts}
         if not all(1 / MOST <= part.best / part.raised[0].before <= MOST for part in parts.values()):
             return measured
-        known = {name: [parts.get(id(one), one) for one in ceilings] for name, ceilings in _lists(changed).items()}
+        known = {
+            name: [parts.get(id(ceiling), ceiling) for ceiling in ceilings]
+            for name, ceilings in _lists(changed).items()
+        }
         changed = replace(changed, **known)
     return changed
 
@@ -52,17 +55,17 @@ def best_of(measured: Measured, again: Measured) -> Measured:
     before = _lists(measured)
     chosen: dict[str, list[Ceiling]] = {}
     for name, ceilings in _lists(again).items():
-        known = {_where(one): one for one in before[name]}
+        known = {_where(ceiling): ceiling for ceiling in before[name]}
         better = min if name.endswith("_ns") else max
         chosen[name] = []
-        for one in ceilings:
-            old = known.pop(_where(one), one)
+        for ceiling in ceilings:
+            old = known.pop(_where(ceiling), ceiling)
             kept = old
-            if old is not one and better(old.best, one.best) != old.best:
-                step = Raise(before=old.best, after=one.best, time=again.measured, record=one.record)
-                kept = replace(one, raised=[*old.raised, step])
-            total = {name: getattr(old, name) + getattr(one, name) for name in ("launches", "disturbed_launches")}
-            chosen[name].append(kept if old is one else replace(kept, **total))
+            if old is not ceiling and better(old.best, ceiling.best) != old.best:
+                step = Raise(before=old.best, after=ceiling.best, time=again.measured, record=ceiling.record)
+                kept = replace(ceiling, raised=[*old.raised, step])
+            total = {name: getattr(old, name) + getattr(ceiling, name) for name in ("launches", "disturbed_launches")}
+            chosen[name].append(kept if old is ceiling else replace(kept, **total))
         chosen[name] += known.values()
     return replace(again, **chosen, seconds=round(measured.seconds + again.seconds, 1))
 

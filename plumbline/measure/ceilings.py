@@ -14,8 +14,8 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import energy
 from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_bytes, words
 from plumbline.measure import driver, jobs
-from plumbline.records import model
-from plumbline.records.model import Figure, Record, Variant, WantedFigure
+from plumbline.records.model import Figure, Record
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import binder, machine, plan
@@ -58,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Gives:
-    """A ceiling: a figure of an experiment, the best of its kernels if none is named, and the list it stands in.
+    """A ceiling: a figure of an experiment, the best of its kernels if none is named, and the list with it.
 
     It is ``part`` times the figure: 0.5 for a copy, which counts bytes read and bytes written; a message counts once.
     """
@@ -128,14 +128,16 @@ def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable
     benchmarks = manifests.load(stack)["benchmarks"]
     wanted = list(experiments(host))
     left_out = [
-        f"{one.describe()}: stack {stack} has no {one.program}" for one in wanted if one.program not in benchmarks
+        f"{experiment.describe()}: stack {stack} has no {experiment.program}"
+        for experiment in wanted
+        if experiment.program not in benchmarks
     ]
-    chosen = [one for one in wanted if one.program in benchmarks]
+    chosen = [experiment for experiment in wanted if experiment.program in benchmarks]
     if not chosen:
         raise PlumbError("the stack has none of the kernels that measure", stack, "name another one with --stack")
     begin = time.monotonic()
     watts, unknown = _idle()
-    descriptions = [description(one, name, part["name"], stack) for one in chosen]
+    descriptions = [description(experiment, name, part["name"], stack) for experiment in chosen]
     _, records = driver.run(descriptions, work / f"work-{part['name']}", say=say, into=work)
     found = collect(chosen, records, left_out)
     measured = Measured(
@@ -179,7 +181,7 @@ def experiments(host: Machine) -> Iterator[Experiment]:
     yield from _memory(host, places)
     yield from _caches(host, places)
     for place in places:
-        # OpenBLAS would otherwise start threads of its own, which sleep
+        # OpenBLAS would otherwise start its own threads, which sleep
         quiet = {"OPENBLAS_NUM_THREADS": "1"}
         yield Experiment("dgemm", ("--size", "512", "--repetitions", "20"), place, [Gives(PEAK_LIST, "peak")], quiet)
     for pair in binder.placements():
@@ -248,10 +250,10 @@ def _sweeps(kernel: str, caches: dict[int, int], level: int, cores: int) -> tupl
     return (*options, "--sweeps", str(sweeps), "--repetitions", str(CACHE_REPETITIONS))
 
 
-def description(one: Experiment, name: str, partition: str, stack: str) -> dict[str, Any]:
+def description(one: Experiment, name: str, partition: str, stack: str) -> Variant:
     """The variant of ``one``, as ``plumb launch`` takes it."""
     place = one.place
-    variant = Variant(
+    return Variant(
         schema=1,
         test="ceiling",
         name=f"ceiling {one.describe()}",
@@ -276,7 +278,6 @@ def description(one: Experiment, name: str, partition: str, stack: str) -> dict[
         environment=one.environment,
         params={},
     )
-    return model.document(variant)
 
 
 def collect(chosen: Sequence[Experiment], records: Sequence[Record], left_out: list[str]) -> dict[str, list[Ceiling]]:

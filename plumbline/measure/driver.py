@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,6 +22,7 @@ from plumbline.launch.prepare import Prepared, prepare
 from plumbline.launch.signals import held_back, interruptible
 from plumbline.records import store
 from plumbline.records.model import Launch, Record, State
+from plumbline.records.variant import Variant
 from plumbline.references import References
 from plumbline.site import ceilings_file as site_ceilings
 
@@ -33,16 +33,13 @@ LOCK = ".plumbline.lock"
 class Launches:
     """The launches of some variants, one at a time, in folders below ``folder``; each variant has its record.
 
-    ``descriptions`` are as ``plumbline/schemas/variant.json`` says; ``session`` and ``seed`` stand in the records.
-    ``kept`` says what became of earlier launches, where one cannot be started. Raises :class:`PlumbError` for a variant
-    that cannot be run here.
+    ``session`` and ``seed`` stand in the records. ``kept`` says what became of earlier launches, where one cannot be
+    started. Raises :class:`PlumbError` for a variant that cannot be run here.
     """
 
-    def __init__(
-        self, descriptions: Sequence[dict[str, Any]], session: str, folder: Path, seed: int, kept: str
-    ) -> None:
+    def __init__(self, variants: Sequence[Variant], session: str, folder: Path, seed: int, kept: str) -> None:
         self.folder, self.kept = folder, kept
-        self.jobs = [prepare(description, session) for description in descriptions]
+        self.jobs = [prepare(variant, session) for variant in variants]
         self.expected = References.load(self.jobs[0].record.site)
         for job in self.jobs:
             job.record.seed = seed
@@ -68,13 +65,13 @@ class Launches:
             raise PlumbError(f"a launch could not be started: {error}", str(folder), self.kept) from error
 
     def settle(self, which: int) -> None:
-        """Bring figures, reasons and verdict of a record up to date with its launches."""
+        """Update figures, reasons and verdict of a record from its launches."""
         job = self.jobs[which]
         figures.settle(job.record, job.facts, job.host, self.expected, job.ceilings)
 
 
 def run(
-    descriptions: Sequence[dict[str, Any]],
+    variants: Sequence[Variant],
     folder: Path,
     seed: int | None = None,
     say: Callable[[str], None] = lambda line: None,
@@ -95,7 +92,7 @@ def run(
     with files.reserved(folder / LOCK, taken, cure), interruptible():
         session = store.new_session()
         seed = secrets.randbits(32) if seed is None else seed
-        launches = Launches(descriptions, session, folder, seed, "launches that had finished are recorded")
+        launches = Launches(variants, session, folder, seed, "launches that had finished are recorded")
         records = launches.all_records
         file = into / f"{session}.jsonl" if into else store.session_file(records[0].site, session)
         for record in records:

@@ -39,7 +39,7 @@ CANCEL_S = 30.0
 
 @dataclass(frozen=True)
 class Submission:
-    """A command for ``nodes`` whole nodes of ``partition`` (an element of ``site.yaml``), and a folder of its own.
+    """A command for ``nodes`` whole nodes of ``partition`` (an element of ``site.yaml``), and its own folder.
 
     The command runs on the first of the nodes. ``hosts``: on these nodes; empty: on any.
     """

@@ -1,7 +1,7 @@
 """A measuring session: a folder of launches that can be resumed, here or in a job.
 
-The folder has a state: what was asked, and the circumstances, which must be the same when the session goes on. What was
-measured is beside it and is written whole, so that a crash loses no more than the launch, pair or stage in flight.
+The folder has a state: what was asked, and the circumstances, which must be the same when it continues. What was
+measured is there too, and written whole, so that a crash loses no more than the launch, pair or stage in flight.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plumbline.stacks import manifest as manifests
 
 #: shows a line
 Say = Callable[[str], None]
-#: what a session that failed to begin leaves in its folder, beside folders that Plumbline made
+#: what a session that failed to begin leaves in its folder, in addition to folders that Plumbline made
 LEFT = ("lock", "reframe.out")
 
 
@@ -37,7 +37,7 @@ class State(Protocol):
 
     @property
     def circumstances(self) -> dict[str, Any]:
-        """What must be the same when it goes on; None is filled in by the job that measures."""
+        """What must be the same when it continues; None is filled in by the job that measures."""
 
 
 Kept = TypeVar("Kept", bound=State)
@@ -109,7 +109,7 @@ class Kind(Generic[Kept]):
         return state
 
     def in_job(self, folder: Path, part: dict[str, Any], nodes: int, options: list[str], say: Say) -> int:
-        """Go on with the session of ``folder`` in a job of partition ``part``; returns the exit status of its command.
+        """Continue the session of ``folder`` in a job of partition ``part``; returns the exit status of its command.
 
         ``options`` are added to ``--resume``. A session that was measured on some nodes gets them again.
         """
@@ -120,7 +120,7 @@ class Kind(Generic[Kept]):
 
 
 def circumstances(stacks: list[str]) -> dict[str, Any]:
-    """What must be the same when a session goes on: suite, stacks, nodes, and how the host is set."""
+    """What must be the same when a session continues: suite, stacks, nodes, and how the host is set."""
     return {
         "commit": git.suite_state(),
         "stacks": {name: manifests.digest(manifests.load(name)) for name in stacks},

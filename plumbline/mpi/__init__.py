@@ -96,7 +96,7 @@ class Launcher:
         return Command(made.arguments, {**made.environment, **unbound, **self.variables}, made.removed)
 
     def reaches(self, environment: Mapping[str, str]) -> bool:
-        """Whether it reaches the nodes of the job by itself; else they are named, and reached by ssh."""
+        """Whether it reaches the nodes of the job without help; else they are named, and reached by ssh."""
         scheduler = schedulers.current(environment)
         return self.kind in _OWN or self.family.reaches(scheduler, self.program)
 
@@ -140,6 +140,6 @@ def launcher(manifest: dict[str, Any], partition: dict[str, Any], environment: M
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
-    """The rank of a process, from the variables that its launcher set; None for a process that is no rank."""
+    """The rank of a process, from the variables that its launcher set; None for a process that is not a rank."""
     told = (environment.get(row.rank, "") for row in RANK_VARIABLES)
     return next((int(value) for value in told if value.isdigit()), None)

@@ -101,7 +101,7 @@ class Family(ABC):
     rank_variables: tuple[RankVariables, ...]
     #: patterns of the lines in which its launchers and the library report that a run failed
     failures: tuple[str, ...] = ()
-    #: patterns of the lines in which the library reports that it goes on with something slower
+    #: patterns of the lines in which the library reports that it continues with something slower
     degraded: tuple[str, ...] = ()
     #: bytes that it wants free in /dev/shm: of each node, and for each rank there; with less it is slower, or fails
     shared_memory: tuple[int, int] = (0, 0)
@@ -115,25 +115,25 @@ class Family(ABC):
     knobs: tuple[Knob, ...] = ()
     #: variables that make the library print what settings it takes, where MPI_T does not tell all of them
     telling: Mapping[str, str] = MappingProxyType({})
-    #: patterns of how the lines begin that it then prints, and of what it says of a setting that it does not take
+    #: patterns of how the lines begin that it then prints, and of what it prints about a setting that it does not take
     startup: str | None = None
     refusal: str | None = None
-    #: what it loads by itself: patterns below the folder of the library
+    #: what it loads without being asked: patterns below the folder of the library
     parts: tuple[str, ...]
-    #: what it reads by itself: patterns below the prefix of an installation
+    #: what it reads without being asked: patterns below the prefix of an installation
     settings: tuple[str, ...] = ()
-    #: what it reads by itself on every host: patterns below the root
+    #: what it reads without being asked on every host: patterns below the root
     host_settings: tuple[str, ...] = ()
     #: how the variables begin by which a person changes what its launchers and the library do
     variables: tuple[str, ...]
 
     def launcher_kind(self, version: str) -> str:
-        """The kind of launcher that ``version`` of the library brings."""
+        """The kind of launcher that comes with ``version`` of the library."""
         (kind,) = self.launchers
         return kind
 
     def reaches(self, scheduler: Scheduler, program: str) -> bool:
-        """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` by itself.
+        """Whether the launcher ``program`` finds and reaches the nodes of a job of ``scheduler`` without help.
 
         This is the answer for Hydra, the launcher of all families but Open MPI.
         """

@@ -107,7 +107,7 @@ class IntelMpi(Family):
         return {PMI_LIBRARY: str(library)}
 
     def setting_name(self, name: str, about: str) -> str:
-        """The name in the environment stands in the description: ``@Alias:# I_MPI_…``."""
+        """The name in the environment is in the description: ``@Alias:# I_MPI_…``."""
         alias = re.search(r"@Alias:# (\w+)", about)
         return alias[1] if alias else name
 

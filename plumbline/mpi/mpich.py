@@ -204,7 +204,7 @@ class Mpich(Family):
         Such a setting holds for all sizes and ranks, those of a rule or not.
         """
         found = []
-        for rule in (one for one in rules if one.collective not in ON_NODE):
+        for rule in (rule for rule in rules if rule.collective not in ON_NODE):
             if rule.from_bytes or rule.to_bytes is not None:
                 what = f"MPICH takes one algorithm of {rule.collective} for all sizes only"
                 raise PlumbError(what, "rules", "leave the ranges out")

@@ -20,7 +20,7 @@ class Facts:
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
-    #: what ``.job.json`` says of the collection; empty if it is not there
+    #: what ``.job.json`` has about the collection; empty if it is not there
     job: dict[str, Any] = field(default_factory=dict)
 
     def unnamed(self) -> int:

@@ -12,7 +12,7 @@ from plumbline.schedulers import Node, Scheduler
 
 #: variable of ReFrame's tests: ``-S max_nodes=1``, or for single partitions ``-S max_nodes=cpu=1,gpu=4``
 VARIABLE = "max_nodes"
-#: a scheduler that was just started does not know its nodes yet: asked so often, with so many seconds between
+#: a scheduler that was just started does not know its nodes yet: how often it is asked, and the seconds between
 PATIENCE = (6, 5.0)
 
 

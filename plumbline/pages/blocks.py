@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from plumbline.base import units
+
 Block: TypeAlias = dict[str, Any]
 Piece: TypeAlias = object
 
@@ -32,9 +34,20 @@ def absent(command: str) -> Piece:
     return ["No data in this campaign. This gives it: ", block("code", command)]
 
 
+def cell(*pieces: Piece, **parts: Any) -> Block:
+    """A cell of a table that is more than its pieces.
+
+    ``look`` is its class, ``span`` how many columns it takes, ``value`` what its text stands for, ``share`` where on
+    the scale of colours it is, from 0 to 1, ``hint`` what is said of it under the pointer.
+    """
+    return block("cell", *pieces, **parts)
+
+
 def link(text: Piece, href: str | None = None, entry: int | None = None) -> Piece:
     """A link to a page, or what opens the record of an entry of this page; only ``text`` without either."""
-    return text if href is None and entry is None else block("link", text, href=href, entry=entry)
+    if href is None and entry is None:
+        return text
+    return block("link", text, **({"href": href} if entry is None else {"entry": entry}))
 
 
 def number(title: str, unit: str | None = None) -> Block:
@@ -43,14 +56,14 @@ def number(title: str, unit: str | None = None) -> Block:
 
 
 def column(title: str, kind: str, unit: str | None = None) -> Block:
-    """A column that is no plain text: ``notes`` are long texts, ``whole`` is not wrapped, ``code`` has names."""
-    return {"title": title, "unit": unit, "kind": kind}
+    """A column whose cells are of a class: ``notes`` are long texts, ``whole`` is not wrapped, ``code`` has names."""
+    return {"title": title, "kind": kind, **({"unit": unit} if unit else {})}
 
 
 def table(caption: str, columns: Iterable[object], rows: Iterable[Sequence[Piece]], **parts: Any) -> Block:
     """A table; its first column names the rows.
 
-    Only the ``first`` so many rows are shown before a button asks for all; ``empty`` is said where there is none.
+    Only the ``first`` rows (a number) are shown before a button asks for all; ``empty`` is said where there is none.
     """
     named = [{"title": one} if isinstance(one, str) else one for one in columns]
     return {"is": "table", "caption": caption, "columns": named, "rows": list(rows), **parts}
@@ -71,22 +84,48 @@ def chart(
     about: str,
     columns: Iterable[object],
     rows: Iterable[Sequence[Piece]],
-    points: Iterable[Sequence[float]],
+    points: Iterable[Sequence[object]] = (),
     **parts: Any,
 ) -> Block:
     """A picture of the ``rows`` of a table, which stands below it: a point is the number of its row, x and y.
 
-    ``x`` and ``y`` are axes: ``name``, and ``labels`` or ``type``, ``min`` and ``max``. ``heat`` makes a point a cell
-    in the colour of its fourth number. ``targets`` are what a click on the points of each row opens: an entry, a page,
-    or None, and then ``lost`` is said of its record. ``hollow`` are rows whose points are not filled. ``marks`` are
-    straight lines across, ``levels`` lines from point to point. The height is ``height``, or follows the width of
-    ``square`` cells.
+    ``x`` and ``y`` are axes: ``name``, and ``labels`` or ``type``, ``min``, ``max`` and ``ticks`` (value and name).
+    ``heat`` makes a point a cell in the colour of its fourth number, with its fifth as text. ``targets`` are what a
+    click on the points of each row opens: an entry, a page, or None, and then ``lost`` is said of its record. ``marks``
+    are straight lines across, ``levels`` lines from point to point. The height is ``height``, or follows the width of
+    ``square`` cells. ``wide`` is the room for names on the left. A table that is on the page anyway stands ``beside``.
+
+    ``series`` (:func:`series`) have points of their own, with texts behind x and y: what ``each`` names, which are the
+    point's line for the pointer; or, of points at the same x shown ``together``, the value.
     """
     return {
         **table(title, columns, rows),
         "is": "chart",
         "title": title,
         "about": about,
-        "points": list(points),
+        **({} if "series" in parts else {"points": list(points)}),
         **parts,
     }
+
+
+def series(name: str, colour: str | None, points: Iterable[Sequence[object]], **parts: Any) -> Block:
+    """Points of a chart in one ``colour``.
+
+    ``look`` says how they are drawn, in the chart library's words; ``hollow`` are the places of points that are not
+    filled, ``ranges`` are x and the ends of a line upwards; ``target`` is what a click opens, ``keys`` are those of
+    :func:`toggled`.
+    """
+    look = {"name": name, **parts.pop("look", {})}
+    return {"points": list(points), "colour": colour, "look": look, **parts}
+
+
+def toggled(groups: Iterable[tuple[str, Sequence[tuple[str, Piece]]]], *charts: Block) -> Block:
+    """Charts with buttons that hide series: each of ``groups`` has a label, and keys with what stands before them."""
+    return block("toggled", *charts, groups=list(groups))
+
+
+def scale(values: Sequence[float], unit: str, low: float | None = None) -> Block:
+    """The ends of the scale of colours of ``values``: from the least one, or from ``low``."""
+    ends = [min(values) if low is None else low, max(values)]
+    text = [f"{units.digits(ends[1])} {unit}", units.digits(ends[0]) if ends[0] else "0"]
+    return {"ends": ends, "text": text}

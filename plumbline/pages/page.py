@@ -1,7 +1,7 @@
 """HTML files from data, the assets and the chart library: alone, or many that share scripts and style.
 
 A page alone may neither load nor send anything: its policy admits exactly the scripts and the style that are in it, by
-their SHA-256. Pages of one folder take scripts and style from files beside them, and may load nothing from elsewhere.
+their SHA-256. Pages of one folder take scripts and style from files in it, and may load nothing from elsewhere.
 No text of a record can run, whatever it contains. No Python code writes markup: elements are made by the scripts, from
 the data.
 """
@@ -13,26 +13,14 @@ import gzip
 import hashlib
 import html
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 LIBRARY = ASSETS / "vendor" / "echarts.min.js"
-#: scripts that every page has, and those of each page, in the order they need each other; they share one scope
-SHARED = ("format", "dom", "theme", "chart", "blocks")
-SCRIPTS: dict[str, tuple[str, ...]] = {
-    "report": (
-        "details",
-        "overview",
-        "stream",
-        "curves",
-        "launches",
-        "report",
-    ),
-    "page": ("page",),
-}
+#: the scripts of a page; they share one scope, in which the first reads its data
+SCRIPTS = ("dom", "theme", "chart", "tables", "drawer", "blocks", "page")
 #: what pages of one folder may load: files from where they are, which browsers call 'self' or, on a disk, file:
 BESIDE = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; "
@@ -40,12 +28,9 @@ BESIDE = (
 )
 
 
-def render(page: str, data: dict[str, Any]) -> str:
-    """The page of the name ``page``, a key of :data:`SCRIPTS`, that shows ``data``; its title is ``data["title"]``.
-
-    The same ``data`` gives the same text.
-    """
-    library, own, style = _script_text(_library()), _script_text(_own(page)), _style()
+def render(data: dict[str, Any]) -> str:
+    """The page that shows ``data``; its title is ``data["title"]``. The same ``data`` gives the same text."""
+    library, own, style = _script_text(_library()), _script_text(_own()), _style()
     parts = {"style": style, "library": library, "script": own}
     return _page("inside", parts, data, policy([library, own], style), "application/json", embed(data))
 
@@ -60,21 +45,20 @@ class Shared:
     names: dict[str, str]
     texts: dict[str, str]
 
-    def render(self, page: str, data: dict[str, Any], way: str) -> str:
-        """The page of the name ``page`` that shows ``data``, with style and scripts in files of their own.
+    def render(self, data: dict[str, Any], way: str) -> str:
+        """The page that shows ``data``, with style and scripts in files of their own.
 
         ``way`` is the relative path from the page to their folder. The data is compressed, which makes a page of a
         campaign about eight times smaller.
         """
-        parts = {name: html.escape(way + self.names[name]) for name in ("style", "library")}
-        parts["script"] = html.escape(way + self.names[page])
+        parts = {name: html.escape(way + file) for name, file in self.names.items()}
         packed = base64.b64encode(gzip.compress(_json(data).encode(), mtime=0)).decode()
         return _page("beside", parts, data, BESIDE, "application/gzip", packed)
 
 
-def shared(pages: Iterable[str]) -> Shared:
-    """What ``pages``, keys of :data:`SCRIPTS`, need beside them."""
-    texts = {"style": (_style(), "css"), "library": (_library(), "js"), **{page: (_own(page), "js") for page in pages}}
+def shared() -> Shared:
+    """What pages need beside them."""
+    texts = {"style": (_style(), "css"), "library": (_library(), "js"), "script": (_own(), "js")}
     names = {
         use: f"{use}-{hashlib.sha256(text.encode()).hexdigest()[:12]}.{kind}" for use, (text, kind) in texts.items()
     }
@@ -98,9 +82,9 @@ def _library() -> str:
     return LIBRARY.read_text(encoding="utf-8")
 
 
-def _own(page: str) -> str:
+def _own() -> str:
     """The scripts of a page as one: they share a scope that is theirs alone, and wait for the data."""
-    own = "\n".join((ASSETS / "js" / f"{name}.js").read_text(encoding="utf-8") for name in (*SHARED, *SCRIPTS[page]))
+    own = "\n".join((ASSETS / "js" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return f"(async () => {{\n'use strict';\n{own}}})();\n"
 
 
@@ -131,7 +115,7 @@ def _sum(text: str) -> str:
 
 
 def _script_text(text: str) -> str:
-    """``text`` if it can stand in a script element as it is."""
+    """``text`` if it can be in a script element as it is."""
     lowered = text.lower()
     for word in ("</script", "<!--"):
         if word in lowered:

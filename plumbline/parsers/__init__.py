@@ -55,7 +55,7 @@ def parse(parser: str, text: str, context: Mapping[str, Any] | None = None) -> l
 
 
 def remarks(parser: str, text: str) -> list[str]:
-    """What the program says of this launch beside its figures; ``text`` is an output that :func:`parse` accepts."""
+    """What the program printed about this launch, without figures; ``text`` is an output that :func:`parse` accepts."""
     return kernel.remarks(text) if parser == "kernel" else []
 
 

@@ -136,7 +136,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
     if not has_mark and not text.endswith("\n"):
         raise ParseError("imb: truncated: the output ends within a line", at(len(lines) - 1))
     last = context_int(context, "last_bytes")
-    return [one for block in blocks for one in _measurements(block, output, last)]
+    return [measurement for block in blocks for measurement in _measurements(block, output, last)]
 
 
 def _read(lines: Sequence[str]) -> _Output:
@@ -277,13 +277,17 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
     for number, row in block.rows:
         if real(row.get("defects", "0"), "defects", number) != 0:
             raise ParseError(f"{block.title}: wrong data received: {row['defects']} defects", at(number))
-        found = table.measurements(row, COLUMNS, block.params, number)
-        if not all(one.iterations for one in found):
+        measurements = table.measurements(row, COLUMNS, block.params, number)
+        if not all(measurement.iterations for measurement in measurements):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
-        found = [one for one in found if one.unit != MB_S or one.params.get("bytes") != 0]
-        if [one.metric for one in found] == ["latency", "bandwidth"]:
-            found[0] = _finer(*found)
-        result += found
+        measurements = [
+            measurement
+            for measurement in measurements
+            if measurement.unit != MB_S or measurement.params.get("bytes") != 0
+        ]
+        if [measurement.metric for measurement in measurements] == ["latency", "bandwidth"]:
+            measurements[0] = _finer(*measurements)
+        result += measurements
     if "#bytes" not in block.columns:
         table.one_row(block.rows, block.title, block.start)
         return result

@@ -44,7 +44,7 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
 
 
 def remarks(text: str) -> list[str]:
-    """What the kernel says of a run that :func:`parse` has accepted: what a reader of its figures must know."""
+    """What the kernel printed about a run that :func:`parse` has accepted: what a reader of its figures must know."""
     return list(schemas.parse_json(text).get("remarks", []))
 
 

@@ -42,7 +42,7 @@ def measured(
     metric: str, value: float, unit: Unit, better: Better, params: dict[str, Any], iterations: int | None = None,
     model: float | None = None,
 ) -> Measurement:  # fmt: skip
-    """What a benchmark printed; raises :class:`ParseError` for what is no figure of merit."""
+    """What a benchmark printed; raises :class:`ParseError` for what is not a figure of merit."""
     if unit not in UNITS:
         raise ParseError(f"metric {metric}: unknown unit '{unit}'")
     if better not in get_args(Better):

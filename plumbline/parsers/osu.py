@@ -175,9 +175,9 @@ def parse(text: str, context: Mapping[str, Any]) -> list[Measurement]:
         check_sizes(sizes, doubling=True, last=last, what=f"osu: {name}")
     else:
         table.one_row(rows, f"osu: {name}", header)
-        for one in rows[0]:
-            one.params.pop("bytes", None)
-    return [one for row in rows for one in row]
+        for measurement in rows[0]:
+            measurement.params.pop("bytes", None)
+    return [measurement for row in rows for measurement in row]
 
 
 def _identify(title: str, wanted: str | None) -> str:

@@ -155,7 +155,7 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
         raise ParseError("stream: no rank to combine")
     tables: list[dict[str, Measurement]] = []
     for rank, measurements in enumerate(ranks):
-        table = {one.metric: one for one in measurements}
+        table = {measurement.metric: measurement for measurement in measurements}
         if len(measurements) != len(METRICS) or set(table) != set(METRICS):
             raise ParseError(f"stream: rank {rank} has {sorted(table) or 'no metrics'}, not {', '.join(METRICS)}")
         tables.append(table)
@@ -165,7 +165,7 @@ def combine(ranks: Sequence[Sequence[Measurement]]) -> list[Measurement]:
         for rank, table in enumerate(tables):
             other = table[metric]
             if (other.params, other.iterations, other.unit) != (first.params, first.iterations, first.unit):
-                mine, its = (f"{one.params} {one.iterations} times" for one in (first, other))
+                mine, its = (f"{measurement.params} {measurement.iterations} times" for measurement in (first, other))
                 raise ParseError(f"stream: rank 0 ran {mine}, rank {rank} {its}")
         total = sum(table[metric].value for table in tables)
         params = {**first.params, "ranks": len(tables)}

@@ -8,7 +8,7 @@ from plumbline.profiles.model import Profile, Traffic
 from plumbline.profiles.sums import Total
 from plumbline.views.table import table
 
-#: a row whose counts are equal is shown if its share of the wall time changed by so many percentage points
+#: a row whose counts are equal is shown if its share of the wall time changed by this many percentage points
 SHARE_POINTS = 1.0
 #: pairs of ranks whose bytes changed that have a line
 PEERS_SHOWN = 8
@@ -22,17 +22,17 @@ def text(old: Profile, new: Profile) -> str:
     changes = {key: _time(after, key) - _time(before, key) for key in sorted(before.keys() | after.keys())}
     for key in sorted(changes, key=lambda key: -abs(changes[key])):
         pair = before.get(key), after.get(key)
-        counts = [one.count if one else 0 for one in pair]
-        shares = [100 * (one.time_ns if one else 0) / wall for one, wall in zip(pair, walls, strict=True)]
+        counts = [total.count if total else 0 for total in pair]
+        shares = [100 * (total.time_ns if total else 0) / wall for total, wall in zip(pair, walls, strict=True)]
         if counts[0] != counts[1] or abs(shares[1] - shares[0]) >= SHARE_POINTS:
-            means = [f"{one.mean_ns / 1e3:.3f}" if one else "–" for one in pair]
-            size = next(one for one in pair if one).most_bytes
+            means = [f"{total.mean_ns / 1e3:.3f}" if total else "–" for total in pair]
+            size = next(total for total in pair if total).most_bytes
             wall = [f"{share:.2f}" for share in shares]
             rows.append((f"MPI_{key[0]}", str(size), *map(str, counts), *means, *wall))
     header = ("call", "size B", "count", "count now", "mean us", "us now", "%wall", "%wall now")
     head = f"before: {old.record}, {old.stack}, {old.placement}\nnow:    {new.record}, {new.stack}, {new.placement}"
     shown = table(header, rows, right=header[1:]) if rows else "no call differs in number or clearly in its share"
-    same = {key: one.count for key, one in before.items()} == {key: one.count for key, one in after.items()}
+    same = {key: total.count for key, total in before.items()} == {key: total.count for key, total in after.items()}
     return "\n\n".join([head, shown, _traffic(old, new), _last(old, new, same, changes)])
 
 
@@ -43,9 +43,13 @@ def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
 def _traffic(old: Profile, new: Profile) -> str:
     both = [sums.traffic(profile) for profile in (old, new)]
     rows = [
-        (name, *(str(one[name].messages if name in one else 0) for one in both), *(_bytes(one, name) for one in both))
+        (
+            name,
+            *(str(classes[name].messages if name in classes else 0) for classes in both),
+            *(_bytes(classes, name) for classes in both),
+        )
         for name in sums.CLASSES
-        if any(name in one for one in both)
+        if any(name in classes for classes in both)
     ]
     header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
     shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"

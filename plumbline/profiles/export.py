@@ -134,7 +134,7 @@ def caliper(profile: Profile) -> str:
 
     The program is the root of the call tree; its own time is what it spent outside MPI. Every rank has a row for every
     node of the tree, in the order of the nodes: Hatchet takes that order from the first rows. Times are in seconds.
-    What describes the launch stands beside the rows, as Caliper's globals do; Thicket makes metadata of it.
+    What describes the launch is next to the rows, as Caliper's globals do; Thicket makes metadata of it.
     """
     totals = sums.per_call(profile.ranks)
     calls = [total.call for total in totals]
@@ -146,8 +146,8 @@ def caliper(profile: Profile) -> str:
         made = {total.call: total for total in sums.per_call([rank])}
         rows.append([0, rank.rank, 0, max(rank.wall_ns - rank.mpi_ns, 0) / 1e9, rank.wall_ns / 1e9, 1, 0])
         for number, total in enumerate(totals, start=1):
-            one = made.get(total.call, Total(total.call, total.role))
-            rows.append([number, rank.rank, number, one.time_ns / 1e9, one.time_ns / 1e9, one.count, one.bytes])
+            own = made.get(total.call, Total(total.call, total.role))
+            rows.append([number, rank.rank, number, own.time_ns / 1e9, own.time_ns / 1e9, own.count, own.bytes])
     document = {
         "data": rows,
         "columns": columns,

@@ -51,7 +51,7 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
     traffic = []
     for number, inside in enumerate(sums.CLASSES):
         chosen = kinds == number
-        count, size = (int(one[np.ix_(order, order)][chosen].sum()) for one in (sent.count, sent.bytes))
+        count, size = (int(matrix[np.ix_(order, order)][chosen].sum()) for matrix in (sent.count, sent.bytes))
         if count:
             traffic.append(Traffic(inside=inside, messages=count, bytes=size))
     return RankMap(name=name, ranks=list(map(int, ranks)), traffic=traffic)
@@ -60,7 +60,7 @@ def rank_map(name: str, sent: Messages, places: Sequence[Place], ranks: Sequence
 def _classes(places: Sequence[Place]) -> Matrix:
     """The classes of all pairs of places, a matrix of indices into :data:`sums.CLASSES`."""
     named = {name: number for number, name in enumerate(sums.CLASSES)}
-    return np.array([[named[sums.class_of(one, other)] for other in places] for one in places], np.int64)
+    return np.array([[named[sums.class_of(place, other)] for other in places] for place in places], np.int64)
 
 
 def distance(one: RankMap) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ def search(sent: Matrix, places: Sequence[Place]) -> list[int]:
 def _deal(
     both: Matrix, places: Sequence[Place], slots: list[int], members: list[int], depth: int, into: Matrix
 ) -> None:
-    """Put the ranks ``members`` into ``slots`` (numbers of places); rank i of them stands in slot i so far."""
+    """Put the ranks ``members`` into ``slots`` (numbers of places); rank i of them is in slot i so far."""
     if depth == len(_OBJECTS) or len(slots) == 1:
         into[slots] = members
         return
@@ -150,7 +150,7 @@ def _grown(both: Matrix, sizes: list[int]) -> Matrix:
 def _exchanged(both: Matrix, group: Matrix) -> Matrix:
     """Two ranks of different groups change places, the pair that saves most first, until none saves anything."""
     everyone = np.arange(len(group))
-    to = np.stack([both[:, group == one].sum(axis=1) for one in range(int(group.max()) + 1)], axis=1)
+    to = np.stack([both[:, group == number].sum(axis=1) for number in range(int(group.max()) + 1)], axis=1)
     while True:
         gained = to[:, group] - to[everyone, group][:, None]  # by rank i in the group of rank j
         saved = gained + gained.T - 2 * both
@@ -179,9 +179,9 @@ def elsewhere(profile: Profile, topology: str, nodes: int, threads: int) -> list
     dealing = [item.name for item in binder.placements() if item.map == "cyclic" and nodes > 1]
     names = ["compact", "scatter", *dealing]
     plans = [plan.resolve(name, threads=threads, ranks=count // nodes, topology=topology) for name in names]
-    dealt = [_places(one, host, nodes) for one in plans]
-    found = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
-    return [*found, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
+    dealt = [_places(made, host, nodes) for made in plans]
+    maps = [rank_map(name, sent, places, range(count)) for name, places in zip(names, dealt, strict=True)]
+    return [*maps, rank_map(SUGGESTED, sent, dealt[0], search(sent.bytes, dealt[0]))]
 
 
 def _places(planned: plan.Plan, host: machine.Machine, nodes: int) -> list[Place]:

@@ -23,26 +23,26 @@ def ranks(folder: Path) -> tuple[list[RankProfile], list[str]]:
 
     Several processes of one rank may call MPI_Init one after the other; the one with most calls is the rank's.
     """
-    found: dict[int, RankProfile] = {}
+    by_rank: dict[int, RankProfile] = {}
     faults = []
     for file in sorted(folder.glob("*.json")):
         try:
-            one = _DECODER.decode(file.read_bytes())
+            rank = _DECODER.decode(file.read_bytes())
         except (OSError, msgspec.DecodeError) as error:
             faults.append(f"the profile {file.name} cannot be read: {error}")
             continue
-        if one.rank not in found or found[one.rank].calls < one.calls:
-            found[one.rank] = one
+        if rank.rank not in by_rank or by_rank[rank.rank].calls < rank.calls:
+            by_rank[rank.rank] = rank
     faults += [f"the profile {file.stem} was not written to its end" for file in sorted(folder.glob("*.part"))]
-    return [found[rank] for rank in sorted(found)], faults
+    return [by_rank[rank] for rank in sorted(by_rank)], faults
 
 
-def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
+def shortfalls(ranks: Sequence[RankProfile], expected: int) -> list[str]:
     """What a profile of ``expected`` ranks lacks, a line for each kind."""
-    if not found:
+    if not ranks:
         return ["no rank left a profile: the program is not an MPI program, is linked statically, or was killed"]
-    worlds = sorted({one.size for one in found} - {expected})
-    missing = sorted(set(range(expected)) - {one.rank for one in found})
+    worlds = sorted({rank.size for rank in ranks} - {expected})
+    missing = sorted(set(range(expected)) - {rank.rank for rank in ranks})
     lines = []
     if worlds:  # several processes may be rank 0 of their own world: which of them is missing cannot be told
         sizes = " or ".join(units.counted(size, "rank") for size in worlds)
@@ -56,12 +56,12 @@ def shortfalls(found: Sequence[RankProfile], expected: int) -> list[str]:
         "killed": "was killed: up to a tenth of its time is missing at the end, or more if it last waited in one call",
     }
     for ended, words in endings.items():
-        if partial := [one.rank for one in found if one.ended == ended]:
+        if partial := [rank.rank for rank in ranks if rank.ended == ended]:
             told = words if len(partial) == 1 else words.replace("was ", "were ", 1)
             lines.append(f"partial profile: {_named(partial)} {told}")
-    if full := [one.rank for one in found if one.lost.full]:
+    if full := [rank.rank for rank in ranks if rank.lost.full]:
         lines.append(f"incomplete sums: the tables of {_named(full)} were full")
-    if lost := sum(one.lost.peers for one in found):
+    if lost := sum(rank.lost.peers for rank in ranks):
         what = units.counted(lost, "message")
         lines.append(f"{what} without a peer: MPI_Mrecv does not name its communicator, or a table was full")
     return lines
@@ -107,8 +107,8 @@ def profile_of(record: Record, seen: Sequence[RankSeen], found: Sequence[RankPro
         command=[own, *record.variant.arguments] if own else started,
         time=record.time,
         ranks=list(found),
-        missing=sorted(set(range(count)) - {one.rank for one in found}),
-        places=[place_of(one, host) for one in sorted(seen, key=lambda one: one.rank)],
+        missing=sorted(set(range(count)) - {rank.rank for rank in found}),
+        places=[place_of(rank, host) for rank in sorted(seen, key=lambda rank: rank.rank)],
     )
 
 

@@ -79,24 +79,24 @@ def by_size(profile: Profile) -> dict[tuple[str, int], Total]:
 
 def _entries(ranks: Iterable[RankProfile]) -> Iterator[tuple[RankProfile, Communicator, Call, Sizes]]:
     for rank in ranks:
-        for one in rank.communicators:
-            for call in one.calls:
+        for communicator in rank.communicators:
+            for call in communicator.calls:
                 for sizes in call.sizes:
-                    yield rank, one, call, sizes
+                    yield rank, communicator, call, sizes
 
 
 def names_of(rank: RankProfile) -> dict[int, str]:
     """Names of a rank's communicators, by number: the n-th of a size has the same name on each rank."""
     names: dict[int, str] = {}
     met: dict[tuple[bool, int], int] = {}
-    for one in sorted(rank.communicators, key=lambda one: one.id):
-        if one.size == 0:
-            names[one.id] = "-" if one.id == 0 else "others"
+    for communicator in sorted(rank.communicators, key=lambda communicator: communicator.id):
+        if communicator.size == 0:
+            names[communicator.id] = "-" if communicator.id == 0 else "others"
             continue
-        kind = (one.window, one.size)
+        kind = (communicator.window, communicator.size)
         met[kind] = number = met.get(kind, 0) + 1
-        what = "window" if one.window else "comm"
-        names[one.id] = f"{what} of {one.size}{f' #{number}' if number > 1 else ''}"
+        what = "window" if communicator.window else "comm"
+        names[communicator.id] = f"{what} of {communicator.size}{f' #{number}' if number > 1 else ''}"
     return names
 
 

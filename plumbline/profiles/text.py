@@ -55,7 +55,7 @@ def _banner(profile: Profile) -> str:
         (
             name,
             "" if name == "%MPI" else _number(sum(values)),
-            *(_number(one) for one in (statistics.fmean(values), min(values), max(values))),
+            *(_number(value) for value in (statistics.fmean(values), min(values), max(values))),
         )
         for name, values in columns.items()
     ]
@@ -104,11 +104,11 @@ def _sizes(profile: Profile) -> str:
 
 def traffic(profile: Profile) -> Table:
     """Messages by the smallest object that holds both ranks."""
-    found = sums.traffic(profile)
-    total = sum(one.bytes for one in found.values())
+    classes = sums.traffic(profile)
+    total = sum(sent.bytes for sent in classes.values())
     return ("sent inside", "messages", "bytes", "% of bytes"), [
-        (name, str(one.messages), str(one.bytes), f"{100 * one.bytes / total if total else 0:.1f}")
-        for name, one in found.items()
+        (name, str(sent.messages), str(sent.bytes), f"{100 * sent.bytes / total if total else 0:.1f}")
+        for name, sent in classes.items()
     ]
 
 
@@ -129,22 +129,26 @@ def _suggested(profile: Profile) -> str:
     return map_table(found) if found else ""
 
 
-def crossings(found: Sequence[RankMap]) -> Table:
+def crossings(compared: Sequence[RankMap]) -> Table:
     """Bytes by what they cross under each map."""
-    sizes = [{one.inside: one.bytes for one in each.traffic} for each in found]
+    sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in compared]
     kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
-    rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(found, sizes, strict=True)]
+    rows = [
+        (each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(compared, sizes, strict=True)
+    ]
     return ("bytes sent inside", *kinds), rows
 
 
-def map_table(found: Sequence[RankMap]) -> str:
+def map_table(compared: Sequence[RankMap]) -> str:
     """What messages cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
-    last = found[-1]
+    last = compared[-1]
     shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
         " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
     )
-    lines = [_numbers(crossings(found)), f"{last.name}, the rank in each place: {shown}"]
-    return "\n".join([*lines, *(_saved(one, last) for one in found[:-1] if maps.distance(last) < maps.distance(one))])
+    lines = [_numbers(crossings(compared)), f"{last.name}, the rank in each place: {shown}"]
+    return "\n".join(
+        [*lines, *(_saved(worse, last) for worse in compared[:-1] if maps.distance(last) < maps.distance(worse))]
+    )
 
 
 def _saved(one: RankMap, better: RankMap) -> str:
@@ -180,8 +184,8 @@ def _waiting(rank: RankProfile) -> int:
     """Nanoseconds in calls that wait for others and move nothing themselves: MPI_Wait… and barriers."""
     return sum(
         size.time_ns
-        for one in rank.communicators
-        for call in one.calls
+        for communicator in rank.communicators
+        for call in communicator.calls
         if call.role == "wait" or call.call == "Barrier"
         for size in call.sizes
     )
@@ -203,7 +207,7 @@ def _last(profile: Profile) -> str:
     first = calls[0]
     shares = [100 * mpi_share(rank) for rank in profile.ranks]
     far = sums.traffic(profile)
-    sent = sum(one.bytes for one in far.values())
+    sent = sum(crossing.bytes for crossing in far.values())
     where = max(far, key=lambda name: far[name].bytes, default="")
     return (
         f"MPI: {sums.share(profile.ranks):.1f} % of the wall time ({min(shares):.1f} to {max(shares):.1f} % by rank), "

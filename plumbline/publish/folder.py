@@ -32,7 +32,7 @@ class Folder:
     rendered: int = 0
     removed: int = 0
 
-    def put(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any]:
+    def put(self, path: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any]:
         """Make the page ``path`` by ``make`` unless it is there and was made of the same ``inputs``; returns its facts.
 
         ``inputs`` is anything that JSON can hold.
@@ -42,16 +42,16 @@ class Folder:
         if old is None or old["inputs"] != now or not (self.root / path).is_file():
             document, facts = make()
             way = "../" * path.count("/") + f"{ASSETS}/"
-            files.write("a page", self.root / path, self.shared.render(kind, document, way))
+            files.write("a page", self.root / path, self.shared.render(document, way))
             self.rendered += 1
             old = {"inputs": now, "facts": facts}
         self.pages[path] = old
         facts = old["facts"]
         return dict(facts)
 
-    def show(self, path: str, kind: str, document: dict[str, Any]) -> None:
+    def show(self, path: str, document: dict[str, Any]) -> None:
         """Make the page ``path`` that shows ``document``, unless it is there and shows the same."""
-        self.put(path, kind, document, lambda: (document, {}))
+        self.put(path, document, lambda: (document, {}))
 
     def finish(self) -> None:
         """Remove pages and shared files that are not used any more, and store what the pages were made of."""
@@ -70,12 +70,12 @@ class Folder:
         files.write("the state of the pages", self.root / STATE, json.dumps({"schema": 1, "pages": pages}) + "\n")
 
 
-def opened(root: Path, kinds: list[str]) -> Folder:
-    """The folder ``root`` for pages of ``kinds``: new, empty, or one that this function opened before.
+def opened(root: Path) -> Folder:
+    """The folder ``root`` for pages: new, empty, or one that this function opened before.
 
     Raises :class:`PlumbError` for any other folder, and for one whose state is damaged.
     """
-    shared = page.shared(kinds)
+    shared = page.shared()
     with files.writing("the pages", root):
         if not root.is_dir() or any(root.iterdir()):
             files.refuse_foreign(root)

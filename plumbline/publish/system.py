@@ -51,7 +51,7 @@ class System:
         campaigns = self._campaigns(known)
         tests = self._tests(known, noted)
         rows = [row for row, _ in known]
-        self.folder.show(f"{self.path}/machine.html", "page", documents.machine(self.name, rows, self._trail("")))
+        self.folder.show(f"{self.path}/machine.html", documents.machine(self.name, rows, self._trail("")))
         newest = campaigns[0] if campaigns else None
         if newest:
             self.newest = [(row, total) for row, total in known if row.campaign == newest["name"] and row.is_comparable]
@@ -69,7 +69,7 @@ class System:
         sections = [documents.changes(changes[: documents.MOST_CHANGES]), documents.tests(tests), listed]
         sections += [documents.noted(noted)] if noted else []
         page = documents.system(self.name, facts, sections, len(campaigns))
-        self.folder.show(f"{self.path}/index.html", "page", {**page, "trail": [[TOP, "../../index.html"]]})
+        self.folder.show(f"{self.path}/index.html", {**page, "trail": [[TOP, "../../index.html"]]})
         line = {"name": self.name, "href": f"{self.path}/index.html", "campaigns": len(campaigns), **facts}
         if newest:
             line["newest"] = {**newest, "href": newest["href"] and f"{self.path}/{newest['href']}"}
@@ -81,7 +81,7 @@ class System:
         for name, own in group((name, item) for item in known if (name := item[0].campaign)).items():
             rows = [row for row, _ in own]
             path = f"campaigns/{slug(name)}.html"
-            made = self._made(path, "report", *self._campaign(name, own))
+            made = self._made(path, *self._campaign(name, own))
             lines.append(documents.campaign_line(name, rows, None if made is None else path))
         return sorted(lines, key=_when, reverse=True)
 
@@ -107,17 +107,17 @@ class System:
             inputs = [[total for _, total in own], documents.told(noted)]
             rows = [row for row, _ in own]
             make = functools.partial(documents.series, name, rows, noted, self._trail("../"))
-            facts = self._made(path, "page", inputs, make)
+            facts = self._made(path, inputs, make)
             line = {"name": name, "href": None if facts is None else path, "records": len(rows), "time": rows[-1].time}
             found = facts or {"series": 0, "worse": 0, "better": 0, "changes": []}
             changes = [{**change, "href": path} for change in found["changes"]]
             lines.append({**line, **found, "changes": changes})
         return lines
 
-    def _made(self, path: str, kind: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
+    def _made(self, path: str, inputs: Any, make: Callable[[], Made]) -> dict[str, Any] | None:
         """The facts of a page; None where it cannot be made: that becomes one of ``problems``, and the rest goes on."""
         try:
-            return self.folder.put(f"{self.path}/{path}", kind, [self.name, inputs], make)
+            return self.folder.put(f"{self.path}/{path}", [self.name, inputs], make)
         except PlumbError as error:
             self.problems.append(f"no page {path}: {error}")
             return None
@@ -131,7 +131,7 @@ def side_by_side(newest: dict[str, list[Known]], pages: Folder) -> dict[str, str
     path = "compare.html"
     sums = {name: [total for _, total in known] for name, known in newest.items()}
     rows = {name: [row for row, _ in known] for name, known in newest.items()}
-    facts = pages.put(path, "page", sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))
+    facts = pages.put(path, sums, lambda: documents.side_by_side(rows, [[TOP, "index.html"]]))
     return {"href": path, **facts}
 
 

@@ -23,6 +23,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
 from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.topology.plan import Plan
 from plumbline.witness.model import LoadedFile
 from plumbline.witness.scheduling import Scheduling
@@ -41,51 +42,6 @@ State: TypeAlias = Literal["running", "complete", "interrupted"]
 Side: TypeAlias = Literal["baseline", "candidate"]
 Verdict: TypeAlias = Literal["invalid", "unreferenced", "within", "below", "above"]
 Provenance: TypeAlias = Literal["measured", "imported"]
-
-
-class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """A figure that a test asks for: the measurement of ``metric`` whose parameters include ``where``.
-
-    Without ``where`` it is the best value of the curve. An ``optional`` figure is reported on some machines only.
-    ``tolerance`` and ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
-    """
-
-    name: str
-    metric: str
-    where: dict[str, Any]
-    optional: bool = False
-    tolerance: float | None = None
-    must_detect: float | None = None
-
-
-class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``.
-
-    ``settings`` are the MPI library's, by its own names; ``environment`` holds variables.
-    """
-
-    schema: Literal[1]
-    test: str
-    name: str
-    site: str
-    partition: str
-    stack: str
-    benchmark: str
-    arguments: list[str]
-    placement: str
-    memory: str | None
-    threads: int | None
-    ranks_per_node: int | None
-    nodes: int
-    parser: str
-    context: dict[str, Any]
-    figures: list[WantedFigure]
-    launches: int
-    time_limit_s: Number
-    environment: dict[str, str]
-    settings: dict[str, str] = {}
-    params: dict[str, Any]
-    profiled: bool = False
 
 
 class Disturbance(Struct, frozen=True, gc=False, kw_only=True):
@@ -191,7 +147,7 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
     that is ``superseded`` was measured again together with its pair, and counts in no figure. ``start_errors``: why it
     was started again before anything was measured. ``shm_free_bytes``: bytes free in /dev/shm of the driver's node
     before it. ``transports`` are those that the ranks had open (:func:`plumbline.witness.model.transports_between`).
-    ``remarks`` are what the program says of this launch beside its figures. ``energy_j``: energy of the node's
+    ``remarks`` are what the program printed beyond its figures. ``energy_j``: energy of the node's
     processors during the launch in J, by counter (:mod:`plumbline.host.energy`); on several nodes by the scheduler's
     accounting alone; None where nothing could be read: ``host`` says why. ``gpu_energy_j``: energy of the node's GPUs
     during the launch in J, by PCI address. ``work`` is None where the program has no model of it.
@@ -464,7 +420,7 @@ class _Common(Struct, gc=False, kw_only=True):
 
     @property
     def is_profiled(self) -> bool:
-        """Whether its launches were profiled: their times include what that cost, and are no measurements."""
+        """Whether its launches were profiled: their times include the cost of that, and are not measurements."""
         return self.variant.profiled
 
     @property
@@ -616,7 +572,7 @@ def decode(line: bytes) -> Record:
 
 
 def _writable(record: Record, line: bytes) -> Record:
-    """``record``, unless a text in it is no text that can be written: half of a surrogate pair."""
+    """``record``, unless a text in it cannot be written: half of a surrogate pair."""
     if _SURROGATE.search(line):
         try:
             msgspec.json.encode(record)

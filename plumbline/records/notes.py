@@ -130,14 +130,14 @@ def _change(site: str, make: Callable[[list[bytes]], list[bytes]]) -> None:
 _DECODER = msgspec.json.Decoder(Note)
 
 
-#: notes that are shown: so many at most, and not older than so many days
+#: notes that are shown: the largest number, and the largest age in days
 SHOWN, SHOWN_DAYS = 5, 30
 
 
 def before(site: str, until: str) -> list[str]:
     """The newest notes of ``site`` from the :data:`DAYS` days before ``until`` (a record's time, UTC).
 
-    A damaged line is reported among them and is no error. A site that has no folder here, because the session was
+    A damaged line is reported among them and is not an error. A site that has no folder here, because the session was
     measured elsewhere, has no notes.
     """
     if site not in sources.sites():

@@ -81,7 +81,7 @@ def whole(file: Path, cure: str) -> list[Record]:
 def lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """(number, text) of every line of ``file`` that is not blank.
 
-    Raises OSError, also for what is no file and might keep its reader waiting (a FIFO), and
+    Raises OSError, also for what is not a regular file and might block its reader (a FIFO), and
     :class:`~plumbline.records.sources.Vanished` if ``file`` was removed, even if it is there again a moment later.
     """
     try:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
+from msgspec import structs
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
@@ -25,6 +27,7 @@ from plumbline.base import files, group, terminal
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure
 from plumbline.references import match
+from plumbline.references.model import Calibrated, Calibration, Document, Entry
 from plumbline.site.tests import family
 
 #: the narrowest tolerance of a calibrated reference, and the widest that is worth having
@@ -46,8 +49,8 @@ references: []
 class Change:
     """What a calibration does to one reference. ``old`` is None for a new one."""
 
-    old: dict[str, Any] | None
-    new: dict[str, Any]
+    old: Entry | None
+    new: Calibrated
     #: why the old one stays as it is, if it does
     kept: str | None = None
 
@@ -81,7 +84,7 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
         else:
             usable += [(record, figure) for figure in record.figures]
     groups = group(
-        (json.dumps(match.subject(row, figure.name), sort_keys=True), (row, figure)) for row, figure in usable
+        (msgspec.json.encode(match.subject(row, figure.name), order="sorted"), (row, figure)) for row, figure in usable
     )
     with terminal.bar():
         for done, key in enumerate(sorted(groups), 1):
@@ -91,10 +94,10 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
             except PlumbError as error:
                 outcome.refused[f"{error.what} (figures)"] += 1
                 continue
-            found = present.resolve(groups[key][-1][0], new["figure"])
+            found = present.resolve(groups[key][-1][0], new.figure)
             old = found.entry if found else None
-            kept = f"{old['method']}, left alone" if old is not None and old["method"] != "calibrated" else None
-            outcome.changes.setdefault(family(new["test"]), []).append(Change(old, new, kept))
+            kept = f"{old.method}, left alone" if old is not None and not isinstance(old, Calibrated) else None
+            outcome.changes.setdefault(family(new.test), []).append(Change(old, new, kept))
     return outcome
 
 
@@ -118,7 +121,7 @@ def refusal(record: AnyRecord) -> str | None:
     return None
 
 
-def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> dict[str, Any]:
+def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> Calibrated:
     """The reference that a figure of some records gives: the median over sessions of the sessions' medians.
 
     Its bounds, fractions of it, are the prediction interval of the next session at :data:`CONFIDENCE` (Student's t; the
@@ -141,24 +144,23 @@ def entry(own: Sequence[tuple[AnyRecord, Figure]], min_sessions: int) -> dict[st
     if tolerance > WIDEST:
         raise PlumbError(f"sessions too different for bounds of {WIDEST:.0%}")
     rounded = math.ceil(tolerance * 1000) / 1000
-    return {
-        **match.subject(newest, figure.name),
-        "value": _digits(value),
-        "unit": figure.unit,
-        "better": figure.better,
-        "lower": -rounded,
-        "upper": rounded,
-        "method": "calibrated",
-        "source": {
-            "records": [record.id for record, _ in same],
-            "sessions": len(medians),
-            "dates": [same[0][0].time[:10], newest.time[:10]],
-            "spread": round(spread, 5),
-            "nodes": sorted({node for record, _ in same for node in record.nodes}),
-            "stack_sha256": newest.stack.sha256,
-            "suite_commit": newest.suite.commit,
-        },
-    }
+    return Calibrated(
+        **structs.asdict(match.subject(newest, figure.name)),
+        value=_digits(value),
+        unit=figure.unit,
+        better=figure.better,
+        lower=-rounded,
+        upper=rounded,
+        source=Calibration(
+            records=[record.id for record, _ in same],
+            sessions=len(medians),
+            dates=[same[0][0].time[:10], newest.time[:10]],
+            spread=round(spread, 5),
+            nodes=sorted({node for record, _ in same for node in record.nodes}),
+            stack_sha256=newest.stack.sha256,
+            suite_commit=newest.suite.commit,
+        ),
+    )
 
 
 def write(site_name: str, outcome: Outcome) -> list[Path]:
@@ -177,7 +179,7 @@ def write(site_name: str, outcome: Outcome) -> list[Path]:
     return list(texts)
 
 
-def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
+def merged(file: Path, name: str, wanted: Sequence[Calibrated]) -> str:
     """The text of a reference file with ``wanted`` in place of the entries that match the same records, or added.
 
     Raises :class:`PlumbError` for a file that cannot be read or does not obey its schema.
@@ -194,22 +196,35 @@ def merged(file: Path, name: str, wanted: list[dict[str, Any]]) -> str:
         raise PlumbError(f"cannot read references: {error.strerror}", str(file), "fix the permissions") from None
     except (YAMLError, UnicodeDecodeError) as error:
         raise PlumbError(f"references are not YAML: {error}", str(file), "fix the file") from None
-    schemas.check("references", document, str(file))
-    if not document["references"]:
+    entries = _entries(document, file)
+    if not entries:
         document["references"].fa.set_block_style()
-    present = group((match.key(item), item) for item in document["references"])
+    present = group((each.key, (each, item)) for each, item in zip(entries, document["references"], strict=True))
     for new in wanted:
-        old = next((item for item in present.get(match.key(new), []) if match.overlap(item, new)), None)
+        members = _members(new)
+        old = next((item for each, item in present.get(new.key, []) if each.overlaps(new)), None)
         if old is None:
-            document["references"].append(_commented(new))
+            document["references"].append(_commented(members))
             continue
-        for key, value in new.items():
+        for key, value in members.items():
             if old.get(key) != value:
                 old[key] = _commented(value)
-    schemas.check("references", document, str(file))
+    _entries(document, file)
     stream = io.StringIO()
     editor.dump(document, stream)
     return stream.getvalue()
+
+
+def _entries(document: Any, file: Path) -> list[Entry]:
+    """The entries of a document that ruamel read, whose texts and numbers are types of its own."""
+    plain = json.loads(json.dumps(document, default=str))
+    return schemas.convert("references", plain, Document, str(file)).references
+
+
+def _members(entry: Calibrated) -> dict[str, Any]:
+    """The members of an entry in the order in which people read them."""
+    members: dict[str, Any] = msgspec.to_builtins(entry)
+    return members | {name: members.pop(name) for name in ("method", "source")}
 
 
 class _Representer(RoundTripRepresenter):

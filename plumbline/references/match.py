@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -14,6 +12,7 @@ from plumbline import schemas, site
 from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.model import AnyRecord, Figure, Reference
+from plumbline.references.model import Document, Entry, Placed, Subject
 
 #: relative difference that counts as rounding of the values in files and figures
 ROUNDING = 1e-9
@@ -21,14 +20,14 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Match:
-    """The reference of a figure: its entry, and the file it stands in (relative to the sites folder)."""
+    """The reference of a figure: its entry, and the file with it (relative to the sites folder)."""
 
-    entry: dict[str, Any]
+    entry: Entry
     file: str
 
     def of_record(self) -> Reference:
         """What a record keeps of it, as ``figure.reference``."""
-        kept = {name: self.entry[name] for name in ("value", "unit", "method", "lower", "upper")}
+        kept = {name: getattr(self.entry, name) for name in ("value", "unit", "method", "lower", "upper")}
         return Reference(**kept, file=self.file)
 
 
@@ -37,7 +36,7 @@ class References:
 
     def __init__(self, entries: list[Match]) -> None:
         self.entries = entries
-        self._by_key = group((key(match.entry), match) for match in entries)
+        self._by_key = group((match.entry.key, match) for match in entries)
 
     @classmethod
     def load(cls, site_name: str) -> References:
@@ -46,33 +45,33 @@ class References:
         for file in files(site_name):
             document = read(file)
             name = file.relative_to(paths.sites()).as_posix()
-            found += [Match(entry, name) for entry in document["references"]]
+            found += [Match(entry, name) for entry in document.references]
         return cls(found)
 
     def resolve(self, record: AnyRecord, figure: str) -> Match | None:
         """The reference of ``figure`` of ``record``, None where there is none.
 
-        Test, figure, stack, partition and all parameters must be equal, and what the reference says of the placement.
+        Test, figure, stack, partition and all parameters must be equal, and what the reference gives of the placement.
         Raises :class:`PlumbError` if two match, because neither can be trusted.
         """
         wanted = subject(record, figure)
-        matches = [match for match in self._by_key.get(key(wanted), []) if _placed(match.entry, wanted["placement"])]
+        matches = [match for match in self._by_key.get(wanted.key, []) if match.entry.overlaps(wanted)]
         if len(matches) > 1:
             where = " and ".join(dict.fromkeys(match.file for match in matches))
-            raise PlumbError(f"{len(matches)} references match {describe(wanted)}", where, "remove all but one")
+            raise PlumbError(f"{len(matches)} references match {wanted}", where, "remove all but one")
         return matches[0] if matches else None
 
 
-def subject(record: AnyRecord, figure: str) -> dict[str, Any]:
+def subject(record: AnyRecord, figure: str) -> Subject:
     """The members by which a reference of ``figure`` of a record is found, the whole placement included."""
-    return {
-        "test": record.variant.test,
-        "figure": figure,
-        "stack": record.stack.name,
-        "partition": record.partition,
-        "params": record.variant.params,
-        "placement": dict(sorted(structs.asdict(record.placement).items())),
-    }
+    return Subject(
+        test=record.variant.test,
+        figure=figure,
+        stack=record.stack.name,
+        partition=record.partition,
+        params=record.variant.params,
+        placement=Placed(**structs.asdict(record.placement)),
+    )
 
 
 def files(site_name: str) -> list[Path]:
@@ -80,14 +79,12 @@ def files(site_name: str) -> list[Path]:
     return sorted((site.folder(site_name) / "references").glob("*.yaml"))
 
 
-def read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> Document:
     """A reference file; raises :class:`PlumbError` unless it obeys its schema."""
-    document = schemas.read_yaml(file, "references", "restore the file")
-    schemas.check("references", document, str(file))
-    return document
+    return schemas.convert("references", schemas.read_yaml(file, "references", "restore the file"), Document, str(file))
 
 
-def judge(figure: Figure, entry: dict[str, Any] | None) -> str:
+def judge(figure: Figure, entry: Entry | None) -> str:
     """``unreferenced``, ``within``, ``below`` or ``above``, for a record's figure.
 
     ``below`` means worse than the reference's range and ``above`` better than it: a latency of twice the reference is
@@ -96,15 +93,15 @@ def judge(figure: Figure, entry: dict[str, Any] | None) -> str:
     if entry is None:
         return "unreferenced"
     for name in ("unit", "better"):
-        if getattr(figure, name) != entry[name]:
+        if getattr(figure, name) != getattr(entry, name):
             raise PlumbError(
-                f"{figure.name} has {name} {getattr(figure, name)}, its reference {entry[name]}",
+                f"{figure.name} has {name} {getattr(figure, name)}, its reference {getattr(entry, name)}",
                 "reference",
                 "fix the reference",
             )
     if not math.isfinite(figure.value):
         raise PlumbError(f"{figure.name} is {figure.value}", "reference", "only finite figures are judged")
-    return _side(figure, entry["value"], entry["lower"], entry["upper"])
+    return _side(figure, entry.value, entry.lower, entry.upper)
 
 
 def side(figure: Figure) -> str:
@@ -141,25 +138,3 @@ def thresholds(reference: Reference, value: float) -> tuple[float, float | None,
     if upper is not None and high < value <= high * (1 + ROUNDING):
         upper = (1 + upper) * (1 + ROUNDING) - 1
     return reference.value, lower, upper, reference.unit
-
-
-def describe(entry: dict[str, Any]) -> str:
-    """One line that names an entry: ``stream_threads placement=core threads=2 triad openmpi default``."""
-    params = [f"{name}={value}" for name, value in entry["params"].items()]
-    return " ".join([entry["test"], *params, entry["figure"], entry["stack"], entry["partition"]])
-
-
-def overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether a record can match both entries: what both say of the placement is equal, as is all else."""
-    first, second = one.get("placement", {}), other.get("placement", {})
-    return key(one) == key(other) and all(first[name] == second[name] for name in first.keys() & second.keys())
-
-
-def key(entry: dict[str, Any]) -> str:
-    """The members that must be equal, as one text: test, figure, stack, partition and all parameters."""
-    parts = [entry[name] for name in ("test", "figure", "stack", "partition", "params")]
-    return json.dumps(parts, sort_keys=True, default=str)
-
-
-def _placed(entry: dict[str, Any], placement: dict[str, Any]) -> bool:
-    return all(placement.get(name) == value for name, value in entry.get("placement", {}).items())

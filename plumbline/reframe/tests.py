@@ -21,7 +21,8 @@ from plumbline.launch import process
 from plumbline.measure import jobs
 from plumbline.nodes import usable
 from plumbline.records import store
-from plumbline.records.model import Record, Variant, WantedFigure, document
+from plumbline.records.model import Record, document
+from plumbline.records.variant import Variant, WantedFigure
 from plumbline.references.match import thresholds
 from plumbline.reframe.settings import FEATURE, UNCONFIGURED, configured
 from plumbline.topology import plan
@@ -40,7 +41,7 @@ MAY_DIFFER = ("name", "ranks_per_node", "params", *PLACING)
 _first_of_job: dict[bytes, dict[str, Any]] = {}
 
 
-class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]
+class WaitingTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-arg]
     """ReFrame sleeps while a job of its own host runs.
 
     Otherwise it would poll the job ten times a second, and prepare its next cases on the CPUs that are measured.
@@ -66,7 +67,7 @@ class AsleepTest(rfm.RunOnlyRegressionTest, special=True):  # type: ignore[call-
 
 # For each test ReFrame reads the sources of all callers, to place a warning about this deprecated name that it then
 # suppresses: nearly half of the time that loading the suite took.
-del AsleepTest.var_space.vars["variables"]
+del WaitingTest.var_space.vars["variables"]
 
 
 class RecordShown(rfm.RegressionTestPlugin):
@@ -132,10 +133,10 @@ def _job(variant: Variant, plan: Plan) -> bytes:
     return msgspec.json.encode([asked, others, where], order="sorted")
 
 
-class PlumbTest(RecordShown, AsleepTest):
+class PlumbTest(RecordShown, WaitingTest):
     """A benchmark of a stack under a placement.
 
-    A test says, as parameters or variables of its own, ``placement`` (a name of docs/placements.md) and, if it wants
+    A test says, as its own parameters or variables, ``placement`` (a name of docs/placements.md) and, if it wants
     to, ``memory`` (a policy; default: the placement's) and ``threads`` (of each rank; default: what fills its object).
     """
 
@@ -322,7 +323,7 @@ class PlumbTest(RecordShown, AsleepTest):
     def write_variant(self) -> None:
         """Write the description that ``plumb launch`` reads into the stage folder, and set the command's options.
 
-        The job may start without the variables of this process, and in a folder of its own.
+        The job may start without the variables of this process, and in its own folder.
         """
         stage = Path(self.stagedir)
         (stage / "variant.json").write_text(json.dumps(document(self.variant()), indent=1), encoding="utf-8")
@@ -368,7 +369,7 @@ class PlumbTest(RecordShown, AsleepTest):
         return schedulers.named(self.current_partition.extras["scheduler"])
 
     def optional(self, name: str) -> Any:
-        """What the test says of ``name``, or None where it says nothing."""
+        """The test's value of ``name``, or None if it has none."""
         return getattr(self, name, None) or None
 
 
@@ -398,7 +399,7 @@ class KernelTest(PlumbTest):
             self.arguments = [*self.arguments, "--json"]
 
 
-class SuiteTest(AsleepTest):
+class SuiteTest(WaitingTest):
     """A check of the suite itself: a Python module run once where ReFrame runs."""
 
     #: module to run with the site's name as its argument

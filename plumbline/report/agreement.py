@@ -42,7 +42,7 @@ OPERATIONS = {"imb_pair": "PingPong", "osu_pair": "latency"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What one record says of a quantity: a value for each launch, of the ranks on two ``cpus``."""
+    """The values of a quantity in one record: a value for each launch, of the ranks on two ``cpus``."""
 
     record: Record
     number: int

@@ -12,6 +12,7 @@ from plumbline.base import units
 from plumbline.host.devices import Devices, facts, meanings, of_host
 from plumbline.pages.blocks import Block, Piece, block, column, section, table
 from plumbline.records.model import Record
+from plumbline.views.show import plain
 
 
 def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
@@ -35,7 +36,7 @@ def circumstances(shared: Mapping[str, Sequence[Any]]) -> Block:
                     one["sha256"][:12],
                     block(
                         "folded",
-                        block("bullets", *(block("plain", value=source) for source in one["sources"]), plain=True),
+                        block("bullets", *map(plain, one["sources"]), plain=True),
                         title=units.counted(len(one["sources"]), "source"),
                     ),
                 )
@@ -67,7 +68,7 @@ def hosts(states: Sequence[Mapping[str, Any]]) -> Block:
     rows = [
         [
             ("≠ " if name in differing else "") + name.replace("_", " "),
-            *(block("plain", value=state.get(name)) for state in states),
+            *(plain(state.get(name)) for state in states),
         ]
         for name in sorted(names, key=lambda name: name not in differing)
     ]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.base import group
 from plumbline.compare import hybrid
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Record, Row
 from plumbline.records.notes import Note
-from plumbline.records.outcome import WITHOUT_FIGURES
 from plumbline.report import history, matrices
 from plumbline.report.circumstances import circumstances, devices
 from plumbline.report.collectives import collectives
-from plumbline.report.curves import curves
+from plumbline.report.curves import messages
 from plumbline.report.efficiency import work
-from plumbline.report.entry import SEVERITY, Shared, entry, severity
+from plumbline.report.entry import Shared, entry, severity
 from plumbline.report.findings import Campaign, compared, findings, stacks
+from plumbline.report.launches import launches
+from plumbline.report.overview import head, left_out, overview
 from plumbline.report.profiles import profiled
-from plumbline.topology import binder
-from plumbline.views import summary
+from plumbline.report.stream import stream
 
 
 @dataclass(frozen=True)
@@ -61,67 +59,31 @@ def document(
     numbers = {record.id: number for record, number in numbered}
     shown = {
         "title": f"Plumbline report: {scope.site} {scope.campaign or ''}".strip(),
-        "site": scope.site,
-        "campaign": scope.campaign,
-        "begin": min((record.time for record in records), default=None),
-        "end": max((record.time for record in records), default=None),
-        "closing": summary.closing(records),
-        "legend": summary.legend(records),
-        "counts": _counts(entries),
-        "severity": SEVERITY,
-        "distances": [placement.name for placement in binder.placements() if placement.pair],
-        "entries": entries,
-        "shared": shared.items,
-        "curves": [curve for record, number in usable for curve in curves(record, number)],
+        "heading": "Plumbline report",
+        "head": head(scope.site, scope.campaign, records, scope.outcome, shared.parts["suite"]),
         "history": len(found["series"]) if found else 0,
+        "entries": entries,
+        "shared": shared.pieces,
         "sections": [
             findings(campaign),
             stacks(campaign),
-            "overview",
-            "left-out",
-            "stream",
-            "curves",
+            overview(scope.site, numbered),
+            left_out(numbered, scope.outcome, (scope.left_out, scope.left_out_invalid), scope.damages),
+            stream(usable),
+            messages(usable),
             collectives(usable),
             hybrid.section(usable),
             matrices.section(usable),
             profiled(profiles),
             work(usable),
-            "launches",
+            launches(usable),
             *([] if found is None else [history.section(found, numbers, "is of another campaign: plumb show")]),
             devices(records),
-            circumstances(shared.items),
+            circumstances(shared.parts),
         ],
-        "outcome": _outcome(scope.outcome),
-        "damages": list(scope.damages),
-        "left_out": {"records": scope.left_out, "invalid": scope.left_out_invalid},
     }
     document: dict[str, Any] = finite(shown)
     return document
-
-
-def _counts(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    launches = [launch for item in entries for launch in item["launches"]]
-    return {
-        "variants": len(entries),
-        "verified": sum(item["verified"] for item in entries),
-        "launches": len(launches),
-        "disturbed": sum(launch["disturbed"] for launch in launches),
-        "verdicts": Counter(item["verdict"] for item in entries),
-    }
-
-
-def _outcome(outcome: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Cases without figures, by state and reason: those that concern most cases first."""
-    if outcome is None:
-        return None
-    groups = group(
-        ((case["state"], case["reason"] or "no reason given"), case["case"])
-        for case in outcome["cases"]
-        if case["state"] in WITHOUT_FIGURES
-    )
-    rows = [{"state": state, "reason": reason, "cases": cases} for (state, reason), cases in groups.items()]
-    rows.sort(key=lambda row: (row["state"] == "SKIP", -len(row["cases"]), row["reason"]))
-    return {"profile": outcome["profile"], "ran": len(outcome["cases"]), "groups": rows}
 
 
 def finite(value: Any) -> Any:

@@ -139,7 +139,7 @@ def unbound(campaign: Campaign) -> Iterator[Finding]:
         for record, number in free:
             figure = record.figures[0]
             others = [other.value for other in bound if other.name == figure.name]
-            if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % is no ratio to anything
+            if not others or min(figure.value, *others) <= 0:  # an overlap of 0 % has no ratio to anything
                 continue
             ratio = figure.value / (max(others) if figure.better == "higher" else min(others))
             worse = 1 / ratio if figure.better == "higher" else ratio
@@ -215,7 +215,7 @@ def disturbed(campaign: Campaign) -> Iterator[Finding]:
 
 
 def shortfalls(campaign: Campaign) -> Iterator[Finding]:
-    """What programs say of a first figure that falls short of what they measured as possible, each cause once.
+    """What programs printed about a first figure that falls short of what they measured as possible, each cause once.
 
     The percentage is the record's, as in all views: a remark has that of one launch.
     """

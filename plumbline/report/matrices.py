@@ -105,10 +105,10 @@ def _picture(name: str, matrix: dict[str, Any], middle: list[float], unit: str) 
             )
             for (first, second, number, *launches), value in zip(cells, middle, strict=True)
         ],
-        [(*point, middle[point[0]]) for point in drawn],
+        [(*point, middle[point[0]], units.digits(middle[point[0]])) for point in drawn],
         targets=[matrix["entry"]] * len(cells),
         square=len(names),
-        heat={"unit": unit, "labels": len(names) <= 12},
+        heat={**blocks.scale(middle, unit), "labels": len(names) <= 12},
         x={"name": kind, "labels": list(names.values())},
         y={"name": kind, "labels": list(names.values())},
     )

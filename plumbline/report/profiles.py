@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from plumbline.base import units
 from plumbline.base.units import counted, cpu_list
-from plumbline.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, section, table
+from plumbline.pages.blocks import Block, Piece, absent, block, chart, choice, facts, number, scale, section, table
 from plumbline.profiles import maps, read, sums, text
 from plumbline.profiles.model import Profile
 from plumbline.records.model import Row
@@ -89,6 +89,7 @@ def _pairs(profile: Profile) -> Block:
     ranks = {rank.rank: place for place, rank in enumerate(profile.ranks)}
     more = f"; {counted(len(sent) - MAX_PAIRS, 'pair')} with fewer bytes left out" if len(sent) > MAX_PAIRS else ""
     known = [(rank, peer, places.get(rank), places.get(peer.rank)) for rank, peer in sent[:MAX_PAIRS]]
+    sizes = [peer.sent_bytes / factor for _, peer, _, _ in known]
     return chart(
         "Bytes from rank (row) to rank (column)",
         f"{unit} sent, over the proven rank map{more}.",
@@ -104,11 +105,11 @@ def _pairs(profile: Profile) -> Block:
             for rank, peer, one, other in known
         ],
         [
-            (row, ranks.get(peer.rank, peer.rank), ranks[rank], peer.sent_bytes / factor)
+            (row, ranks.get(peer.rank, peer.rank), ranks[rank], sizes[row], units.digits(sizes[row]))
             for row, (rank, peer, _, _) in enumerate(known)
         ],
         square=len(ranks),
-        heat={"unit": unit, "from": 0, "labels": len(ranks) <= 8},
+        heat={**scale(sizes, unit, 0), "labels": len(ranks) <= 8},
         x={"name": "to rank", "labels": [str(rank) for rank in ranks]},
         y={"name": "from rank", "labels": [str(rank) for rank in ranks]},
     )
@@ -134,8 +135,8 @@ def _sizes(profile: Profile) -> Block:
             for row, ((total, power), part) in enumerate(zip(cells, shares, strict=True))
         ],
         height=120 + 30 * len(calls),
-        wide=True,
-        heat={"unit": "%", "from": 0, "labels": False},
+        wide=150,
+        heat=scale(shares, "%", 0),
         x={"name": "size", "labels": names},
         y={"name": "", "labels": calls},
     )

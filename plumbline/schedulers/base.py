@@ -140,7 +140,7 @@ class Scheduler(ABC):
     id_at_once = False
     #: the command that ends a job, up to its id
     cancel_command: tuple[str, ...]
-    #: Options by which a job whose node dies is not started again: the session would go on on other nodes.
+    #: Options by which a job whose node dies is not started again: the session would continue on other nodes.
     no_restart: tuple[str, ...] = ()
 
     # --- inside a job
@@ -177,7 +177,7 @@ class Scheduler(ABC):
     hidden_variables: tuple[str, ...] = ()
     #: variables with which the steps of a job bind nothing
     unbound_steps: Mapping[str, str] = MappingProxyType({})
-    #: variables with which the steps of a job offer no PMI: for a launcher that brings its own
+    #: variables with which the steps of a job offer no PMI: for a launcher that has its own
     steps_without_pmi: Mapping[str, str] = MappingProxyType({})
 
     #: the names of Open MPI's components (``ras``) that read its jobs; none: there are no jobs, or no such component
@@ -266,7 +266,7 @@ class Scheduler(ABC):
         """Seconds that a job may take; None where there is no limit, or none can be asked for."""
         return None
 
-    #: whether a job can be put on a chosen node; a job on several nodes gets other nodes beside it
+    #: whether a job can be put on a chosen node; a job on several nodes gets other nodes too
     can_pin = False
 
     def pin(self, node: str) -> list[str]:

@@ -24,7 +24,7 @@ USABLE = {"avail", "allocated", "housekeeping"}
 
 
 class Flux(Scheduler):
-    """Flux. A job script runs in an instance of its own, which ends with it."""
+    """Flux. A job script runs in its own instance, which ends with it."""
 
     name = "flux"
     programs = ("flux",)

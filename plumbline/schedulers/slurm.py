@@ -240,7 +240,7 @@ def _energy_source() -> str | None:
 def read_steps(text: str) -> dict[str, Step]:
     r"""``sacct -n -P -o`` :data:`STEP_COLUMNS`: steps that have ended, not the script's nor the job.
 
-    0 J is no count: the step ended before the plugin looked a second time.
+    0 J is not a count: the step ended before the plugin looked a second time.
 
     >>> read_steps("7|RUNNING|2|50|\n7.batch|RUNNING|1|50|\n7.0|COMPLETED|2|51|913\n7.1|FAILED|1|60|0\n")
     {'7.0': Step(start=51.0, nodes=2, joules=913.0), '7.1': Step(start=60.0, nodes=1, joules=None)}
@@ -261,7 +261,7 @@ def _on(hosts: Sequence[str]) -> list[str]:
 def read_nodes(text: str) -> list[Node]:
     """``sinfo -N -h -o '%N|%T|%E'``: a line per node (and partition): name, state in full, reason (``none``).
 
-    The state may end in signs: ``*`` does not respond, ``~`` ``#`` asleep or waking, ``%`` ``!`` going to sleep,
+    The state may end in signs: ``*`` does not respond, ``~`` ``#`` powered off or booting, ``%`` ``!`` powering off,
     ``$`` in maintenance, ``@`` ``^`` rebooting, ``-`` planned for a job, ``+`` a job is completing.
     """
     found: dict[str, Node] = {}

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import jsonschema
 import msgspec
@@ -16,23 +16,7 @@ import yaml
 
 from plumbline.base.errors import PlumbError
 
-NAMES = (
-    "ceilings",
-    "gate",
-    "kernel",
-    "manifest",
-    "module-stacks",
-    "node",
-    "plan",
-    "record",
-    "references",
-    "site",
-    "spack-versions",
-    "variant",
-    "witness",
-)
-
-
+T = TypeVar("T")
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -71,7 +55,7 @@ _Validator = jsonschema.validators.extend(
 
 @functools.cache
 def validator(name: str) -> Any:
-    """The compiled validator of schema ``name`` (one of :data:`NAMES`)."""
+    """The compiled validator of schema ``name``."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
     return _Validator(json.loads(text))
 
@@ -102,6 +86,23 @@ def check(name: str, document: Any, where: str) -> None:
         raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
 
 
+def convert(name: str, document: Any, kind: type[T], where: str, cure: str = "fix or regenerate it") -> T:
+    """``document``, of :func:`parse_json` or :func:`read_yaml`, as the type that schema ``name`` is made from.
+
+    Raises :class:`PlumbError` naming the first offending key, and for what no file or program can be given.
+    """
+    try:
+        made = msgspec.convert(document, kind)
+        _check_values(document)
+    except msgspec.ValidationError as error:
+        raise PlumbError(fault(name, error), where, cure) from None
+    except ValueError as error:
+        raise PlumbError(f"not a valid {name}: {error}", where, cure) from None
+    except RecursionError:
+        raise PlumbError(f"not a valid {name}: nested too deeply", where, cure) from None
+    return made
+
+
 def fault(name: str, error: msgspec.ValidationError) -> str:
     """Where and what is wrong in a document ``name`` that a type does not take."""
     what, _, path = str(error).partition(" - at `")
@@ -128,7 +129,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        _check_values(document)
+        _check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -147,8 +148,11 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     return document
 
 
-def _check_values(document: Any) -> None:
-    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end."""
+def _check_values(document: Any, finite: bool = True) -> None:
+    """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end.
+
+    Without ``finite`` also numbers that are not finite pass: the schema may say it with their place.
+    """
     stack, seen = [document], 0
     while stack:
         value = stack.pop()
@@ -162,5 +166,7 @@ def _check_values(document: Any) -> None:
             stack += value.values()
         elif isinstance(value, list):
             stack += value
+        elif finite and isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value} is not a finite number")
         elif isinstance(value, str) and not _is_text(None, value):
             raise ValueError(f"{value[:40]!r} has a character that no text has")

@@ -27,7 +27,7 @@ def names() -> list[str]:
 
 
 def references_file(name: str, test: str) -> Path:
-    """Where the references of ``test``'s family stand in site ``name``."""
+    """The file for the references of ``test``'s family in site ``name``."""
     return folder(name) / "references" / f"{family(test)}.yaml"
 
 
@@ -111,7 +111,7 @@ def check_values(document: dict[str, Any], where: str) -> None:
 
 
 def _check_texts(value: Any, where: str, key: str = "") -> None:
-    """Raise :class:`PlumbError` for a text that is no single line that can be shown: it would spoil what names it."""
+    """Raise :class:`PlumbError` for a text that is not one line that can be shown: it would spoil what names it."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, member in members:
         _check_texts(str(name), where, f"{key}.{name}")

@@ -14,7 +14,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, manifest
 
 _LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
-#: The folders of the system's own libraries, which are no part of a stack: they may differ between a cluster's nodes.
+#: The folders of the system's own libraries, which are not part of a stack: they may differ between a cluster's nodes.
 _SYSTEM = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?(?:/[^/]*-linux-gnu[^/]*)?")
 
 
@@ -39,7 +39,7 @@ def _files(text: str) -> dict[str, Path | None]:
 
 
 def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[Path] = ()) -> dict[str, Any]:
-    """The member ``loads`` of a stack's manifest: what its programs load and read beside themselves.
+    """The member ``loads`` of a stack's manifest: what its programs load and read in addition to themselves.
 
     ``library`` is the MPI library where no program is linked with it, ``more`` are files that ``ldd`` does not list.
     Libraries in the system's own folders are left out, but for the MPI library and its parts. Raises

@@ -155,7 +155,7 @@ def recorded(document: dict[str, Any], benchmark: dict[str, Any]) -> dict[Path, 
 
 
 def parts(document: dict[str, Any], library: str | None) -> set[Path]:
-    """What the MPI ``library`` of a stack loads and reads by itself, as it is now; links are resolved."""
+    """What the MPI ``library`` of a stack loads and reads without being asked, as it is now; links are resolved."""
     family = mpi.TABLE[document["mpi"]["family"]]
     found = [file for pattern in family.settings for file in Path(document["prefix"]).glob(pattern)]
     if library is not None:

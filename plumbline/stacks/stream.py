@@ -23,7 +23,7 @@ CACHE_FACTOR = 4
 ELEMENT_BYTES = 8
 MINIMUM_ELEMENTS = 10_000_000
 ROUNDING = 1_000_000
-#: Executions of each kernel, where the three arrays take so many bytes or more. STREAM needs at least 2 and takes the
+#: Executions of each kernel, where the three arrays take this many bytes or more. STREAM needs at least 2 and takes the
 #: best one after the first; on large arrays a single execution is long enough, and 20 would take minutes.
 NTIMES = {2**32: 3, 2**30: 5, 0: 20}
 VERSION = "5.10"

@@ -36,7 +36,7 @@ class Fingerprint(Struct, frozen=True):
 
 
 class Tuned(Struct, frozen=True):
-    """What a manifest says of its settings: for which stack they were found (``of``), when, and in which session."""
+    """The note on its settings in a manifest: for which stack they were found (``of``), when, and in which session."""
 
     of: str
     time: str

@@ -59,7 +59,7 @@ class Recipe:
     package: str
     family: mpi.Family
     command: str
-    #: ``own``: the MPI wheel brings the IMB programs; ``copied``: they are taken from the Intel MPI wheel.
+    #: ``own``: the MPI wheel has the IMB programs; ``copied``: they are taken from the Intel MPI wheel.
     imb: str | None = None
     machines: tuple[str, ...] = ("x86_64", "aarch64")
     environment: dict[str, str] = field(default_factory=dict)
@@ -354,7 +354,7 @@ class Installation:
         print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
 
     def moved(self, document: dict[str, Any]) -> dict[str, Any]:
-        """The manifest as it is once the stack stands in its place."""
+        """The manifest as it is once the stack is in its place."""
         text = json.dumps(document)
         for prefix in (self.prefix.resolve(), self.prefix):
             place = prefix.with_name(self.place.name)

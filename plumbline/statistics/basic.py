@@ -32,7 +32,7 @@ def spread_of_differences(values: Floats) -> float:
     return FROM_DIFFERENCE * float(np.median(steps)) if steps.size else 0.0
 
 
-#: values that may be odd at once, as a share: one in so many
+#: values that may be odd at once, as a share: one in this many
 ODD = 4
 
 

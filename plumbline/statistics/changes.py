@@ -226,7 +226,7 @@ class _Noise:
     inflation: float
 
     def error(self, left: int, right: int) -> float:
-        """Standard error of the difference of two means of so many points."""
+        """Standard error of the difference of two means of this many points."""
         return math.sqrt(self.variance * self.inflation * (1 / left + 1 / right))
 
 

@@ -35,9 +35,9 @@ from plumbline.statistics import Flags, Floats, Ints, basic
 
 #: Walsh averages held at once
 _BLOCK = 4_000_000
-#: up to so many values the distribution is exact; the normal one beyond it is never on the side of rejection
+#: up to this number of values the distribution is exact; the normal one beyond it is never on the side of rejection
 EXACT = 500
-#: beyond so many values each Walsh average is searched for instead of listing all
+#: beyond this number of values each Walsh average is searched for instead of listing all
 _LISTED = 1000
 
 
@@ -287,7 +287,7 @@ def least_pairs(series: int, error: float) -> int:
 def estimate(logs: Ints, errors: Errors | None = None) -> Estimates:
     """Hodges-Lehmann estimate and bounds of the rows of ``logs``, all of them filled (at least one column).
 
-    ``errors`` are those of the look, by default of the sequential one at so many pairs.
+    ``errors`` are those of the look, by default of the sequential one at this number of pairs.
     """
     n = logs.shape[1]
     errors = errors or errors_at(n)

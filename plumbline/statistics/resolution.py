@@ -22,7 +22,7 @@ NEARLY_ALL = 1 - 1e-9
 
 
 def step_of(texts: Iterable[str]) -> float:
-    """The finest decimal place of numbers as written: 0.01 for ``1.2`` and ``1.25``; 0 if one is no number."""
+    """The finest decimal place of numbers as written: 0.01 for ``1.2`` and ``1.25``; 0 if one is not a number."""
     try:
         exponents = [int(Decimal(text.strip()).as_tuple().exponent) for text in texts]
     except (ArithmeticError, ValueError):
@@ -74,7 +74,7 @@ def repeats(series: Iterable[Sequence[float]]) -> bool:
     No clock gives such values, a program that prints a fixed text does.
 
     A value that was printed with few digits is little evidence by being equal: a latency of 0.21 us in steps of
-    0.01 us is no evidence at all, a rate of 20123.4 MB/s is a digit of evidence for each value after the first. The
+    0.01 us is not evidence at all, a rate of 20123.4 MB/s is a digit of evidence for each value after the first. The
     evidence of all series is added up.
 
     >>> repeats([[0.21] * 50])

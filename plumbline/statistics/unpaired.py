@@ -56,7 +56,7 @@ def tail(m: int, n: int, u: int) -> float:
 
 @functools.lru_cache(maxsize=256)
 def critical(m: int, n: int, error: float) -> int:
-    """The largest u with ``P(U <= u) <= error``; -1 if even the clearest order of the values is no evidence."""
+    """The largest u with ``P(U <= u) <= error``; -1 if even the clearest order of the values is not evidence."""
     if m < 1 or n < 1:
         return -1
     if min(m, n) > EXACT:
@@ -130,7 +130,7 @@ def compare(
     """The difference between two sides, each with the figures of its launches by session; all figures above 0.
 
     ``step`` is the last decimal place that the figures were given in (0: unknown). A figure may be off by half of it,
-    and all of a side alike: so much is no difference. ``tests`` is how many comparisons are judged together.
+    and all of a side alike: this is not a difference. ``tests`` is how many comparisons are judged together.
     """
     sides = [np.log([float(np.median(session)) for session in side]) for side in (first, second)]
     shift = float(sides[1].mean() - sides[0].mean())
@@ -194,7 +194,7 @@ def _error(side: Sequence[Sequence[float]]) -> float:
     return SESSIONS**2 / count + OF_MEDIAN * float(within @ within) / (launches - count) / launches
 
 
-#: at most so many values of each are asked for
+#: the largest number of values of each that is asked for
 _MOST = 100
 
 
@@ -212,8 +212,8 @@ def best_ratio(first: Sequence[Sequence[float]], second: Sequence[Sequence[float
     """
     below, above = error / 2 / len(first), error / 2 / len(second)
     return Interval(
-        max(min(_ratio_bounds(one, other, below).low for other in second) for one in first),
-        max(min(_ratio_bounds(one, other, above).high for other in second) for one in first),
+        max(min(_ratio_bounds(mine, other, below).low for other in second) for mine in first),
+        max(min(_ratio_bounds(mine, other, above).high for other in second) for mine in first),
     )
 
 

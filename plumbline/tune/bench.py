@@ -18,8 +18,9 @@ from plumbline import mpi
 from plumbline.measure import driver
 from plumbline.measure.session import Kind, Say
 from plumbline.mpi.settings import Configuration
-from plumbline.records import model, store
-from plumbline.records.model import Record, Variant
+from plumbline.records import store
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant
 from plumbline.tune import curves, race
 from plumbline.tune.curves import Contest, Place
 
@@ -145,12 +146,11 @@ class Bench:
     def _stage(self, name: str, variants: Sequence[Variant], rounds: int) -> list[list[Record]]:
         file = self.kept(name)
         if file is None:
-            documents = [model.document(variant) for variant in variants]
             work = self.folder / "work"
             work.mkdir(exist_ok=True)
             self.say(f"{name}: {len(variants) * rounds} launches")
             show = _shortened(self.say)
-            file, found = driver.run(documents, work, self.asked.seed, show, into=self.folder / "records")
+            file, found = driver.run(variants, work, self.asked.seed, show, into=self.folder / "records")
             self.keep(name, file)
         else:
             found = store.whole(file, AGAIN)

@@ -2,7 +2,7 @@
 
 What a call costs depends on how it is called. A row counts as a gain only if it certainly gains by one protocol at
 least, and by every other one certainly gains, or is certainly not slower than the gate's margin. One that is undecided
-by any protocol is no gain.
+by any protocol is not a gain.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from plumbline.gate import live, rules, run, setup
 from plumbline.judge import decide, from_records
 from plumbline.measure.session import circumstances
 from plumbline.mpi.settings import Configuration
-from plumbline.records import model, store
+from plumbline.records import store
 from plumbline.stacks import tuned
 from plumbline.statistics.paired import LOOKS, Rule, least_pairs
 from plumbline.tune import curves, programs
@@ -37,7 +37,7 @@ Key = tuple[str, Point]
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What the gate says of a configuration: a verdict for every point under every placement.
+    """The result of the gate for a configuration: a verdict for every point under every placement.
 
     ``sessions`` are the gate's, that of the kernel first.
     """
@@ -162,7 +162,7 @@ def _session(bench: Bench, configuration: Configuration, launched: Iterable[Laun
         for place in bench.places():
             label = f"confirm {one.name}"
             variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
-            couples.append([rules.settle(model.document(variant), [], "", RULE) for variant in variants])
+            couples.append([rules.settle(variant, [], "", RULE) for variant in variants])
     terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
     candidate = asked.stack + tuned.suffix(asked.nodes)
     return setup.Session(store.new_session(), asked.stack, candidate, couples, terms, circumstances([asked.stack]))

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plumbline.base.units import human_bytes
-from plumbline.records.model import Launch, Record, Variant, WantedFigure
+from plumbline.records.model import Launch, Record
+from plumbline.records.variant import Variant, WantedFigure
 
 KERNEL = "collective"
 METRIC = "time"
@@ -24,7 +25,7 @@ OPERATIONS = (
 )  # fmt: skip
 BARRIER = "barrier"
 SIZES = (8, 64, 256, *(1 << power for power in range(10, 21)))
-#: a late start that other processes cause is no fault of a candidate: every window counts, medians bear a few late ones
+#: a late start because of other processes is not a candidate's fault: every window counts, medians bear a few late ones
 ARGUMENTS = ("--operation", "all", "--repetitions", "25", "--late", "1e6", "--most-invalid", "100", "--json")
 #: of a race within one process: more calls, because each is held against one of the same round
 RACE_ARGUMENTS = ("--repetitions", "50", "--seconds", "0.3", "--late", "1e6", "--most-invalid", "100", "--json")

@@ -1,4 +1,4 @@
-"""What an MPI library says of its settings: asked by MPI_T, in a program of the stack that needs no launcher."""
+"""The settings that an MPI library reports: asked by MPI_T, in a program of the stack that needs no launcher."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _ask(document: dict[str, Any]) -> _Document:
 
 
 def _program(document: dict[str, Any]) -> Path:
-    """It lies beside the kernels of the library's own ABI, which a tuned stack shares with the one it was made from."""
+    """It is beside the kernels of the library's own ABI, which a tuned stack shares with the one it was made from."""
     entries = document["benchmarks"].items()
     folders = {
         Path(entry["file"]).parent for name, entry in entries if entry["suite"] == "kernels" and "-abi" not in name

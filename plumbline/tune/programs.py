@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from plumbline.mpi.settings import Configuration
-from plumbline.records.model import WantedFigure
+from plumbline.records.variant import WantedFigure
 from plumbline.stacks.manifest import imb_arguments
 from plumbline.tune import curves
 from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Program, Row

@@ -1,7 +1,7 @@
-"""The race: candidates, and which of them go on to the next rung.
+"""The race: candidates, and which of them continue to the next rung.
 
 Successive halving (Jamieson and Talwalkar, arXiv:1502.07943): in every rung each candidate has a launch a round, the
-default among them, all in random order; the better third goes on to a rung with more rounds. A candidate is held
+default among them, all in random order; the better third continues to a rung with more rounds. A candidate is held
 against the default of the same round, row by row. One whose launch fails is infeasible, which is not an error: it is
 not launched again, alone or with others. Algorithms
 of collectives that the library changes while it runs take turns within one process, call by call. Of the other
@@ -25,11 +25,11 @@ from plumbline.tune.inventory import Known
 DEFAULT = Configuration()
 #: rounds of the rungs
 ROUNDS = (1, 2, 3)
-#: of those that finished a rung, one in so many goes on ...
+#: of those that finished a rung, one in this many continues ...
 KEPT = 3
-#: ... and so many at least
+#: ... and at least this many
 LEAST = 3
-#: A slower row counts so many times as much as an equally faster one: a gain here does not pay for a loss there
+#: A slower row counts this many times as much as an equally faster one: a gain here does not pay for a loss there
 LOSS = 3.0
 NO_DEFAULT = "no launch of the default to compare it with"
 
@@ -45,7 +45,7 @@ def label(configuration: Configuration) -> str:
 
 
 def wanted(knobs: Iterable[Knob], suspects: Sequence[str], every: bool, nodes: int = 1) -> list[Knob]:
-    """The knobs that may help on so many nodes: those of a suspected operation, or of no operation in particular."""
+    """The knobs that may help on ``nodes`` nodes: those of a suspected operation, or of no operation in particular."""
     elsewhere = "inter" if nodes == 1 else "intra"
     here = [knob for knob in knobs if knob.scope != elsewhere]
     if every:
@@ -65,7 +65,7 @@ def chosen(knobs: Sequence[Knob], names: Sequence[str]) -> list[Knob]:
 
 
 def alone(knobs: Iterable[Knob]) -> list[Configuration]:
-    """Every value of the knobs that are no algorithm of one collective."""
+    """Every value of the knobs that are not the algorithm of one collective."""
     return [
         Configuration((Setting(knob.name, value),)) for knob in knobs if not is_algorithm(knob) for value in knob.values
     ]
@@ -99,7 +99,7 @@ def is_algorithm(knob: Knob) -> bool:
 
 
 def contest(knob: Knob, known: Known) -> Contest | None:
-    """The contest of the values of ``knob`` in one process; None if it is no algorithm, or fixed when MPI starts."""
+    """The contest of ``knob``'s values in one process; None if it is not an algorithm, or fixed when MPI starts."""
     numbers = {value: number for value in knob.values if (number := known.number(value)) is not None}
     if not is_algorithm(knob) or knob.when == "start" or not known.running or not numbers:
         return None
@@ -175,6 +175,6 @@ def priced(log: float) -> float:
 
 
 def survivors(scores: Sequence[Score]) -> list[Score]:
-    """The scores that go on, best first: a third of the feasible ones, and at least :data:`LEAST`."""
+    """The scores that continue, best first: a third of the feasible ones, and at least :data:`LEAST`."""
     feasible = sorted((one for one in scores if math.isfinite(one.cost)), key=lambda one: one.cost)
     return feasible[: max(LEAST, math.ceil(len(feasible) / KEPT))]

@@ -1,11 +1,11 @@
 """What in the curves of a library is worth a race: broken performance guidelines, and knees.
 
-Guidelines are what a library can keep by itself, without knowing the network (Traeff, Gropp, Thakur: Self-consistent
+Guidelines are what a library can keep alone, without knowing the network (Traeff, Gropp, Thakur: Self-consistent
 MPI performance guidelines, 2010; Hunold, Carpen-Amarie: PGMPITuneLib, 2018): more data take no less time, twice the
 data at most twice the time, and no operation is slower than others that together do the same (a mock-up). A knee is a
 step that is much steeper than both of its neighbours: where a protocol ends.
 
-A finding has to be seen in every launch of the screen by itself: launches differ, and medians over them can mislead.
+A finding has to be seen in every single launch of the screen: launches differ, and medians over them can mislead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.tune.curves import BARRIER, MESSAGES, OPERATIONS, Curve, Row, siz
 Kind = Literal["monotony", "split", "mock-up", "knee"]
 #: by which factor a guideline must be broken in every launch
 SLACK = 1.1
-#: by which factor a knee must be steeper than the steps beside it
+#: by which factor a knee must be steeper than the steps next to it
 STEEPER = 1.4
 
 

@@ -121,7 +121,7 @@ def _reason(records: Sequence[Record]) -> str | None:
 
 
 def _race(bench: Bench, found: Tuning, knobs: Sequence[Knob]) -> list[Score]:
-    """The finalists among settings that are no collective's algorithm, best first; none if the default is as good.
+    """The finalists among settings other than algorithms of collectives, best first; none if the default is as good.
 
     What a launch of fails is never launched again, alone or with others.
     """

@@ -10,7 +10,7 @@ from plumbline.base import units
 from plumbline.records.model import FLEETING, LoadedFile, Record
 from plumbline.views.table import table
 
-#: parts of a record that describe its circumstances; ids, times and measurements are no circumstances
+#: parts of a record that describe its circumstances; ids, times and measurements are not circumstances
 CIRCUMSTANCES = (
     "site",
     "partition",

@@ -62,12 +62,13 @@ def _figures(record: Record) -> str:
     rows = []
     for figure in record.figures:
         value, unit = units.human(figure.value, figure.unit)
-        low, high = (units.human(extreme(figure.samples), figure.unit) for extreme in (min, max))
-        span = f"{' '.join(low)} … {' '.join(high)}"
+        span = summary.span(figure)
         known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
         rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, _bound(figure)))
-    absent = [one.name for one in record.variant.figures if one.optional and record.figure(one.name) is None]
+    absent = [
+        wanted.name for wanted in record.variant.figures if wanted.optional and record.figure(wanted.name) is None
+    ]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
@@ -144,7 +145,7 @@ def _host(record: Record) -> str:
         if value is not None and key not in ("hostname", "kernel_command_line", "devices")
     }
     unknown = sorted(key for key, value in host.items() if value is None)
-    shown = [f"{key:<18} {_plain(value)}" for key, value in known.items()]
+    shown = [f"{key:<18} {plain(value)}" for key, value in known.items()]
     if unknown:
         shown.append(f"{'not readable':<18} {', '.join(unknown)}")
     if found := devices.of_host(host):
@@ -152,12 +153,15 @@ def _host(record: Record) -> str:
     return "\n".join(shown)
 
 
-def _plain(value: Any) -> str:
+def plain(value: Any) -> str:
+    """A value of a record's circumstances in words."""
+    if value is None:
+        return "not readable"
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {inner}" for key, inner in value.items() if inner is not None) or "no limits"
-    if isinstance(value, list):
-        return " ".join(str(inner) for inner in value)
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+        return ", ".join(f"{key} {plain(inner)}" for key, inner in value.items() if inner is not None) or "no limits"
+    return " ".join(map(plain, value)) if isinstance(value, list) else str(value)
 
 
 def _command(record: Record) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 from plumbline.base import terminal, units
 from plumbline.records import query, sources
-from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite, Variant
+from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite
+from plumbline.records.variant import Variant
 from plumbline.views.table import table
 
 HEADER = (
@@ -189,6 +190,11 @@ def suite(known: Suite) -> str:
 def percent(figure: Figure) -> str:
     """Percent of the physical limit; else of the measured ceiling or of the model, with its letter; else a dash."""
     return f"{figure.reached.percent:.1f}{figure.reached.mark}" if figure.reached else "–"
+
+
+def span(figure: Figure) -> str:
+    """The least and the largest of its launches: ``20.1 GB/s … 20.5 GB/s``."""
+    return " … ".join(" ".join(units.human(end(figure.samples), figure.unit)) for end in (min, max))
 
 
 def shorten(text: str, width: int) -> str:

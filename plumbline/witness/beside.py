@@ -72,19 +72,19 @@ def look(read: Reader) -> Look:
         cpus = sum(line[0].startswith("cpu") for line in lines) - 1
         busy = sum(map(int, lines[0][1:4])) / ticks
     seen = {}
-    for one in proc.every(read.root / "proc"):
-        if one.pid != os.getpid():
-            ran, age = proc.ran_s(read.root / "proc", one), uptime - one.began / ticks
-            name = f"[{one.name}]" if one.of_kernel else one.name
-            seen[one.pid, one.began] = Task(name, ran, ran / age if age > 0 else 1.0)
+    for process in proc.every(read.root / "proc"):
+        if process.pid != os.getpid():
+            ran, age = proc.ran_s(read.root / "proc", process), uptime - process.began / ticks
+            name = f"[{process.name}]" if process.of_kernel else process.name
+            seen[process.pid, process.began] = Task(name, ran, ran / age if age > 0 else 1.0)
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return Look(seen, busy, sum(one.ru_utime + one.ru_stime for one in used), cpus)
+    return Look(seen, busy, sum(usage.ru_utime + usage.ru_stime for usage in used), cpus)
 
 
 def between(before: Look, after: Look, ranks_s: float) -> Meanwhile:
     """What ran between two looks; the launch, whose ranks here used ``ranks_s``, has ended.
 
-    So a task that began meanwhile and goes on is not of it. Ranks need not be children of this process.
+    So a task that began meanwhile and continues is not part of it. Ranks need not be children of this process.
     """
     ran = [
         (task.ran_s - (before.tasks[key].ran_s if key in before.tasks else 0.0), task.name, before.tasks.get(key, task))

@@ -122,7 +122,7 @@ def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[st
 
 def differing(rank: PlannedRank, witness: RankWitness) -> list[tuple[str, Any, Any]]:
     """The members in which the plan that a witness was started with, if any, is not ``rank``, each with both values."""
-    own, planned = (msgspec.to_builtins(one) for one in (witness.plan or rank, rank))
+    own, planned = (msgspec.to_builtins(document) for document in (witness.plan or rank, rank))
     # the control's CPUs are whatever the launcher left it, which the plan cannot know
     free = set() if rank.places else {"cpus"}
     both = [(key, own.get(key), planned.get(key)) for key in sorted({*planned, *own} - free)]
@@ -153,7 +153,7 @@ def _shown(value: Any) -> str:
 
 
 def _compare_places(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
-    """Every place has a thread of its own: two places on the same CPUs need two threads there."""
+    """Every place has its own thread: two places on the same CPUs need two threads there."""
     free = [frozenset(thread.affinity) for thread in _distinct(witness.threads)]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []

@@ -1,7 +1,7 @@
 """What disturbed a launch: causes outside the measured program, never the measured value itself.
 
 The witnesses say what each host did in the *window* in which figures are made: between MPI_Init and MPI_Finalize, or
-the whole run of a program without MPI. So what a launcher does to start and end ranks is no disturbance. Pressure,
+the whole run of a program without MPI. So what a launcher does to start and end ranks is not a disturbance. Pressure,
 throttling and clock are those of the driver's host alone, read right before and right after the launch.
 """
 
@@ -106,13 +106,15 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[RankWitness], 
 
     ``machine`` says which CPUs share what; all hosts of a launch are alike. Figures are those of the host, or the rank,
     where they are worst; ``major_faults`` are those of all ranks. ``beside``: what ran most on the driver's node
-    meanwhile, if the launch was disturbed. What that node's housekeeping took is no disturbance
+    meanwhile, if the launch was disturbed. What that node's housekeeping took is not a disturbance
     (:mod:`plumbline.witness.beside`); ``housekeeping_s`` and ``others_s`` are seconds of the whole launch.
     """
     figures: dict[str, float] = {}
     causes: list[str] = []
     here = [witness for witness in witnesses if witness.host == after.host]
-    used = sum(one.usage.user_s + one.usage.system_s for rank in here for one in processes.everyone(rank))
+    used = sum(
+        document.usage.user_s + document.usage.system_s for rank in here for document in processes.everyone(rank)
+    )
     meanwhile = beside.between(before.look, after.look, used)
     if after.look.tasks:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
@@ -186,7 +188,7 @@ def _assess_driver(before: Snapshot, after: Snapshot, figures: dict[str, float])
     causes = []
     wall = after.time_s - before.time_s
     if before.pressure_us is not None and after.pressure_us is not None and wall > 0:
-        # no cause: the launcher's own processes wait for a CPU too, and a rank's wait is known by itself
+        # not a cause: the launcher's own processes wait for a CPU too, and a rank's wait is measured separately
         figures["cpu_pressure_fraction"] = _rounded(max(0.0, (after.pressure_us - before.pressure_us) / 1e6 / wall))
     if before.throttles is not None and after.throttles is not None:
         throttles = max(0, after.throttles - before.throttles)
@@ -211,10 +213,10 @@ def _assess_ranks(
         return []
     causes = []
     figures["delay_fraction"] = _rounded(max(map(_delay, witnesses)))
-    late = [one for one in witnesses if _is_late(one.window, meanwhile.get(one.host, Meanwhile()))]
-    for one in sorted(late, key=_delay, reverse=True):
-        if not _waited_for_its_own(one, [other for other in witnesses if other.host == one.host]):
-            causes.append(f"a thread of {_name(one)} waited for its CPU {_percent(_delay(one))} of the time")
+    late = [witness for witness in witnesses if _is_late(witness.window, meanwhile.get(witness.host, Meanwhile()))]
+    for witness in sorted(late, key=_delay, reverse=True):
+        if not _waited_for_its_own(witness, [other for other in witnesses if other.host == witness.host]):
+            causes.append(f"a thread of {_name(witness)} waited for its CPU {_percent(_delay(witness))} of the time")
             break
     causes += _stopped(witnesses, figures)
     faults, swapped = max(
@@ -234,7 +236,11 @@ def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
 
 def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
     """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses."""
-    told = [one for one in witnesses if one.window.idle_s is not None and one.mpi and one.window.wall_s > 0]
+    told = [
+        witness
+        for witness in witnesses
+        if witness.window.idle_s is not None and witness.mpi and witness.window.wall_s > 0
+    ]
     if not told:
         return []
     worst = max(told, key=_idle)

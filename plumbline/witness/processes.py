@@ -141,11 +141,11 @@ def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat
     """
     here = [document for witness in witnesses for document in everyone(witness) if document.host == host]
     launchers = {pid for document in here for pid in document.ancestors if document.pid == document.root}
-    used = {one.pid: one.cpu_s for one in orphans if one.pid not in launchers}
+    used = {orphan.pid: orphan.cpu_s for orphan in orphans if orphan.pid not in launchers}
     for document in here:
         for pid in used.keys() & {document.pid, *document.ancestors}:
             used[pid] -= cpu_s(document) + _before_s(document)
-    working = {one.name: used[one.pid] for one in orphans if used.get(one.pid, 0) > UNSEEN[1]}
+    working = {orphan.name: used[orphan.pid] for orphan in orphans if used.get(orphan.pid, 0) > UNSEEN[1]}
     unseen = sum(value for value in used.values() if value > 0)
     if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
         return []

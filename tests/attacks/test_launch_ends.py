@@ -32,7 +32,7 @@ def a_launch(order: int) -> Launch:
 
 
 def a_job(variant: dict[str, Any], name: str) -> SimpleNamespace:
-    record = model.convert(samples.record(session=name, variant=variant, launches=[], state="running"))
+    record = model.convert(samples.record(session=name, variant=model.document(variant), launches=[], state="running"))
     return SimpleNamespace(record=record, variant=record.variant, facts={}, host=None, ceilings=None)
 
 
@@ -52,7 +52,7 @@ class Session:
             return a_launch(order)
 
         self.patch.setattr(driver.pipeline, "launch", launch)
-        driver.run([samples.variant(launches=LAUNCHES)], self.folder / "work", seed=1)
+        driver.run([samples.asked(launches=LAUNCHES)], self.folder / "work", seed=1)
 
     @property
     def left(self) -> list[tuple[str, int]]:
@@ -126,7 +126,7 @@ def test_a_program_that_cannot_be_started_is_one_line(session: Session) -> None:
 def test_two_sessions_in_one_folder_are_one_line(session: Session, tmp_path: Path) -> None:
     def second() -> None:
         with pytest.raises(PlumbError, match="another plumb launch works in this folder"):
-            driver.run([samples.variant()], tmp_path / "work")
+            driver.run([samples.asked()], tmp_path / "work")
 
     session(second)
     assert session.left == [("complete", LAUNCHES)]
@@ -135,7 +135,7 @@ def test_two_sessions_in_one_folder_are_one_line(session: Session, tmp_path: Pat
 def test_a_folder_that_cannot_be_written_is_one_line(session: Session, tmp_path: Path) -> None:
     (tmp_path / "work").write_text("a file")
     with pytest.raises(PlumbError, match="cannot write"):
-        driver.run([samples.variant()], tmp_path / "work")
+        driver.run([samples.asked()], tmp_path / "work")
 
 
 @pytest.mark.parametrize("name", ["launch-0", "launch-2"])
@@ -153,7 +153,7 @@ def test_a_foreign_folder_of_a_launch_stays(session: Session, tmp_path: Path, na
     else:
         place.symlink_to(target)
     with pytest.raises(PlumbError, match="was not made by Plumbline"):
-        driver.run([samples.variant(launches=LAUNCHES)], work)
+        driver.run([samples.asked(launches=LAUNCHES)], work)
     kept = place if what == "file" else place / "thesis.txt"
     assert kept.read_text() == "mine"
 

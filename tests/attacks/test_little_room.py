@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from odd_stack import Bench, bench, results  # noqa: F401
 from samples import record
@@ -18,6 +19,7 @@ from plumbline.launch import shared_memory
 from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
+from plumbline.records.variant import Variant
 from plumbline.stacks import manifest
 from plumbline.views import diff
 
@@ -27,7 +29,7 @@ SMALL = 'mount -t tmpfs -o size="$0" none /dev/shm && exec "$@"'
 APART = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
 
 
-def latency(bench: Bench, base: str, **changes) -> dict:  # noqa: F811
+def latency(bench: Bench, base: str, **changes) -> Variant:  # noqa: F811
     """A variant: latency of two ranks, by a kernel of an installed stack."""
     document = json.loads((bench.folder / "installed" / base / manifest.FILE).read_text())
     document["benchmarks"] = {"pairs": document["benchmarks"]["pairs"]}
@@ -43,10 +45,10 @@ def latency(bench: Bench, base: str, **changes) -> dict:  # noqa: F811
     return bench.variant(stack=base, benchmark="pairs", figures=wanted, **kernel, **several, **changes)
 
 
-def launched(bench: Bench, variant: dict, size: str) -> Record:  # noqa: F811
+def launched(bench: Bench, variant: Variant, size: str) -> Record:  # noqa: F811
     """The record of a variant where /dev/shm has ``size``."""
     file = bench.folder / "variant.json"
-    file.write_text(json.dumps(variant))
+    file.write_bytes(msgspec.json.encode(variant))
     command = [*APART, "sh", "-c", SMALL, size, PLUMB, "launch", str(file), "--work", str(bench.folder / "small")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
     if "launch 1/1" not in done.stdout:

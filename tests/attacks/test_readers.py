@@ -23,6 +23,7 @@ from plumbline.gate.setup import GATE as GATE_FOLDER
 from plumbline.judge import from_csv, from_records
 from plumbline.nodes import read as nodes_read
 from plumbline.records import outcome, store
+from plumbline.records.variant import checked
 from plumbline.references import match
 from plumbline.site import ceilings_file as ceilings
 from plumbline.stacks import manifest
@@ -242,7 +243,8 @@ ODD_VARIANT = {
 def test_an_impossible_variant_is_refused(key: str) -> None:
     for value in ODD_VARIANT[key]:
         with pytest.raises(PlumbError):
-            schemas.check("variant", samples.variant(**{key: value}), "variant.json")
+            checked(samples.variant(**{key: value}), "variant.json")
+        assert not schemas.validator("variant").is_valid(samples.variant(**{key: value}))
 
 
 def test_a_number_that_no_float_holds_is_one_error(place: Path) -> None:

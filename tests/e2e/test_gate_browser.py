@@ -33,7 +33,7 @@ def gate(tmp_path_factory):
     ]
     file = tmp_path_factory.mktemp("gate") / "gate.html"
     facts = [("baseline", "old"), ("repeat", "plumb gate --baseline old")]
-    file.write_text(render("page", page.document(decide.decide(found, Rule()), Rule(), facts)))
+    file.write_text(render(page.document(decide.decide(found, Rule()), Rule(), facts)))
     return file, {item.name: item for item in found}
 
 

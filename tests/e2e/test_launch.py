@@ -1,6 +1,5 @@
 """The launch driver with real launchers and programs that misbehave: every fault is in the record, in words."""
 
-import json
 import os
 import re
 import signal
@@ -9,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import stored
 from odd_stack import STREAM_OUTPUT
@@ -166,7 +166,7 @@ def test_an_interrupt_keeps_the_launches_that_had_finished(bench, signum):
     )
     code += "open('../second','w').close()\n" + STREAM_OUTPUT
     bench.stack(code)
-    (bench.folder / "variant.json").write_text(json.dumps(bench.variant(launches=3)))
+    (bench.folder / "variant.json").write_bytes(msgspec.json.encode(bench.variant(launches=3)))
     work = bench.folder / "work"
     command = [
         sys.executable,

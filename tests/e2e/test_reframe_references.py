@@ -12,6 +12,7 @@ from test_reframe import activated, ran, reframe
 
 from plumbline.base import paths
 from plumbline.references import match
+from plumbline.references.model import Subject
 
 pytestmark = pytest.mark.e2e
 #: what the program of STREAM_OUTPUT prints, MB/s
@@ -114,7 +115,12 @@ def test_every_published_barrier_has_a_variant_that_can_take_it(name, tmp_path):
     status, output = reframe(*options, **activated(tmp_path))
     assert status == 0, output
     made = [json.loads(file.read_text()) for file in (tmp_path / "reframe").rglob("variant.json")]
-    offered = {match.key({**variant, "figure": figure["name"]}) for variant in made for figure in variant["figures"]}
-    wanted = match.read(paths.sites() / name / "references" / "barrier.yaml")["references"]
-    assert {entry["unit"] for entry in wanted} >= {"cycles"}
-    assert [match.describe(entry) for entry in wanted if match.key(entry) not in offered] == []
+    names = ("test", "stack", "partition", "params")
+    offered = {
+        Subject(**{name: variant[name] for name in names}, figure=figure["name"]).key
+        for variant in made
+        for figure in variant["figures"]
+    }
+    wanted = match.read(paths.sites() / name / "references" / "barrier.yaml").references
+    assert {entry.unit for entry in wanted} >= {"cycles"}
+    assert [str(entry) for entry in wanted if entry.key not in offered] == []

@@ -47,7 +47,7 @@ def render(folder, records, past=(), outcome=None, damages=(), profiles=()):
     rows = [convert(item).row() for item in past]
     document = data.document(scope, [convert(item) for item in records], rows, profiles)
     file = folder / "report.html"
-    file.write_text(page.render("report", document), encoding="utf-8")
+    file.write_text(page.render(document), encoding="utf-8")
     return file
 
 
@@ -131,8 +131,8 @@ def test_overview_shows_the_figures_of_the_records(visit, report, campaign):
     tab = visit(report)
     tab.locator("#overview").get_by_label("every figure").check()
     cells = tab.locator("#variants td.median").evaluate_all(
-        """cells => cells.map((cell) => [cell.dataset.record, cell.dataset.figure, cell.dataset.value,
-                                   cell.textContent, cell.nextSibling.textContent])"""
+        """cells => cells.map((cell) => [cell.closest('tr').querySelector('.opener').dataset.record,
+            cell.previousSibling.textContent, cell.dataset.value, cell.textContent, cell.nextSibling.textContent])"""
     )
     expected = [
         [item["id"], figure["name"], figure["value"], *shown(figure["value"], figure["unit"])]
@@ -203,7 +203,7 @@ def test_sorting_by_a_column_of_numbers(visit, report):
 def test_stream_matrix_shows_the_records(visit, report, campaign):
     tab = visit(report)
     cells = tab.locator("#stream td.heat").evaluate_all(
-        """cells => cells.map((cell) => [cell.dataset.record, cell.dataset.value,
+        """cells => cells.map((cell) => [cell.querySelector('.opener').dataset.record, cell.dataset.value,
                                    cell.querySelector('button').textContent,
                                    cell.querySelector('small').textContent])"""
     )
@@ -221,10 +221,18 @@ def test_curves_have_the_medians_of_the_launches(visit, report, campaign):
     tab = visit(report)
     draw_all(tab)
     drawn = tab.locator("#curves .drawing").evaluate_all(
-        f"""all => all.map((element) => {SERIES}.map((line) => line.data.map(
-            (point) => [point.curve.of.id, point.curve.metric, point.size, point.value[1]])))"""
+        f"""all => all.map((element) => {SERIES}.map(
+            (line) => line.data.map((point) => [point.number, ...point.value])))"""
     )
-    points = {(name, metric, size): value for chart in drawn for line in chart for name, metric, size, value in line}
+    document = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    charts = pieces.blocks(pieces.section(document, "curves"), "chart")
+    points = {}
+    for chart, shown_lines in zip(charts, drawn, strict=True):
+        assert len(shown_lines) == len(chart["series"]) == 12
+        for line in shown_lines:
+            for number, size, value in line:
+                name = document["entries"][chart["series"][number]["target"]]["id"]
+                points[name, chart["title"].split(" · ")[1], 0 if size == 0.5 else size] = value
     expected = {}
     for item in campaign:
         if item["variant"]["test"] == "imb_pair":
@@ -348,12 +356,23 @@ def test_joules_and_devices_stand_as_tables(visit, tmp_path):
 def test_every_launch_has_its_dot(visit, report, campaign):
     tab = visit(report)
     draw_all(tab)
-    dots = tab.locator("#launches .drawing").evaluate_all(
-        f"""all => all.flatMap((element) => {SERIES}[0].data.map(
-            (point) => [point.row.entry.id, point.sample, point.value[0]]))"""
+    drawn = tab.locator("#launches .drawing").evaluate_all(
+        f"""all => all.map((element) => {SERIES}.flatMap((dots) => dots.data.map(
+            (point) => [point.row, point.texts[0], point.value[0]])))"""
     )
+    document = tab.evaluate("JSON.parse(document.getElementById('data').textContent)")
+    charts = pieces.blocks(pieces.section(document, "launches"), "chart")
+    dots = [
+        [document["entries"][chart["targets"][row]]["id"], text, place]
+        for chart, points in zip(charts, drawn, strict=True)
+        for row, text, place in points
+    ]
     expected = [
-        [item["id"], value, 100 * (value / item["figures"][0]["value"] - 1)]
+        [
+            item["id"],
+            " ".join([item["figures"][0]["name"], *shown(value, item["figures"][0]["unit"])]),
+            100 * (value / item["figures"][0]["value"] - 1),
+        ]
         for item in campaign
         if usable(item)
         for value in item["figures"][0]["samples"]

@@ -114,24 +114,24 @@ def test_no_host_is_in_them_and_their_references_are_sound(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in SEEDS if match.files(name)])
 def test_published_references_are_of_variants_and_figures_that_there_are(name: str) -> None:
     """A reference with a slip in a parameter would never be held against anything."""
-    entries = [entry for file in match.files(name) for entry in match.read(file)["references"]]
-    checks = variants(name, *sorted({entry["test"] for entry in entries}))
+    entries = [entry for file in match.files(name) for entry in match.read(file).references]
+    checks = variants(name, *sorted({entry.test for entry in entries}))
     for entry in entries:
         found = [
             check
             for check in checks
-            if check["@class"] == entry["test"]
-            and {f"%{key}={value}" for key, value in entry["params"].items()} == set(check["name"].split()[1:])
+            if check["@class"] == entry.test
+            and {f"%{key}={value}" for key, value in entry.params.items()} == set(check["name"].split()[1:])
         ]
-        assert len(found) == 1, match.describe(entry)
-        assert entry["figure"] in [figure[0] for figure in found[0]["figures"]], match.describe(entry)
+        assert len(found) == 1, str(entry)
+        assert entry.figure in [figure[0] for figure in found[0]["figures"]], str(entry)
 
 
 @pytest.mark.parametrize("name", ["rrze-nehalem", "rrze-woodcrest"])
 def test_cycles_are_published_as_cycles(name: str) -> None:
     """R7: the source says of no machine which clock they are of."""
-    entries = [entry for file in match.files(name) for entry in match.read(file)["references"]]
-    assert {entry["unit"] for entry in entries if entry["test"].startswith("barrier")} == {"cycles"}
+    entries = [entry for file in match.files(name) for entry in match.read(file).references]
+    assert {entry.unit for entry in entries if entry.test.startswith("barrier")} == {"cycles"}
 
 
 def test_the_ring_has_32_ranks_on_4_nodes() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from samples import variant
+from samples import asked
 
 from plumbline import schemas
 from plumbline.base import paths
@@ -63,10 +63,10 @@ class KernelStack:
             capture_output=True, text=True, check=False, env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def record(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, **asked: Any) -> dict[str, Any]:
+    def record(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, **changes: Any) -> dict[str, Any]:
         """The record of one launch of ``kernel`` on a stack that has nothing else.
 
-        ``asked`` has the members of the variant that are the test's.
+        ``changes`` has the members of the variant that are the test's.
         """
         program = self.programs / kernel
         entry = {"suite": "kernels", "version": "test", "command": [str(program)], "file": str(program)}
@@ -76,9 +76,9 @@ class KernelStack:
         for name in ("sites", "results", "stacks"):
             monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
         manifest.save({**self.document, "benchmarks": {kernel: entry}})
-        wanted = variant(
+        wanted = asked(
             stack=self.name, benchmark=kernel, parser="kernel", context={"kernel": kernel}, placement="core",
-            threads=1, launches=1, name=kernel, test=kernel, **asked,
+            threads=1, launches=1, name=kernel, test=kernel, **changes,
         )  # fmt: skip
         _, records = driver.run([wanted], folder / "work")
         found = model.document(records[0])

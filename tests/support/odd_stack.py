@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from plumbline.base import paths
+from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import binder
 
@@ -94,11 +95,11 @@ class Bench:
         manifests.save(document)
         return document
 
-    def variant(self, **changes: Any) -> dict[str, Any]:
+    def variant(self, **changes: Any) -> Variant:
         """A variant of the odd stack: one rank, one thread, pinned."""
-        from samples import variant
+        from samples import asked
 
-        return variant(**{"stack": "odd", "threads": 1, "launches": 1, "name": "odd", **changes})
+        return asked(**{"stack": "odd", "threads": 1, "launches": 1, "name": "odd", **changes})
 
 
 @pytest.fixture

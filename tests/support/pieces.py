@@ -7,7 +7,7 @@ from typing import Any
 
 def section(document: dict[str, Any], name: str) -> dict[str, Any]:
     """The section ``name`` of a page."""
-    (found,) = [one for one in document["sections"] if not isinstance(one, str) and one["id"] == name]
+    (found,) = [one for one in document["sections"] if one["id"] == name]
     return dict(found)
 
 
@@ -21,6 +21,12 @@ def blocks(piece: Any, kind: str) -> list[dict[str, Any]]:
 def rows(piece: Any, number: int = 0) -> list[list[str]]:
     """The rows of a table in ``piece``, as texts."""
     return [[text(cell) for cell in row] for row in blocks(piece, "table")[number]["rows"]]
+
+
+def called(piece: Any, caption: str) -> dict[str, Any]:
+    """The table in ``piece`` whose caption begins so."""
+    (found,) = [table for table in blocks(piece, "table") if table["caption"].startswith(caption)]
+    return found
 
 
 def text(piece: Any) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+import msgspec
+
+from plumbline.records.variant import Variant
+
 
 def variant(**changes: Any) -> dict[str, Any]:
     """A variant of STREAM."""
@@ -31,6 +35,11 @@ def variant(**changes: Any) -> dict[str, Any]:
         "params": {"placement": "compact", "threads": 2},
         **changes,
     }
+
+
+def asked(**changes: Any) -> Variant:
+    """The same as ``plumb launch`` takes it."""
+    return msgspec.convert(variant(**changes), Variant)
 
 
 def plan(**changes: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ struct halo {
 };
 
 /* With `corners`, x is exchanged first, then y with the halo in x, then z with both: values from diagonal
- * neighbours arrive in two or three steps without messages of their own (Ding and He, SC 2001). Without,
+ * neighbours arrive in two or three steps without their own messages (Ding and He, SC 2001). Without,
  * the six faces are exchanged at once and corners are not filled. `blocking`: MPI_Sendrecv side by side. */
 struct halo *halo_make(const struct grid *grid, bool corners, bool blocking);
 void halo_free(struct halo *halo);

@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-/* Bringing a tile from memory takes the first stage about as long as so many levels more (measured on Zen 4).
+/* Reading a tile from memory takes the first stage as long as this many more levels (measured on Zen 4).
  */
 enum { MEMORY_LEVELS = 2 };
 

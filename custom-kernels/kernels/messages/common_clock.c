@@ -16,7 +16,7 @@
 
 enum {
     TRIPS = 64,    /* round trips of one offset: the shortest counts */
-    FEW_TRIPS = 8, /* so many are enough where they take longer than MOST_NS */
+    FEW_TRIPS = 8, /* enough if they take longer than MOST_NS */
     MOST_NS = 50000000,
     READINGS = 501, /* for the cost of a reading */
     MOST_KEY = 256,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the library is given a chance to go on with the message during the work. */
+/* How the library is given a chance to continue with the message during the work. */
 enum method { METHOD_NONE, METHOD_TEST, METHOD_THREAD, METHOD_TASK };
 
 /* Which call rank 0 makes. */

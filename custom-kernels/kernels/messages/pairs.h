@@ -43,7 +43,7 @@ struct matrix {
     const struct place *places;
 };
 
-/* On rank 0: rows, hints and heat maps. At most `most_rows` pairs get a row of their own. */
+/* On rank 0: rows, hints and heat maps. At most `most_rows` pairs get their own row. */
 void show_pairs(struct result *result, const struct matrix *matrix, const struct exchange *exchange,
                 long most_rows);
 

@@ -9,7 +9,7 @@ int tournament_rounds(int ranks);
 
 /* The partner of `rank` in `round`; NOBODY if the number of ranks is odd and this rank has no partner in it.
  *
- * The circle method: all but the last player stand in a circle that turns by one place each round. Written as
+ * The circle method: all but the last player are in a circle that turns by one place each round. Written as
  * arithmetic (players a and b meet in round (a + b) mod (n - 1)), so that a rank needs no table: a plan for
  * 10,000 ranks takes each of them 9,999 additions. Source: Anderson, Combinatorial Designs and Tournaments,
  * 1997, chapter 2. */

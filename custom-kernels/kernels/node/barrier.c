@@ -65,7 +65,7 @@ static const struct program program = {
     .arguments = arguments,
 };
 
-/* A number of the thread's own, on cache lines of its own. */
+/* The thread's own number, on its own cache lines. */
 struct slot {
     alignas(128) atomic_long value;
 };

@@ -1,4 +1,4 @@
-/* The cost of false sharing: each thread increments a counter of its own; the counters lie on the same cache
+/* The cost of false sharing: each thread increments its own counter; the counters are on the same cache
  * line, or on different ones. */
 #include "barrier_kinds.h"
 #include "fail_together.h"

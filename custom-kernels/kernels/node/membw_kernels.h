@@ -14,8 +14,8 @@ enum array { A, B, C, D, E, ARRAYS };
 struct kernel_facts {
     const char *name, *formula;
     int loads, stores; /* streams that are read, and written */
-    int allocated;     /* written streams that a regular store brings into the cache first */
-    int arrays;        /* the first so many arrays take part */
+    int allocated;     /* written streams that a regular store reads into the cache first */
+    int arrays;        /* this many arrays take part, the first ones */
 };
 
 extern const struct kernel_facts kernel_facts[KERNELS];

@@ -1,6 +1,6 @@
 """Provider ``spack``: stacks that Spack builds from locked environments of ``spack-env/``.
 
-``spack:openmpi`` becomes the stack ``spack-openmpi``: its manifest lies in ``stacks/spack-openmpi``, the programs in
+``spack:openmpi`` becomes the stack ``spack-openmpi``: its manifest is in ``stacks/spack-openmpi``, the programs in
 Spack's store below ``stacks/spack``. A package is taken from a buildcache that has it, and built otherwise.
 """
 
@@ -160,7 +160,7 @@ def _built(name: str, spack: Spack) -> dict[str, Package]:
 
 
 def _kernel_mark(digest: str) -> Path:
-    """The file that says of which sources the kernels with this hash were built."""
+    """The file that names the sources of the kernels with this hash."""
     return environments.home() / "kernels" / digest
 
 

@@ -195,12 +195,12 @@ def fill(names: list[str], folder: Path) -> None:
             raise PlumbError(f"{count} sources could not be fetched", f"stack {spack.owner}", f"see {spack.log}")
         print(f"{spack.owner}: binaries", flush=True)
         buildcache.push(spack, environments.read(name), folder / "buildcache", "--unsigned")
-    spack.run("providers", "mpi")  # brings the index up to date
+    spack.run("providers", "mpi")  # updates the index
     _copy_index(cache(), folder / INDEX)
 
 
 def main() -> int:
-    """Bring the pinned Spack; the exit status is returned."""
+    """Fetch the pinned Spack; the exit status is returned."""
     try:
         base = prepare()
     except PlumbError as error:

@@ -209,7 +209,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def _ordered(spec: str) -> str:
-    """``spec`` with variants and their values sorted, because Spack writes them in an order of its own.
+    """``spec`` with variants and their values sorted, because Spack writes them in its own order.
 
     >>> _ordered("openmpi@5+fortran +cuda fabrics=ucx,ofi") == _ordered("openmpi@5+cuda+fortran fabrics=ofi,ucx")
     True

@@ -129,7 +129,7 @@ def _benchmarks(
 
 
 def _programs(packages: Mapping[str, Package]) -> list[tuple[str, str, Package, Path]]:
-    """(benchmark id, suite, package, program) of everything that the environment's packages bring."""
+    """(benchmark id, suite, package, program) of all programs in the environment's packages."""
     osu, imb, stream = (packages[name] for name in ("osu-micro-benchmarks", "intel-mpi-benchmarks", "stream"))
     kernels = packages[buildcache.KERNELS]
     own = sorted((osu.prefix / "libexec/osu-micro-benchmarks/mpi").rglob("osu_*"))

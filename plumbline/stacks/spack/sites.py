@@ -58,7 +58,7 @@ def check_system(node: dict[str, Any], where: str) -> None:
 def check_compilers(document: dict[str, Any], where: str, *, absent: bool = True) -> None:
     """Raise :class:`PlumbError` if a compiler that the lock takes from this host has another version.
 
-    With ``absent`` a compiler that is not there is an error too. Spack does not check what ``packages.yaml`` says of an
+    With ``absent`` a compiler that is not there is an error too. Spack does not check ``packages.yaml`` about an
     external compiler. Only compilers of languages that something in the lock is built with are checked.
     """
     used = {
@@ -94,7 +94,7 @@ def _version(program: Path) -> str | None:
 def check_content(spack: Spack, name: str) -> None:
     """Raise :class:`PlumbError` if packages of the lock are not what their hashes stand for: it was edited.
 
-    Spack computes the hashes again (``spack-env/rehash.py``); by itself it takes them as they stand in a lock.
+    Spack computes the hashes again (``spack-env/rehash.py``); without that it uses the hashes in a lock as they are.
     """
     file = environments.lock(name)
     said = spack.run("python", str(environments.folder() / "rehash.py"), str(file)).splitlines()

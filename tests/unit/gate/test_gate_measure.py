@@ -104,9 +104,9 @@ def gate(tmp_path, monkeypatch):
             where.mkdir(exist_ok=True)
             couples = []
             for number in range(variants):
-                variant = samples.variant(name=f"stream_threads %n={number}", params={"n": number})
+                variant = samples.asked(name=f"stream_threads %n={number}", params={"n": number})
                 variant = rules.settle(variant, [], "", Rule())
-                couples.append([{**variant, "stack": "old"}, {**variant, "stack": "new"}])
+                couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
             terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
             name = f"20260101T000000Z-n-{folder}"
             setup.GATE.begin(where, setup.Session(name, "old", "new", couples, terms, dict(CIRCUMSTANCES)))
@@ -547,7 +547,7 @@ def driver_bench(tmp_path, monkeypatch):
     nodes = iter([["node1"], ["node1"], ["node2"]])
 
     def prepare(variant, name):
-        made = samples.record(session=name, variant=variant, launches=[])
+        made = samples.record(session=name, variant=model.document(variant), launches=[])
         return SimpleNamespace(record=model.convert(made))
 
     def launch(job, index, order, folder):
@@ -556,7 +556,7 @@ def driver_bench(tmp_path, monkeypatch):
 
     monkeypatch.setattr(driver, "prepare", prepare)
     monkeypatch.setattr(driver.pipeline, "launch", launch)
-    couple = [samples.variant(stack="old"), samples.variant(stack="new")]
+    couple = [samples.asked(stack="old"), samples.asked(stack="new")]
     return live.DriverBench(SimpleNamespace(couples=[couple], name="s", terms=SimpleNamespace(seed=7)), tmp_path)
 
 
@@ -603,7 +603,7 @@ def command_line(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
     monkeypatch.setattr(sides, "resolve", lambda role, given, stack: sides.Side(role, given))
     monkeypatch.setattr(sides, "install_side", lambda side, build=None: {"benchmarks": {"stream": {"suite": "stream"}}})
-    found = gate_variants.Listing({name: {"v": samples.variant(name="v", stack=name)} for name in ("old", "new")})
+    found = gate_variants.Listing({name: {"v": samples.asked(name="v", stack=name)} for name in ("old", "new")})
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
     monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))
     monkeypatch.setattr(setup, "partition_of", lambda begun: {"name": "default", "scheduler": "slurm"})

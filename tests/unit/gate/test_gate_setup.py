@@ -13,7 +13,6 @@ import pytest
 import samples
 from gate_pairs import pairs_of
 
-from plumbline import schemas
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
@@ -21,6 +20,7 @@ from plumbline.gate import page, rules, setup, sides, variants
 from plumbline.judge import decide, from_records
 from plumbline.pages.page import render
 from plumbline.records import model
+from plumbline.records.variant import checked
 from plumbline.reframe import settings
 from plumbline.stacks import manifest as manifests
 from plumbline.statistics.paired import Rule
@@ -198,7 +198,7 @@ def test_a_damaged_variant_and_one_of_two_partitions(tmp_path):
 
 
 def listing(*names, other=(), **changes):
-    made = {name: samples.variant(name=name, **changes) for name in (*names, *other)}
+    made = {name: samples.asked(name=name, **changes) for name in (*names, *other)}
     return variants.Listing({"old": {n: made[n] for n in names}, "new": {**made}})
 
 
@@ -210,7 +210,7 @@ def test_variants_of_both_sides_are_paired(tmp_path):
     found = listing("a", "b", other=("c",))
     found.skips = {"old": {"d": "too few cores", "e": "too few cores"}, "new": {"d": "x", "e": "x"}}
     couples, notes = setup.pair_up(found, BOTH, OFFERS, False)
-    assert [[variant["stack"] for variant in couple] for couple in couples] == [["old", "new"], ["old", "new"]]
+    assert [[variant.stack for variant in couple] for couple in couples] == [["old", "new"], ["old", "new"]]
     assert notes == ["not compared: c (only new can run it)", "skipped   2 x too few cores"]
 
 
@@ -226,19 +226,19 @@ def test_what_the_candidate_lost_is_an_error_unless_it_is_said_to_be_known():
 
 def test_of_two_commits_only_the_kernels_are_compared():
     found = listing("a")
-    found.variants["old"]["b"] = samples.variant(name="b", benchmark="pi")
+    found.variants["old"]["b"] = samples.asked(name="b", benchmark="pi")
     commits = tuple(sides.Side(side.role, "old", digit * 40) for side, digit in zip(BOTH, "12", strict=True))
     couples, notes = setup.pair_up(found, commits, OFFERS, False)
-    assert [[variant["stack"] for variant in couple] for couple in couples] == [["old@" + "1" * 12, "old@" + "2" * 12]]
+    assert [[variant.stack for variant in couple] for couple in couples] == [["old@" + "1" * 12, "old@" + "2" * 12]]
     assert notes == ["not compared: 1 variants whose program is the stack's on both sides"]
-    assert couples[0][0]["name"] == "b"
+    assert couples[0][0].name == "b"
 
 
 def test_nothing_in_common_and_two_partitions_are_errors():
     with pytest.raises(PlumbError, match="0 variants"):
         setup.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
     found = listing("a", "b")
-    found.variants["old"]["b"]["partition"] = "other"
+    found.variants["old"]["b"] = samples.asked(name="b", partition="other")
     with pytest.raises(PlumbError, match="--site SITE:PARTITION"):
         setup.pair_up(found, BOTH, OFFERS, False)
 
@@ -250,7 +250,7 @@ def write_rules(folder, text):
 
 
 def margins(variant):
-    return {figure["name"]: (figure["tolerance"], figure["must_detect"]) for figure in variant["figures"]}
+    return {figure.name: (figure.tolerance, figure.must_detect) for figure in variant.figures}
 
 
 FIGURES = [{"name": name, "metric": name, "where": {}} for name in ("latency", "bandwidth")]
@@ -268,18 +268,18 @@ def test_rules_then_the_test_then_the_command_line(tmp_path):
     )
     entries, where = rules.load(file, "local")
     figures = [FIGURES[0], {**FIGURES[1], "tolerance": 0.03, "must_detect": 0.07}]
-    osu = samples.variant(test="osu_pair", name="osu_pair %placement=pair:numa", figures=figures)
+    osu = samples.asked(test="osu_pair", name="osu_pair %placement=pair:numa", figures=figures)
     assert margins(rules.settle(osu, entries, where, Rule())) == {"latency": (0.02, 0.1), "bandwidth": (0.03, 0.07)}
-    imb = samples.variant(test="imb_pair", name="imb_pair %placement=pair:l3", figures=figures)
+    imb = samples.asked(test="imb_pair", name="imb_pair %placement=pair:l3", figures=figures)
     found = rules.settle(imb, entries, where, Rule(0.005, 0.5))
     assert margins(found) == {"latency": (0.005, 0.2), "bandwidth": (0.03, 0.2)}
-    schemas.check("variant", found, "here")
+    checked(model.document(found), "here")
 
 
 def test_optional_figures_are_not_gated():
     figures = [FIGURES[0], {**FIGURES[1], "optional": True}]
-    found = rules.settle(samples.variant(figures=figures), [], "", Rule())
-    assert [figure["name"] for figure in found["figures"]] == ["latency"]
+    found = rules.settle(samples.asked(figures=figures), [], "", Rule())
+    assert [figure.name for figure in found.figures] == ["latency"]
     sides = [samples.record(id=ident, variant=samples.variant(figures=figures)) for ident in ("a" * 12, "b" * 12)]
     assert [series.name.rpartition(": ")[2] for series in from_records.pairs_of(*map(model.convert, sides))] == [
         "latency"
@@ -317,7 +317,7 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
     with pytest.raises(PlumbError, match="does not exist"):
         rules.load(tmp_path / "absent.yaml", "local")
     with pytest.raises(PlumbError, match="latency: tolerance"):
-        rules.settle(samples.variant(figures=FIGURES), [{"tolerance": 0.1}], "rules.yaml", Rule())
+        rules.settle(samples.asked(figures=FIGURES), [{"tolerance": 0.1}], "rules.yaml", Rule())
 
 
 @pytest.mark.parametrize(
@@ -366,16 +366,17 @@ def test_the_page_shows_every_pair_and_escapes_names():
         pairs_of("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
     made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
-    text = render("page", made)
+    text = render(made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
     shown = read_page(text)
     drawn = {chart["title"]: chart for chart in pieces.blocks(shown, "chart")}
     assert len(drawn) == 4
-    assert sum(len(chart["points"]) - len(chart["hollow"]) for chart in drawn.values()) == 80
-    fine = drawn["fine"]
+    dots = {title: chart["series"][0] for title, chart in drawn.items()}
+    assert sum(len(one["points"]) - len(one["hollow"]) for one in dots.values()) == 80
+    fine = dots["fine"]
     assert [fine["points"][row] for row in fine["hollow"]] == [[20, 0.6, 1.1], [21, 7.6, 0.9]]
-    assert [fine["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
+    assert [drawn["fine"]["rows"][row][1] for row in fine["hollow"]] == ["1.1", "0.9"]
     rows = pieces.rows(pieces.section(shown, "series"))
     assert [row[5] for row in rows if row[0] == "fine"] == ["2"]
     assert "<script>alert('x')</script> & \"" in [row[0] for row in rows]
@@ -388,7 +389,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
 def test_the_page_of_many_series_stays_small():
     values = [10.0 + place % 7 * 0.01 for place in range(90)]
     found = [pairs_of(f"s{number}", values, values[::-1], "lower") for number in range(1000)]
-    text = render("page", page.document(decide.decide(found, Rule()), Rule(), []))
+    text = render(page.document(decide.decide(found, Rule()), Rule(), []))
     shown = read_page(text)
     assert len(pieces.blocks(shown, "chart")) == page.DRAWN
     assert len(pieces.rows(shown)) == 1000
@@ -401,4 +402,4 @@ def test_the_page_is_written(tmp_path, capsys):
     (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
     options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
     assert cli.main(["gate", *options]) == 0
-    assert [len(chart["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]
+    assert [len(chart["series"][0]["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]

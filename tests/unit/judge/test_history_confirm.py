@@ -117,7 +117,7 @@ def test_an_alarm_is_measured_against_the_last_good_stack(slower, measured, caps
     assert said.splitlines()[-1] == f"Newest changes for the worse: 1 {state}"
     ((both, couple, rule),) = measured
     assert [side.measured for side in both] == ["mpi-old", "openmpi"]
-    assert [variant["stack"] for variant in couple] == ["mpi-old", "openmpi"]
+    assert [variant.stack for variant in couple] == ["mpi-old", "openmpi"]
     assert rule.must_detect == 0.05
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 from msgspec import structs
 from plans import typed
@@ -11,6 +12,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.launch import figures
 from plumbline.records.model import convert, document
 from plumbline.references import Match, References
+from plumbline.references.model import Entry
 from plumbline.topology import machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -202,7 +204,7 @@ def test_streams_rule(host):
 
 @pytest.mark.parametrize(("value", "verdict"), [(10100.0, "within"), (20000.0, "below"), (5000.0, "above")])
 def test_the_verdict_is_that_of_the_reference(host, value, verdict):
-    entry = {
+    described = {
         "test": "stream_threads",
         "figure": "triad",
         "stack": "openmpi",
@@ -216,7 +218,7 @@ def test_the_verdict_is_that_of_the_reference(host, value, verdict):
         "method": "declared",
         "source": {"document": "a test"},
     }
-    item = fresh()
-    item = settled(item, {}, host, [Match(entry, "local/references/stream.yaml")])
+    entry = msgspec.convert(described, Entry)
+    item = settled(fresh(), {}, host, [Match(entry, "local/references/stream.yaml")])
     assert item["verdict"] == verdict
     assert item["figures"][0]["reference"]["value"] == value

@@ -7,6 +7,7 @@ import threading
 from types import SimpleNamespace
 
 import msgspec
+import pieces
 import pytest
 from samples import record
 from test_ceilings import bound, host, measured, one, sites, taken
@@ -125,8 +126,9 @@ class TestRecord:
             " at set-up"
         ]
         page = data.document(data.Scope("ulysses"), [made.record])
-        assert page["legend"] == summary.legend([made.record])
-        assert page["entries"][0]["figures"][0]["ceiling"]["raising"] == ceiling.raising
+        notes = [pieces.text(one) for one in pieces.blocks(pieces.section(page, "overview"), "note")]
+        assert notes[1:] == summary.legend([made.record])
+        assert f"; {ceiling.raising} by this record" in pieces.text(pieces.blocks(page["entries"], "table")[0])
 
     def test_disturbed_launches_raise_nothing(self, host):
         made = job(host)

@@ -101,8 +101,10 @@ def test_pages_hold_what_the_records_say(results, root):
     assert (line[0], line[1], line[5]) == ("local", "1 worse", "41")
     report = shown(root / f"systems/local/campaigns/{CAMPAIGN}.html")
     assert len(report["entries"]) == len(reports.campaign())
-    assert "history" not in [one["id"] for one in report["sections"] if isinstance(one, dict)]
-    assert report["outcome"]["profile"] == "full"
+    assert "history" not in [one["id"] for one in report["sections"]]
+    assert pieces.blocks(pieces.section(report, "left-out"), "heading")[1]["pieces"] == [
+        "5 of 8 cases without a valid record"
+    ]
 
 
 def test_nothing_hostile_is_markup_in_any_page(results, root):

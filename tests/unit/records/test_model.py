@@ -16,7 +16,6 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import schema_files
 from plumbline.records import model
-from plumbline.records.model import Variant, WantedFigure
 
 
 def obeys_the_schema(document):
@@ -148,13 +147,3 @@ def test_records_written_before_these_types_lose_nothing(line):
     again = json.loads(model.encode([model.decode(line)]))
     assert again.pop("seal")
     assert again == written
-
-
-def test_the_description_of_a_variant_is_the_type():
-    """The schema adds what is valid for a new one; records of earlier versions are held against the type alone."""
-    schema = schemas.validator("variant").schema
-    figure = schema["properties"]["figures"]["items"]
-    for document, kind in ((schema, Variant), (figure, WantedFigure)):
-        fields = {field.name: field.required for field in msgspec.structs.fields(kind)}
-        assert set(document["properties"]) == set(fields)
-        assert set(document["required"]) == {name for name, required in fields.items() if required}

@@ -10,13 +10,13 @@ import samples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.judge import from_records
 from plumbline.judge.samples import nodes, series
 from plumbline.launch import figures
 from plumbline.records import model, store
 from plumbline.records.model import Record
+from plumbline.records.variant import checked
 from plumbline.references import References, calibrate
 from plumbline.topology import machine
 
@@ -80,11 +80,11 @@ def test_settling_makes_no_figure(values: list[float]) -> None:
 def test_only_a_profiled_variant_may_have_no_figure() -> None:
     """And only that may have output that is not read."""
     for changes in ({"figures": []}, {"parser": "none"}):
-        schemas.check("variant", samples.variant(profiled=True, **changes), "x")
+        checked(samples.variant(profiled=True, **changes), "x")
         with pytest.raises(PlumbError):
-            schemas.check("variant", samples.variant(**changes), "x")
+            checked(samples.variant(**changes), "x")
         with pytest.raises(PlumbError):
-            schemas.check("variant", samples.variant(profiled=False, **changes), "x")
+            checked(samples.variant(profiled=False, **changes), "x")
 
 
 def test_records_of_earlier_versions_are_not_profiled() -> None:

@@ -9,6 +9,7 @@ import reframe.utility.sanity as sanity
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert as convert_to
 from msgspec import structs, to_builtins
 from reframe.core.exceptions import SanityError
 from samples import launch, record, variant
@@ -20,6 +21,7 @@ from plumbline.commands import lint
 from plumbline.records import store
 from plumbline.records.model import convert
 from plumbline.references import References, calibrate, judge, match
+from plumbline.references.model import Calibrated, Entry
 from plumbline.site import tests
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -108,6 +110,11 @@ def entry(**changes):
     }
 
 
+def typed(**changes):
+    """The same as readers have it."""
+    return convert_to(entry(**changes), Entry)
+
+
 def figure(**changes):
     """The figure of :func:`samples.record`."""
     return structs.replace(convert(record()).figures[0], **changes)
@@ -134,7 +141,7 @@ def run(module, *arguments):
 def test_what_matches_is_found_with_its_file(local):
     put(local, entry(), entry(figure="copy", value=1.0))
     found = References.load("local").resolve(convert(record()), "triad")
-    assert found.entry["value"] == 10000.0
+    assert found.entry.value == 10000.0
     assert to_builtins(found.of_record()) == {
         "value": 10000.0,
         "unit": "MB/s",
@@ -190,12 +197,12 @@ def test_two_that_match_are_an_error(local, second):
     ],
 )
 def test_below_is_worse_and_above_is_better(better, value, verdict):
-    assert judge(figure(better=better, value=value), entry(better=better)) == verdict
+    assert judge(figure(better=better, value=value), typed(better=better)) == verdict
 
 
 def test_an_open_bound_bounds_nothing():
-    assert judge(figure(value=1e9), entry(upper=None)) == "within"
-    assert judge(figure(value=1e-9), entry(lower=None)) == "within"
+    assert judge(figure(value=1e9), typed(upper=None)) == "within"
+    assert judge(figure(value=1e-9), typed(lower=None)) == "within"
 
 
 @settings(max_examples=300)
@@ -209,7 +216,7 @@ def test_an_open_bound_bounds_nothing():
 def test_reframe_fails_what_is_not_within_and_nothing_else(value, expected, lower, upper, better):
     """``expected`` None: the value lies on the lower bound, as near as floats can tell."""
     at_bound = value / (1 + (lower or 0))
-    reference = entry(value=expected or at_bound, lower=lower, upper=upper, better=better)
+    reference = typed(value=expected or at_bound, lower=lower, upper=upper, better=better)
     verdict = judge(figure(better=better, value=value), reference)
     *limits, _ = match.thresholds(match.Match(reference, "a file").of_record(), value)
     try:
@@ -222,7 +229,7 @@ def test_reframe_fails_what_is_not_within_and_nothing_else(value, expected, lowe
 @pytest.mark.parametrize("change", [{"unit": "GB/s"}, {"better": "lower"}, {"value": math.nan}, {"value": math.inf}])
 def test_what_cannot_be_compared_is_an_error_and_never_within(change):
     with pytest.raises(PlumbError):
-        judge(figure(**change), entry())
+        judge(figure(**change), typed())
 
 
 # --- calibrating
@@ -233,19 +240,19 @@ def test_the_value_is_the_median_of_the_sessions_medians(local):
     (change,) = propose(made, "local").changes["stream"]
     new = change.new
     assert (change.old, change.kept) == (None, None)
-    assert (new["value"], new["unit"], new["better"], new["method"]) == (10100.0, "MB/s", "higher", "calibrated")
-    source = new["source"]
-    assert source["records"] == [f"{number:012x}" for number in range(3)]
-    assert (source["sessions"], source["dates"]) == (3, ["2026-01-01", "2026-01-03"])
-    assert source["spread"] == pytest.approx(1.4826 * 100 / 10100, rel=1e-3)
-    assert (source["nodes"], source["stack_sha256"], source["suite_commit"]) == (["node1"], "0" * 64, "f" * 40)
+    assert (new.value, new.unit, new.better, new.method) == (10100.0, "MB/s", "higher", "calibrated")
+    source = new.source
+    assert source.records == [f"{number:012x}" for number in range(3)]
+    assert (source.sessions, source.dates) == (3, ["2026-01-01", "2026-01-03"])
+    assert source.spread == pytest.approx(1.4826 * 100 / 10100, rel=1e-3)
+    assert (source.nodes, source.stack_sha256, source.suite_commit) == (["node1"], "0" * 64, "f" * 40)
     # 99 % of t with 2 degrees of freedom is within 9.925 deviations; one new session: times sqrt(4/3)
-    assert new["upper"] == -new["lower"] == pytest.approx(9.925 * math.sqrt(4 / 3) * source["spread"], abs=1e-3)
+    assert new.upper == -new.lower == pytest.approx(9.925 * math.sqrt(4 / 3) * source.spread, abs=1e-3)
 
 
 def test_calm_sessions_have_the_narrowest_bounds(local):
     (change,) = propose([session(number) for number in range(3)], "local").changes["stream"]
-    assert (change.new["lower"], change.new["upper"]) == (-0.05, 0.05)
+    assert (change.new.lower, change.new.upper) == (-0.05, 0.05)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +297,7 @@ def test_an_older_build_of_the_stack_does_not_count(local):
     old = [session(number, stack={**record()["stack"], "sha256": "e" * 64}) for number in range(3)]
     assert propose([*old, session(3), session(4)], "local").changes == {}
     (change,) = propose([*old, session(3), session(4), session(5)], "local").changes["stream"]
-    assert change.new["source"]["records"] == [f"{number:012x}" for number in (3, 4, 5)]
+    assert change.new.source.records == [f"{number:012x}" for number in (3, 4, 5)]
 
 
 def test_sessions_that_differ_too_much_give_no_reference(local):
@@ -331,7 +338,7 @@ def test_calibrate_writes_once_and_keeps_comments_and_other_entries(local, capsy
     assert "# the last word" in text
     assert [path.name for path in file.parent.iterdir()] == ["stream.yaml"]
     found = References.load("local").resolve(convert(session(9)), "triad")
-    assert (found.entry["value"], found.entry["method"]) == (10100.0, "calibrated")
+    assert (found.entry.value, type(found.entry)) == (10100.0, Calibrated)
     assert run(command) == 0
     assert "0 references changed, 1 stay as they are" in capsys.readouterr().out
     assert file.read_text() == text
@@ -369,7 +376,7 @@ def test_a_declared_entry_that_says_less_of_the_placement_is_left_alone_too(loca
     put(local, entry(value=9000.0))
     (change,) = propose([session(number) for number in range(3)], "local").changes["stream"]
     assert change.kept == "declared, left alone"
-    assert change.old["value"] == 9000.0
+    assert change.old.value == 9000.0
 
 
 def test_a_word_that_yaml_reads_as_something_else_survives(local):
@@ -427,17 +434,17 @@ def test_sound_references_have_no_fault(local, capsys):
         ({"lower": None}, "no bound on the worse side"),
         ({"lower": 0}, "calls every second record worse"),
         ({"upper": 5.0}, "upper 5 is relative"),
-        ({"lower": 0.05}, "lower: 0.05 is greater than the maximum of 0"),
-        ({"upper": -0.05}, "upper: -0.05 is less than the minimum of 0"),
-        ({"lower": -1}, "lower: "),
-        ({"value": 0}, "value: "),
-        ({"value": -1.0}, "value: "),
-        ({"value": math.nan}, "references.0.value: nan is not of type"),
-        ({"upper": math.inf}, "references.0.upper: inf is not of type"),
-        ({"method": "guessed"}, "'guessed' is not one of"),
-        ({"source": {}}, "'document' is a required property"),
-        ({"method": "calibrated"}, "source: "),
-        ({"note": "hello"}, "'note' was unexpected"),
+        ({"lower": 0.05}, "references[0].lower: Expected `float` <= 0.0"),
+        ({"upper": -0.05}, "references[0].upper: Expected `float` >= 0.0"),
+        ({"lower": -1}, "references[0].lower: Expected `float` > -1.0"),
+        ({"value": 0}, "references[0].value: Expected `float` > 0.0"),
+        ({"value": -1.0}, "references[0].value: Expected `float` > 0.0"),
+        ({"value": math.nan}, "references[0].value: Expected `float` > 0.0"),
+        ({"upper": math.inf}, "inf is not a finite number"),
+        ({"method": "guessed"}, "references[0].method: Invalid value 'guessed'"),
+        ({"source": {}}, "references[0].source: Object missing required field `document`"),
+        ({"method": "calibrated"}, "references[0].source: Object "),
+        ({"note": "hello"}, "references[0]: Object contains unknown field `note`"),
     ],
 )
 def test_each_fault_is_found(local, capsys, change, fault):
@@ -455,7 +462,7 @@ def test_every_key_is_needed(local, key):
     del broken[key]
     put(local, broken)
     (fault,) = lint.faults("local", {"stream_threads"})
-    assert f"'{key}' is a required property" in fault
+    assert f"references[0]: Object missing required field `{key}`" in fault
 
 
 def test_twins_and_split_families_are_faults(local):
@@ -538,7 +545,7 @@ def test_the_shipped_references_are_sound(monkeypatch):
 
 
 def test_entries_overlap_where_one_record_can_match_both():
-    assert match.overlap(entry(), entry(value=3.0))
-    assert match.overlap(entry(placement={"name": "compact"}), entry(placement={"threads": 2}))
-    assert not match.overlap(entry(placement={"name": "compact"}), entry(placement={"name": "scatter"}))
-    assert not match.overlap(entry(), entry(figure="copy"))
+    assert typed().overlaps(typed(value=3.0))
+    assert typed(placement={"name": "compact"}).overlaps(typed(placement={"threads": 2}))
+    assert not typed(placement={"name": "compact"}).overlaps(typed(placement={"name": "scatter"}))
+    assert not typed().overlaps(typed(figure="copy"))

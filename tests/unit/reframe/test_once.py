@@ -5,7 +5,7 @@ import pytest
 import samples
 
 from plumbline.base import paths
-from plumbline.records.model import Variant
+from plumbline.records.variant import Variant
 from plumbline.reframe import tests
 from plumbline.topology.plan import resolve
 

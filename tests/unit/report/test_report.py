@@ -22,11 +22,9 @@ from plumbline.records.model import convert
 from plumbline.report import data, history
 from plumbline.report import profiles as profiled
 from plumbline.report.curves import curves
+from plumbline.report.entry import SEVERITY
 from plumbline.report.matrices import matrices
 from plumbline.views.ranks import rank_map
-
-#: all scripts, those of every page
-EVERY = [*page.SHARED, *(name for names in page.SCRIPTS.values() for name in names)]
 
 
 class Page(HTMLParser):
@@ -69,7 +67,7 @@ def campaign():
 
 @pytest.fixture(scope="module")
 def whole(campaign):
-    return page.render("report", document(campaign, reports.history()))
+    return page.render(document(campaign, reports.history()))
 
 
 @pytest.fixture(scope="module")
@@ -77,24 +75,53 @@ def seen(whole):
     return Page(whole)
 
 
+def listed(found):
+    """The rows of the overview by the id of their record."""
+    (listing,) = pieces.blocks(pieces.section(found, "overview"), "listing")
+    rows = {}
+    for row in listing["rows"]:
+        rows.setdefault(found["entries"][pieces.blocks(row["cells"], "link")[0]["entry"]]["id"], []).append(row)
+    return rows
+
+
+def drawer(found, item):
+    """What the page shows of one record: head and body of its drawer."""
+    return next(entry for entry in found["entries"] if entry["id"] == item["id"])
+
+
+def samples(entry):
+    """The values of each figure in the table of launches, one for each launch, and the launches' numbers."""
+    table = pieces.called(entry["body"], "Launches of this record")
+    names = [column["title"] for column in table["columns"]]
+    rows = list(zip(*table["rows"], strict=True))
+    return dict(zip(names, rows, strict=True))
+
+
 def test_every_figure_launch_and_verdict_is_that_of_its_record(campaign, seen):
-    entries = {entry["id"]: entry for entry in seen.data["entries"]}
-    assert len(entries) == len(campaign)
+    rows = listed(seen.data)
+    assert len(seen.data["entries"]) == len(rows) == len(campaign)
     for item in campaign:
-        entry = entries[item["id"]]
-        assert entry["verdict"] == item["verdict"]
-        assert entry["reasons"] == item["reasons"]
-        assert [(figure["value"], figure["unit"], figure["samples"]) for figure in entry["figures"]] == [
-            (figure["value"], figure["unit"], figure["samples"]) for figure in item["figures"]
+        entry, own = drawer(seen.data, item), rows[item["id"]]
+        assert entry["head"][0]["verdict"] == own[0]["cells"][0]["verdict"] == item["verdict"]
+        said = pieces.blocks(pieces.blocks(entry["body"], "reasons"), "bullets")
+        assert [reason for one in said for reason in one["pieces"]] == item["reasons"]
+        shown = samples(entry)
+        for figure in item["figures"]:
+            assert list(shown[figure["name"]]) == [str(value) for value in figure["samples"]]
+        if not item["reasons"]:
+            values = [(row["cells"][5]["value"], row["cells"][6]) for row in own]
+            units_of = [units.human(figure["value"], figure["unit"])[1] for figure in item["figures"]]
+            assert values == [(figure["value"], unit) for figure, unit in zip(item["figures"], units_of, strict=True)]
+        assert list(shown["launch"]) == [one["order"] for one in item["launches"]]
+        assert ["disturbed" in pieces.text(notes) for notes in shown["notes"]] == [
+            one["disturbed"] for one in item["launches"]
         ]
-        assert [one["order"] for one in entry["launches"]] == [one["order"] for one in item["launches"]]
-        assert [one["disturbed"] for one in entry["launches"]] == [one["disturbed"] for one in item["launches"]]
-        assert entry["repeat"] == f"plumb reproduce {item['id']}"
+        assert pieces.blocks(entry["body"], "command")[0]["pieces"] == [f"plumb reproduce {item['id']}"]
 
 
 def test_the_worst_stand_first(campaign):
-    verdicts = [entry["verdict"] for entry in document(campaign)["entries"]]
-    order = [data.SEVERITY.index(verdict) for verdict in verdicts]
+    verdicts = [entry["head"][0]["verdict"] for entry in document(campaign)["entries"]]
+    order = [SEVERITY.index(verdict) for verdict in verdicts]
     assert order == sorted(order)
     assert verdicts[0] == "invalid"
 
@@ -157,11 +184,11 @@ def test_collectives_stand_beside_each_other():
     small, large = pieces.rows(shown)
     assert (small[1], small[0], large[0]) == ("mpich", "8 B", "1 MiB")
     opened = pieces.blocks(pieces.blocks(shown, "table")[0]["rows"][0], "link")
-    assert [found["entries"][one["entry"]]["test"] for one in opened] == ["kernels_bcast"] * 2 + [
+    assert [found["entries"][one["entry"]]["title"] for one in opened] == ["kernels_bcast"] * 2 + [
         "osu_bcast",
         "imb_bcast",
     ]
-    assert {found["entries"][one["entry"]]["stackName"] for one in opened} == {"mpich"}
+    assert {found["entries"][one["entry"]]["head"][1].split(",")[0] for one in opened} == {" mpich"}
     for item, column, metric in zip(items, (3, 6, 7), ("time", "latency", "time_avg"), strict=False):
         values = [
             row["value"]
@@ -203,9 +230,13 @@ def test_a_pair_that_names_its_ranks_only():
 
 def test_what_is_not_valid_gives_no_picture(campaign):
     item = copy.deepcopy(next(item for item in campaign if item["variant"]["test"] == "imb_pair"))
-    assert document([item])["curves"]
+
+    def drawn(found):
+        return pieces.blocks(pieces.section(found, "curves"), "chart")
+
+    assert drawn(document([item]))
     for change in ({"verified": False}, {"verdict": "invalid"}, {"reasons": ["why"]}, {"state": "interrupted"}):
-        assert document([{**item, **change}])["curves"] == []
+        assert drawn(document([{**item, **change}])) == []
     item["launches"][1]["verified"] = False
     assert all(values[1] is None for values in curves(convert(item), 0)[0]["y"])
 
@@ -214,9 +245,9 @@ def test_a_launch_that_was_measured_again_counts_nowhere(campaign):
     item = copy.deepcopy(next(item for item in campaign if item["variant"]["test"] == "imb_pair"))
     item["launches"][0]["superseded"] = True
     item["figures"][0]["samples"] = item["figures"][0]["samples"][1:]
-    entry = document([item])["entries"][0]
-    assert entry["figures"][0]["samples"] == [None, *item["figures"][0]["samples"]]
-    assert entry["launches"][0]["superseded"]
+    shown = samples(document([item])["entries"][0])
+    assert list(shown[item["figures"][0]["name"]]) == [None, *map(str, item["figures"][0]["samples"])]
+    assert pieces.text(shown["notes"][0]) == "does not count: its pair was measured again"
     assert {len(values) for values in curves(convert(item), 0)[0]["y"]} == {len(item["launches"]) - 1}
 
 
@@ -226,9 +257,10 @@ def test_hostile_words_stay_words(campaign, seen):
     assert not [name for _, attributes in seen.elements for name in attributes if name.startswith("on")]
     assert not re.search("[<>&]", seen.texts["script"][0])  # parsers differ in what ends a script: none of it is there
     hostile = next(item for item in campaign if item["nodes"] == [reports.HOSTILE])
-    entry = next(entry for entry in seen.data["entries"] if entry["id"] == hostile["id"])
-    assert entry["reasons"] == [reports.HOSTILE]
-    assert entry["nodes"] == [reports.HOSTILE]
+    entry = drawer(seen.data, hostile)
+    assert pieces.blocks(entry["body"][0], "bullets")[0]["pieces"] == [reports.HOSTILE]
+    (facts,) = [one for one in pieces.blocks(entry["body"], "facts") if one["caption"].startswith("Circumstances")]
+    assert dict(facts["rows"])["partition"] == f"local:default on {reports.HOSTILE}"
 
 
 def test_an_unescaped_embedding_would_be_seen():
@@ -238,7 +270,7 @@ def test_an_unescaped_embedding_would_be_seen():
 
 
 def test_the_title_is_escaped():
-    seen = Page(page.render("report", data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
+    seen = Page(page.render(data.document(data.Scope("</title><b>", "<i>"), [convert(record())])))
     assert seen.texts["title"] == ["Plumbline report: </title><b> <i>"]
 
 
@@ -262,13 +294,13 @@ def test_nothing_is_loaded_from_elsewhere(seen):
     links = [a[name] for _, a in seen.elements for name in ("src", "href", "srcset", "action") if name in a]
     assert set(links) == {"data:,", "#main"}
     own = (page.ASSETS / "style.css").read_text() + "".join(
-        (page.ASSETS / "js" / f"{name}.js").read_text() for name in EVERY
+        (page.ASSETS / "js" / f"{name}.js").read_text() for name in page.SCRIPTS
     )
     assert not re.search(r"https?:|@import|url\(|fetch\(|XMLHttpRequest|WebSocket|import\(", own)
 
 
 def test_scripts_never_parse_markup():
-    for name in EVERY:
+    for name in page.SCRIPTS:
         text = (page.ASSETS / "js" / f"{name}.js").read_text()
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setAttribute\('style", text
@@ -276,7 +308,7 @@ def test_scripts_never_parse_markup():
 
 
 def test_every_script_is_in_the_page():
-    assert {file.stem for file in (page.ASSETS / "js").glob("*.js")} == set(EVERY)
+    assert sorted(file.stem for file in (page.ASSETS / "js").glob("*.js")) == sorted(page.SCRIPTS)
 
 
 def test_the_library_is_the_one_that_was_vendored():
@@ -299,8 +331,8 @@ def test_a_script_that_would_end_its_element_is_refused(text):
 def test_the_same_records_give_the_same_page(campaign, whole):
     shuffled = list(reports.campaign())
     random.Random(3).shuffle(shuffled)  # noqa: S311
-    assert page.render("report", document(shuffled, reports.history())) == whole
-    assert page.render("report", document(campaign[1:], reports.history())) != whole
+    assert page.render(document(shuffled, reports.history())) == whole
+    assert page.render(document(campaign[1:], reports.history())) != whole
 
 
 def test_a_campaign_is_small(whole):
@@ -311,9 +343,9 @@ def test_numbers_that_are_none_become_words():
     item = record(verdict="invalid", reasons=["triad is not a finite number"])
     item["figures"][0] |= {"value": math.nan, "samples": [math.nan, math.inf, 1.0]}
     item["launches"][0]["measurements"][0]["value"] = math.nan
-    figure = Page(page.render("report", document([item]))).data["entries"][0]["figures"][0]
-    assert figure["value"] == "nan"
-    assert figure["samples"] == ["nan", "inf", 1.0]
+    found = Page(page.render(document([item]))).data
+    assert pieces.called(found["entries"][0]["body"], "Figures of")["rows"][0][1] == "nan"
+    assert list(samples(found["entries"][0])["triad"]) == ["nan", "inf", "1.0"]
 
 
 def test_history_finds_the_change():
@@ -357,21 +389,28 @@ def test_the_rank_map_is_planned_against_seen():
 
 def test_what_records_share_is_in_the_page_once(campaign):
     found = document(campaign)
-    assert len(found["shared"]["stack"]) == len(reports.STACKS)
+    table = pieces.called(pieces.section(found, "circumstances"), "Stacks")
+    assert len(table["rows"]) == len(reports.STACKS)
+    hosts = {repr(item["host"]) for item in campaign}
+    plans = {repr(item["plan"]) for item in campaign}
+    assert len(found["shared"]) == len(hosts) + len(plans)
     for item in campaign:
-        entry = next(entry for entry in found["entries"] if entry["id"] == item["id"])
-        assert found["shared"]["stack"][entry["stack"]] == item["stack"]
-        assert found["shared"]["plan"][entry["plan"]] == item["plan"]
+        (facts,) = [one for one in pieces.blocks(drawer(found, item)["body"], "facts") if "more" in one]
+        assert item["stack"]["sha256"][:12] in dict(facts["rows"])["stack"]
+        assert ["cpus online", item["host"]["cpus_online"]] in [list(row) for row in found["shared"][facts["more"]]]
+        (cpus,) = pieces.blocks(drawer(found, item)["body"], "shared")
+        planned = {cpu for cpu, label in found["shared"][cpus["number"]]["cpus"] if label}
+        assert planned == {cpu for rank in item["plan"]["ranks"] for cpu in rank["cpus"]}
 
 
 def test_skipped_cases_are_grouped_by_reason():
     cases = [{"state": "SKIP", "case": f"a {n}", "reason": "no two cores"} for n in range(3)]
     cases += [{"state": "FAIL", "case": "b", "reason": None}, {"state": "OK", "case": "c", "reason": None}]
-    found = document([record()], outcome={"profile": "quick", "cases": cases})["outcome"]
-    assert found["ran"] == 5
-    assert found["groups"] == [
-        {"state": "FAIL", "reason": "no reason given", "cases": ["b"]},
-        {"state": "SKIP", "reason": "no two cores", "cases": ["a 0", "a 1", "a 2"]},
+    found = pieces.section(document([record()], outcome={"profile": "quick", "cases": cases}), "left-out")
+    assert pieces.blocks(found, "heading")[-1]["pieces"] == ["4 of 5 cases without a valid record"]
+    assert [[pieces.text(cell) for cell in row] for row in pieces.called(found, "Cases")["rows"]] == [
+        ["1", "failed", "no reason given", "b"],
+        ["3", "skipped", "no two cores", "a 0 a 1 a 2"],
     ]
 
 

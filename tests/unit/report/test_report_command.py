@@ -37,6 +37,11 @@ def shown(file):
     return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
 
 
+def campaign_of(document):
+    """The campaign that the head of the page names."""
+    return dict(pieces.blocks(document["head"], "facts")[0]["rows"])["campaign"]
+
+
 def records_of(document):
     """The records of the first series of the history."""
     return [row[2] for row in pieces.blocks(pieces.section(document, "history"), "chart")[0]["rows"]]
@@ -51,7 +56,7 @@ def test_the_newest_campaign_goes_beside_the_records(results, capsys):
     put(results, numbered(1, campaign="A"), numbered(2, campaign="B"), numbered(3))
     assert report() == 0
     file = results / "local" / "report.html"
-    assert shown(file)["campaign"] == "B"
+    assert campaign_of(shown(file)) == "B"
     assert [entry["id"] for entry in shown(file)["entries"]] == [f"{2:012x}"]
     assert records_of(shown(file)) == [f"{n:012x}" for n in (1, 2, 3)]
     assert capsys.readouterr().out.splitlines()[-1].startswith(f"report: {file} (")
@@ -64,7 +69,8 @@ def test_a_page_holds_so_many_records_and_says_what_it_leaves_out(results, monke
     assert report() == 0
     found = shown(results / "local" / "report.html")
     assert sorted(entry["id"] for entry in found["entries"]) == [f"{n:012x}" for n in (3, 4, 5, 6)]
-    assert found["left_out"] == {"records": 2, "invalid": 1}
+    left_out = pieces.text(pieces.section(found, "left-out"))
+    assert "2 older records of the campaign, 1 of them not valid" in left_out
     assert "the 2 oldest records of the campaign are left out: a page holds 4" in capsys.readouterr().out
 
 
@@ -79,7 +85,7 @@ def test_another_campaign_output_and_since(results, tmp_path):
 def test_records_of_no_campaign_are_shown_where_there_is_none(results):
     put(results, numbered(1))
     assert report() == 0
-    assert shown(results / "local" / "report.html")["campaign"] is None
+    assert campaign_of(shown(results / "local" / "report.html")) == "none: records made one by one"
 
 
 def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
@@ -88,7 +94,8 @@ def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
     assert "plumb: damaged record: " in capsys.readouterr().err
     found = shown(results / "local" / "report.html")
     assert len(found["entries"]) == 1
-    assert [line.split(": ")[0] for line in found["damages"]] == ["20260101T000000Z-node1-abcdef.jsonl:2"]
+    damages = pieces.blocks(pieces.section(found, "left-out"), "bullets")[-1]["pieces"]
+    assert [line.split(": ")[0] for line in damages] == ["20260101T000000Z-node1-abcdef.jsonl:2"]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +135,8 @@ def test_an_output_that_cannot_be_written(results, tmp_path):
 def test_skips_of_the_campaign_are_kept_and_shown(results):
     reports.write(results)
     assert report() == 0
-    found = shown(results / "local" / "report.html")["outcome"]
-    assert [(len(group["cases"]), group["reason"]) for group in found["groups"]] == [
+    found = pieces.called(pieces.section(shown(results / "local" / "report.html"), "left-out"), "Cases")
+    assert [(row[0], row[2]) for row in found["rows"]] == [
         (4, "no two cores share a core"),
         (1, "stack openmpi has no imb-mpi1"),
     ]

@@ -59,7 +59,7 @@ def test_written_from_nothing(local):
     assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
     assert (local / part["topology"]).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
-    made = {file.stem: match.read(file)["references"] for file in match.files("local")}
+    made = {file.stem: match.read(file).references for file in match.files("local")}
     assert made == {family: [] for family in tests.families()}
     assert {"stream", "imb", "osu"} <= set(tests.families())
 
@@ -253,7 +253,7 @@ def test_names_that_are_no_names(sites, name):
 
 def test_damaged_references_name_the_file(local):
     (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\n")
-    with pytest.raises(PlumbError, match=r"'references' is a required property .*osu\.yaml"):
+    with pytest.raises(PlumbError, match=r"top level: Object missing required field `references` .*osu\.yaml"):
         plumb_site("check")
     (local / "references/osu.yaml").write_text("schema: 1\ntest: osu\nreferences: [{mine: 1}]\n")
     with pytest.raises(PlumbError, match=r"not a valid references: .*osu\.yaml"):

@@ -5,31 +5,43 @@ const ELEMENTS = {
   heading: ['h3'],
   paragraph: ['p'],
   note: ['p', { class: 'note' }],
+  key: ['p', { class: 'key' }],
+  hidden: ['p', { class: 'hidden-text' }],
   code: ['code'],
   strong: ['strong'],
   small: ['small', { class: 'under' }],
   glyph: ['span', { class: 'glyph' }],
+  output: ['pre', { tabindex: '0' }],
   pictures: ['div', { class: 'pictures' }],
+  stacked: ['div', { class: 'pictures one' }],
+  matrices: ['div', { class: 'matrices' }],
   tiles: ['div', { class: 'tiles' }],
+  reasons: ['div', { class: 'reasons' }],
 };
 
 /** Kinds of blocks that are more than that. */
 const FORMS = {
-  section: ({ id, title, about, pieces }) => section(id, title, about, draw(pieces)),
-  bullets: ({ pieces, plain: bare }) => bullets(pieces.map(draw), !bare),
-  facts: ({ caption, rows }) => facts(caption, rows.map((row) => row.map(draw))),
+  section: drawSection,
+  part: ({ title, pieces }) => h('section', { class: 'part' }, h('h3', null, title), draw(pieces)),
+  bullets: ({ pieces, plain }) => h('ul', { class: plain && 'plain' }, pieces.map((item) => h('li', null, draw(item)))),
+  facts: drawFacts,
   command: ({ label, pieces }) => copied(label, pieces[0]),
   drawing: ({ label, pieces }) => scrolling(label, h('pre', { class: 'topology' }, pieces)),
-  folded: ({ title, pieces }) => folded(title, () => h('div', null, draw(pieces))),
-  tile: ({ count, verdict, pieces }) => tile(count, pieces[0], verdict, VERDICTS[verdict]?.[0]),
-  plain: ({ value }) => plain(value),
-  badge: ({ verdict, pieces }) => badge(verdict, false, pieces[0]),
-  link: ({ href, entry, pieces }) =>
-    href ? h('a', { href }, draw(pieces)) : opener(data.entries[entry], draw(pieces)),
+  folded: ({ title, look, pieces }) => folded(title, look, () => h('div', null, draw(pieces))),
+  tile: drawTile,
+  badge: ({ verdict, pieces }) => badge(verdict, pieces[0]),
+  icon: ({ look, colour: tint }) => h('i', { class: look, style: tint && { background: `var(--${tint})` } }),
+  bar: ({ share, hint, pieces }) => h('span', { class: 'bar', style: { '--share': `${share}%` }, title: hint }, pieces),
+  scale: ({ pieces: [low, high] }) => h('div', { class: 'scale' }, low, h('span', { class: 'ramp' }), high),
+  cpus: drawCpus,
+  link: ({ href, entry, pieces }) => (href ? h('a', { href }, draw(pieces)) : opener(entry, draw(pieces))),
+  shared: ({ number }) => draw(data.shared[number]),
   choice: drawChoice,
+  toggled: drawToggled,
   table: drawTable,
   picker: drawPicker,
-  chart: drawChart,
+  listing: drawListing,
+  chart: (chart) => drawChart(chart),
 };
 
 function draw(piece) {
@@ -43,156 +55,44 @@ function draw(piece) {
   return h(tag, { ...attributes, id, title }, draw(pieces));
 }
 
+function drawSection({ id, title, about, pieces }) {
+  const head = [h('h2', { id: `${id}-title` }, title), about && h('p', { class: 'about' }, about)];
+  return h('section', { id, 'aria-labelledby': `${id}-title` }, head, draw(pieces));
+}
+
+function drawFacts({ caption, rows, more }) {
+  const row = ([name, value]) => h('div', null, h('dt', null, draw(name)), h('dd', null, draw(value)));
+  return h('dl', { class: 'facts', 'aria-label': caption }, [...rows, ...(data.shared?.[more] ?? [])].map(row));
+}
+
+/** A count in the head of a page. */
+function drawTile({ count, verdict, look = verdict, pieces }) {
+  const mark = VERDICTS[verdict] && h('span', { class: 'glyph', 'aria-hidden': 'true' }, VERDICTS[verdict][0]);
+  return h('div', { class: `tile ${look ?? ''}` }, h('b', null, mark, count), h('span', null, pieces));
+}
+
+/** The CPUs of a node, each with what is planned on it. */
+function drawCpus({ cpus, pieces }) {
+  const cell = ([cpu, label]) =>
+    h('span', { class: label && 'used', title: `CPU ${cpu}` }, h('small', null, cpu), h('b', null, label || '·'));
+  return h('div', { class: 'cpus', 'aria-hidden': 'true' }, cpus.map(cell), h('em', null, pieces));
+}
+
 function drawChoice({ label, options, look }) {
   const place = h('div', { class: look });
   const show = (number) => place.replaceChildren(...h('div', null, draw(options[number][1])).childNodes);
   show(0);
-  const names = options.map(([name], number) => ({ key: String(number), label: name }));
-  return [h('div', { class: 'filters' }, choice(label, names, '0', show)), place];
+  const names = options.map(([name], number) => [String(number), name]);
+  return [h('div', { class: 'filters' }, choice(label, names, show)), place];
 }
 
-/** A table, of which the first rows are shown until a button asks for all. */
-function drawTable({ caption, columns, rows, empty, first = Infinity }) {
-  if (empty && !rows.length) return h('p', null, empty);
-  const heads = columns.map((column, place) => ({ ...column, number: column.kind === 'number', head: place === 0 }));
-  const cell = (piece, place) => (columns[place].kind === 'code' && piece ? h('code', null, piece) : draw(piece));
-  const whole = (shown) => table(caption, heads, shown.map((row) => row.map(cell)));
-  if (rows.length <= first) return whole(rows);
-  const place = h('div', null, whole(rows.slice(0, first)));
-  const all = () => place.replaceChildren(whole(rows));
-  place.append(h('button', { type: 'button', on: { click: all } }, `Show all ${rows.length}`));
-  return place;
-}
-
-/** A table whose rows choose what is drawn above it; typed words narrow it. `options` are [cells, block]. */
-function drawPicker({ caption, columns, options, placeholder, first }) {
-  const drawing = h('div', { class: 'pictures one' });
-  const list = h('div');
-  let chosen = 0;
-  const button = (number) => {
-    const pressed = () => {
-      chosen = number;
-      drawing.replaceChildren(draw(options[number][1]));
-      list.querySelectorAll('.opener').forEach((one) => one.setAttribute('aria-pressed', String(one === element)));
-    };
-    const attributes = { type: 'button', class: 'opener', 'aria-pressed': String(number === chosen) };
-    const element = h('button', { ...attributes, on: { click: pressed } }, options[number][0][0]);
-    return element;
-  };
-  const cells = options.map(([[, ...others]], number) => [() => button(number), ...others]);
-  const fill = () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matches = (_, number) => words.every((word) => options[number][0].join(' ').toLowerCase().includes(word));
-    list.replaceChildren(drawTable({ caption, columns, rows: cells.filter(matches), first }));
-  };
-  const search = h('input', { type: 'search', placeholder, on: { input: fill } });
-  fill();
-  drawing.append(draw(options[0][1]));
-  const label = h('label', { class: 'choice' }, h('span', { class: 'label' }, 'Search'), search);
-  return [drawing, h('div', { class: 'filters' }, label), list];
-}
-
-/** A picture of the rows of a table: a point is [row, x, y, value of its colour]. */
-function drawChart(chart) {
-  const { title, about, id, height, square, targets, lost } = chart;
-  const follow = (row) => {
-    const to = targets[row];
-    if (typeof to === 'number') openDetails(data.entries[to]);
-    else if (to) location.assign(to);
-    else say(`Record ${chart.rows[row].find((_, place) => chart.columns[place].kind === 'code')} ${lost}`);
-  };
-  const { element } = picture({
-    title,
-    about,
-    height: square ? (width) => Math.min(width + 40, Math.max(300, 102 + square * 40)) : height,
-    clicked: targets && (({ data: { row } }) => follow(row)),
-    values: () => drawTable({ ...chart, caption: title }),
-    option: () => chartOption(chart),
-  });
-  if (id) element.id = id;
-  return element;
-}
-
-function chartOption({ x, y, heat, wide, points, columns, rows, hollow = [], targets, marks = [], levels = [] }) {
-  const left = wide ? (narrow() ? 96 : 150) : heat ? 56 : 62;
-  const tint = (row) => colour(!targets || targets[row] !== null ? 'accent' : 'muted');
-  const faded = { color: 'transparent', borderColor: colour('muted'), borderWidth: 1.6 };
-  const drawn = points.map(([row, ...value]) => ({
-    value,
-    row,
-    itemStyle: heat ? undefined : hollow.includes(row) ? faded : { color: tint(row) },
-  }));
-  const line = { color: colour('text'), width: 1.5, opacity: 0.6 };
-  return {
-    grid: { left, right: 20, top: heat ? 10 : 26, bottom: heat ? 92 : 44 },
-    xAxis: chartAxis(x, heat, false, left),
-    yAxis: chartAxis(y, heat, true, left),
-    visualMap: heat && heatScale(points.map((point) => point[3]), heat),
-    tooltip: tooltip(({ data: { row } }) => chartHover(columns, rows[row])),
-    series: [
-      heat
-        ? heatSeries(drawn, heat, x.labels.length)
-        : { type: 'scatter', symbolSize: 8, data: drawn, markLine: { symbol: 'none', silent: true, data: marks.map(chartMark) } },
-      ...levels.map((ends) => ({ type: 'line', symbol: 'none', silent: true, tooltip: { show: false }, lineStyle: line, data: ends })),
-    ],
-  };
-}
-
-/** An axis of names or of numbers; one that has ends shows only the numbers between them. */
-function chartAxis({ name, labels, ...rest }, heat, vertical, left) {
-  const names = { type: 'category', data: labels, splitLine: { show: false } };
-  if (heat) {
-    const axisLabel = vertical ? { width: left - 12, overflow: 'truncate' } : {};
-    return axis(name, { ...names, axisLine: { show: false }, nameGap: vertical ? 36 : 24, inverse: vertical, axisLabel });
-  }
-  if (labels) return axis(name, names);
-  const formatter = (value) => String(Number(value.toPrecision(4)));
-  const bounded = vertical && 'min' in rest ? { formatter, showMinLabel: false, showMaxLabel: false } : {};
-  const free = { type: 'value', scale: true, boundaryGap: ['12%', '12%'], nameGap: vertical ? 46 : 28 };
-  return axis(name, { ...free, ...rest, axisLabel: bounded });
-}
-
-function chartMark({ label, tone, dash, place = 'end', ...at }) {
-  const tint = colour(tone);
-  return {
-    ...at,
-    lineStyle: { color: tint, type: dash, width: 1.4 },
-    label: { show: Boolean(label), formatter: label, color: tint, position: place, fontSize: 11 },
-  };
-}
-
-function chartHover(columns, cells) {
-  const [first, ...others] = columns.map(({ title, unit }, place) => [title, [draw(cells[place]), unit && ` ${unit}`]]);
-  return lines(h('span', null, `${first[0]} `, first[1]), others.filter((_, place) => ![null, undefined, ''].includes(cells[place + 1])));
-}
-
-/** Colours from the least value, or from nothing: then a cell without a point has none. */
-function heatScale(values, { unit, from = least(values) }) {
-  const max = most(values);
-  return {
-    min: from,
-    max,
-    dimension: 2,
-    calculable: false,
-    orient: 'horizontal',
-    left: 'center',
-    bottom: 0,
-    itemWidth: 12,
-    itemHeight: 160,
-    precision: 2,
-    text: [`${digits(max)} ${unit}`, from ? digits(from) : '0'],
-    textStyle: { color: colour('text') },
-    inRange: { color: [0, 1, 2, 3, 4].map((number) => colour(`ramp-${number}`)) },
-  };
-}
-
-function heatSeries(points, { labels }, size) {
-  return {
-    type: 'heatmap',
-    data: points,
-    label: { show: labels, formatter: ({ value }) => digits(value[2]), color: 'inherit' },
-    itemStyle: { borderColor: colour('page'), borderWidth: size <= 64 ? 1 : 0 },
-    emphasis: { itemStyle: { borderColor: colour('text'), borderWidth: 2 } },
-    progressive: 0,
-  };
+/** Charts whose series are shown while their `keys` are pressed, one of each group: [label, [[key, icon]]]. */
+function drawToggled({ groups, pieces }) {
+  const pressed = groups.map(([, items]) => new Set(items.map(([key]) => key)));
+  const charts = pieces.map((chart) => drawChart(chart, ({ keys }) => keys.every((key, place) => pressed[place].has(key))));
+  const redraw = () => charts.forEach((chart) => chart.redraw());
+  const buttons = groups.map(([label, items], place) =>
+    toggles(label, items.map(([key, icon]) => [key, draw(icon), ` ${key}`]), pressed[place], redraw),
+  );
+  return [h('div', { class: 'filters' }, buttons), h('div', { class: 'pictures' }, charts)];
 }

@@ -1,0 +1,97 @@
+"""Variants: what ``plumb launch`` is asked to run, as its description and as the member of a record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline import schemas
+from plumbline.parsers.measurement import Number
+
+#: text on one line; the name of a folder or of a part of a site. ``(?!\n)``: Python's ``$`` passes over a line's end
+Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
+Name: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@+-]*$(?!\n)")]
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class WantedFigure(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A figure that a test asks for: the measurement of ``metric`` whose parameters include ``where``.
+
+    Without ``where`` it is the best value of the curve. An ``optional`` figure is reported on some machines only: where
+    no launch has it, the record lacks it and is not invalid for that; the gate leaves it out. ``tolerance`` and
+    ``must_detect`` are margins of the gate: slowdowns as fractions of 1.
+    """
+
+    name: str
+    metric: str
+    where: dict[str, Any]
+    optional: bool = False
+    tolerance: Annotated[float, Meta(ge=0)] | None = None
+    must_detect: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Variant(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """What ``plumb launch`` was asked to run: see ``plumbline/schemas/variant.json``."""
+
+    schema: Literal[1]
+    test: str
+    name: str
+    site: str
+    partition: str
+    stack: str
+    benchmark: str
+    arguments: list[str]
+    placement: str
+    memory: str | None
+    threads: int | None
+    ranks_per_node: int | None
+    nodes: int
+    parser: str
+    context: dict[str, Any]
+    figures: list[WantedFigure]
+    launches: int
+    time_limit_s: Number
+    environment: dict[str, str]
+    settings: dict[str, str] = {}
+    params: dict[str, Any]
+    profiled: bool = False
+
+
+class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What ``plumb launch`` is to run; variants in records of imported figures need not be so.
+
+    ``test`` is the class of the ReFrame test, ``name`` the variant as people read it, without the stack, ``benchmark``
+    an id in the stack's manifest. ``memory`` null: the placement's default; ``threads`` null: what fills the rank's
+    object; ``ranks_per_node`` null: as many as the placement has room for. ``parser`` none: what it prints is not
+    read; ``context`` is what the parser must know: benchmark, last_bytes, and so on. ``time_limit_s`` is that of one
+    launch. ``settings`` are the MPI library's, by its own names, over those of the stack; ``environment`` has
+    variables. By ``params``, the test's parameters, references are found. What is ``profiled`` runs under
+    libplumbprofile.so and gives no figure; all others have one figure at least, and a parser.
+    """
+
+    test: Line
+    name: Line
+    site: Name
+    partition: Name
+    stack: Name
+    threads: Count | None
+    ranks_per_node: Count | None
+    nodes: Count
+    parser: Literal["stream", "imb", "osu", "kernel", "none"]
+    launches: Annotated[int, Meta(ge=1, le=100_000)]
+    time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)]
+    environment: dict[Annotated[str, Meta(pattern=r"^[^=\x00]+$")], str]
+    settings: dict[Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]+$(?!\n)")], Line] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse a variant without figures that is not profiled."""
+        if not self.profiled and (not self.figures or self.parser == "none"):
+            raise ValueError("only a profiled variant may have no figures, or the parser none")
+
+
+def checked(document: Any, where: str) -> Variant:
+    """The variant that ``document`` describes. Raises :class:`PlumbError` for one that cannot be launched."""
+    schemas.convert("variant", document, Asked, where)
+    return msgspec.convert(document, Variant)

@@ -1,0 +1,63 @@
+"""What a page says of a figure in several places: its launches, its spread, its bound; and the look of its points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from plumbline.base import units
+from plumbline.records.model import Figure, Launch, Record
+
+#: colours of the page's style for stacks: Okabe and Ito's palette
+COLOURS = 8
+#: marks and dashes of placements, in the chart library's words; the style has a picture of each mark
+MARKS = ("circle", "triangle", "rect", "diamond", "pin", "arrow", "emptyCircle", "emptyRect")
+DASHES = ("solid", [6, 4], [2, 3], [10, 3, 2, 3], [1, 4], [12, 4], [4, 2], [8, 2, 2, 2, 2, 2])
+
+
+def colour(number: int) -> str:
+    """The name of a colour of the style."""
+    return f"stack-{number % COLOURS}"
+
+
+def palette(names: Iterable[str]) -> dict[str, str]:
+    """The colour of each stack, in the order of their names."""
+    return {name: colour(number) for number, name in enumerate(sorted(set(names)))}
+
+
+def line(number: int, **parts: Any) -> dict[str, Any]:
+    """The look of a line with mark and dash of that number."""
+    dash = {"type": DASHES[number % len(DASHES)], "width": 1.6}
+    return {"type": "line", "symbol": MARKS[number % len(MARKS)], "lineStyle": dash, **parts}
+
+
+def launches(record: Record, figure: Figure) -> list[tuple[Launch, float | None]]:
+    """Every launch of the record with its value of the figure, None where it does not count."""
+    values = iter(figure.samples)
+    return [(launch, None if launch.superseded else next(values, None)) for launch in record.launches]
+
+
+def spread(figure: Figure) -> float | None:
+    """Widest distance of two launches as a fraction of the median; None where that says nothing."""
+    values = [value for value in figure.samples if math.isfinite(value)]
+    return (max(values) - min(values)) / figure.value if len(values) > 1 and figure.value > 0 else None
+
+
+def from_median(value: float, figure: Figure) -> float:
+    """How far a launch lies from the median of its figure, in percent; nan where the median is 0 or no number."""
+    return 100 * (value / figure.value - 1) if figure.value else math.nan
+
+
+def bound(figure: Figure) -> str:
+    """The percentage of its limit, or else of its ceiling, that a figure reached, and where the bound comes from."""
+    known = figure.limit or figure.ceiling
+    if known is None or figure.reached is None:
+        return "no limit known"
+    text = f"{figure.reached.percent:.1f} % of {' '.join(units.human(known.value, known.unit))} ({known.method})"
+    ceiling = None if figure.limit else figure.ceiling
+    if ceiling is None:
+        return text
+    when = f", a ceiling measured {ceiling.measured[:10]}" if ceiling.measured else ""
+    raised = f"; {ceiling.raising} by this record" if ceiling.raising else ""
+    return text + when + raised + ("; the ceiling is suspect: plumb site measure" if ceiling.suspect else "")

@@ -1,0 +1,121 @@
+"""Every launch: strips of dots around the median of their figure, a picture for each test."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from plumbline.base import units
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece, block, link, number, section
+from plumbline.records.model import Figure, Record
+from plumbline.report import figures
+from plumbline.views import summary
+
+#: rows of one picture: a taller one is more than some browsers can draw
+ROWS = 60
+COLUMNS = ("variant", "figure", number("median"), "unit", number("spread", "%"), number("launches"))
+#: a record, its entry, its name within its test, and a figure of it
+Row = tuple[Record, int, str, Figure]
+
+
+def launches(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The pictures of the valid records ``usable``, each with the number of its entry."""
+    shown = [(record, entry) for record, entry in usable if record.figures]
+    colours = figures.palette(record.stack.name for record, _ in usable)
+    key: list[Piece] = [
+        [block("icon", look="swatch round", colour=tint), f" {name}  "] for name, tint in colours.items()
+    ]
+    key += [block("icon", look="dot"), " launch ", block("icon", look="dot open"), " disturbed launch"]
+    several = any(len(record.figures) > 1 for record, _ in shown)
+    options = [
+        (name, [block("pictures", *_pictures(shown, colours, every))])
+        for name, every in (("first of each variant", False), *([("all", True)] if several else []))
+    ]
+    return section(
+        "launches",
+        "Launches",
+        "Every launch of every variant: how far it lies from the median of its figure, the widest spread at the top.",
+        bool(shown) and [block("key", *key), blocks.choice("Figures", options)],
+        otherwise="No valid record: no launch to show. The reasons stand under Left out.",
+    )
+
+
+def _pictures(shown: Sequence[tuple[Record, int]], colours: dict[str, str], every: bool) -> list[Block]:
+    """Those of each test: the widest spread first, at most :data:`ROWS` in each."""
+    found = []
+    by_test = sorted(shown, key=lambda one: one[0].variant.test)
+    for test, group in itertools.groupby(by_test, key=lambda one: one[0].variant.test):
+        rows: list[Row] = [
+            (record, entry, _label(record, figure if every else None), figure)
+            for record, entry in group
+            for figure in (record.figures if every else record.figures[:1])
+            if figure.value > 0
+        ]
+        rows.sort(key=lambda row: -(figures.spread(row[3]) or 0))
+        count = math.ceil(len(rows) / ROWS)
+        for place in range(count):
+            title = f"{test} ({place + 1} of {count})" if count > 1 else test
+            found.append(_strip(title, rows[place * ROWS : (place + 1) * ROWS], colours, every))
+    return found
+
+
+def _label(record: Record, figure: Figure | None) -> str:
+    own = summary.name(record.variant)[len(record.variant.test) :].strip()
+    words = (own, summary.placement(record.placement), record.stack.name, figure and figure.name)
+    return " · ".join(word for word in words if word)
+
+
+def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool) -> Block:
+    names = ", ".join(dict.fromkeys(figure.name for *_, figure in rows))
+    points: dict[str, list[tuple[object, ...]]] = {record.stack.name: [] for record, *_ in rows}
+    hollow: dict[str, list[int]] = {name: [] for name in points}
+    for place, (record, _, _, figure) in enumerate(rows):
+        own = points[record.stack.name]
+        for launch, value in figures.launches(record, figure):
+            if value is None or not math.isfinite(far := figures.from_median(value, figure)):
+                continue
+            if launch.disturbed:
+                hollow[record.stack.name].append(len(own))
+            seen = f"{figure.name} {' '.join(units.human(value, figure.unit))}"
+            started = f"{launch.order}, {launch.start[11:19]}"
+            causes = "; ".join(launch.disturbance.causes)
+            own.append((place, far, len(rows) - 1 - place, seen, f"{far:.2f} %", started, causes))
+    widest = max((abs(far) for own in points.values() for _, far, *_ in own if isinstance(far, float)), default=1.0)
+    end = _end(max(1.0, widest))
+    return blocks.chart(
+        title,
+        "All figures." if every else f"First figure of each variant: {names}.",
+        COLUMNS,
+        [_row(row) for row in rows],
+        targets=[entry for _, entry, *_ in rows],
+        series=[blocks.series(name, colours[name], own, hollow=hollow[name]) for name, own in points.items()],
+        each=["figure", "from median", "launch", "disturbed"],
+        height=62 + len(rows) * 19,
+        wide=250,
+        x={"name": "% from median", "min": -end, "max": end, "interval": end / 2},
+        y={
+            "min": -0.5,
+            "max": len(rows) - 0.5,
+            "interval": 1,
+            "ticks": [(len(rows) - 1 - place, label) for place, (_, _, label, _) in enumerate(rows)],
+        },
+    )
+
+
+def _row(row: Row) -> list[Piece]:
+    _, entry, label, figure = row
+    return [
+        link(label, entry=entry),
+        figure.name,
+        *units.human(figure.value, figure.unit),
+        f"{100 * (figures.spread(figure) or 0):.1f}",
+        "  ".join(map(str, figure.samples)),
+    ]
+
+
+def _end(value: float) -> float:
+    """The end of an axis: a round number that is a little larger."""
+    step = 10.0 ** math.floor(math.log10(value))
+    return next((factor * step for factor in (1, 2, 4, 6, 10) if factor * step >= value * 1.02), value)

@@ -1,0 +1,241 @@
+"""The beginning of a report: what the campaign is, its records in a table, the worst first, and what it leaves out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plumbline.base import units
+from plumbline.base.units import counted
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece, block, cell, column, link, number, section
+from plumbline.records.model import Figure, Record
+from plumbline.records.outcome import WITHOUT_FIGURES
+from plumbline.report import figures
+from plumbline.report.entry import SEVERITY
+from plumbline.views import summary
+
+Numbered = Sequence[tuple[Record, int]]
+#: columns by title, unit and class; wide ones are told apart by it
+COLUMNS = (
+    column("verdict", "verdict"),
+    {**column("test", "test"), "head": True},
+    column("stack", "stack"),
+    column("placement", "placement"),
+    column("figure", "figure"),
+    column("median", "number median"),
+    column("unit", "unit"),
+    column("spread", "number spread", "%"),
+    column("of limit", "number limit", "%"),
+    column("to reference", "number reference", "%"),
+    column("disturbed", "number disturbed"),
+)
+ABOUT = (
+    "spread: widest distance of two launches, in percent of the median. of limit: percent of the physical limit, or of "
+    "what the letter stands for; – where none is known. to reference: how far above (+) or below (−) it."
+)
+#: what the states of cases are called
+STATES = {"SKIP": "skipped", "FAIL": "failed", "ABORT": "aborted"}
+
+
+def head(
+    site: str, campaign: str | None, records: Sequence[Record], outcome: Mapping[str, Any] | None, suites: Sequence[str]
+) -> list[Piece]:
+    """What was measured, and how many there are of what."""
+    nodes = list(dict.fromkeys(node for record in records for node in record.nodes))
+    launches = [launch for record in records for launch in record.launches]
+    verdicts = Counter[str](record.final_verdict for record in records)
+    verified = sum(record.is_verified for record in records)
+    ends = [units.second(end(record.time for record in records)) for end in (min, max)] if records else []
+    measured = ends[0] if len(set(ends)) == 1 else f"{ends[0]} to {ends[1][11:]}" if ends else None
+    skipped = sum(case["state"] == "SKIP" for case in outcome["cases"]) if outcome else 0
+    tiles = [
+        block("tile", "variant" if len(records) == 1 else "variants", count=len(records)),
+        block("tile", "verified", count=verified, look="warn" if verified < len(records) else ""),
+        *(block("tile", name, count=verdicts[name], verdict=name) for name in SEVERITY if verdicts[name]),
+        block("tile", "launch" if len(launches) == 1 else "launches", count=len(launches)),
+        block("tile", "disturbed", count=sum(launch.disturbed for launch in launches)),
+        outcome is not None and block("tile", "skipped", count=skipped),
+    ]
+    facts = [
+        ("site", site),
+        ("campaign", campaign or "none: records made one by one"),
+        ("measured", measured),
+        ("node" if len(nodes) == 1 else "nodes", units.some(nodes)),
+        ("suite", "; ".join(suites)),
+    ]
+    return [
+        blocks.facts("Campaign", facts),
+        block("tiles", *tiles),
+        block("hidden", summary.closing(records), id="closing"),
+    ]
+
+
+def overview(site: str, entries: Numbered) -> Block:
+    """The records in a table that is searched, filtered and sorted: a row for each figure, of which one is shown."""
+    rows = [row for record, entry in entries for row in _rows(record, entry)]
+    verdicts = Counter[str](record.final_verdict for record, _ in entries)
+    stacks, tests = (
+        sorted(names) for names in ({r.stack.name for r, _ in entries}, {r.variant.test for r, _ in entries})
+    )
+    unknown = block(
+        "note",
+        f"No limit is known for any figure: the facts of site {site} give no memory channels or links (site.yaml), and "
+        "no ceiling was measured on this machine (plumb site measure).",
+    )
+    return section(
+        "overview",
+        "Overview",
+        "",
+        {
+            **blocks.table("Variants, worst first", COLUMNS, ()),
+            "is": "listing",
+            "rows": rows,
+            "id": "variants",
+            "look": "cards",
+            "noun": counted(len(entries), "variant"),
+            "placeholder": "test, placement, id, reason …",
+            "more": "every figure",
+            "filters": [
+                {
+                    "label": "Verdict",
+                    "options": [(name, f"{name} {verdicts[name]}") for name in SEVERITY if verdicts[name]],
+                    "marked": True,
+                },
+                {"label": "Test", "options": [(name, name) for name in tests]},
+                {"label": "Stack", "options": [(name, name) for name in stacks]},
+            ],
+        },
+        any(figure.reached for record, _ in entries for figure in record.figures) or unknown,
+        block("note", ABOUT),
+        *(block("note", text) for text in summary.legend([record for record, _ in entries])),
+    )
+
+
+def _rows(record: Record, entry: int) -> list[dict[str, Any]]:
+    """A row for each figure, or one that says why there is none."""
+    verdict, name, placed = record.final_verdict, summary.name(record.variant), summary.placement(record.placement)
+    hit = sum(launch.disturbed for launch in record.launches)
+    start = [
+        block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict),
+        link(name, entry=entry),
+        record.stack.name,
+        placed,
+    ]
+    end = f"{hit} of {len(record.launches)}" if hit else "0"
+    keys = [SEVERITY.index(verdict), name, record.stack.name, placed]
+    words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
+    words += [figure.name for figure in record.figures]
+    common = {"words": " ".join(words).lower(), "tags": [verdict, record.variant.test, record.stack.name]}
+    share = hit / max(1, len(record.launches))
+    if record.faults or not record.figures:
+        why = cell((record.faults or ["no figure"])[0], look="why", span=6, label="reason")
+        return [{**common, "cells": [*start, why, end], "keys": [*keys, "", -1, "", -1, -1, 0, share]}]
+    return [
+        {
+            **common,
+            "more": place > 0,
+            "cells": [*start, *_cells(figure), end],
+            "keys": [*keys, *_keys(figure), share],
+        }
+        for place, figure in enumerate(record.figures)
+    ]
+
+
+def _cells(figure: Figure) -> list[Piece]:
+    value, unit = units.human(figure.value, figure.unit)
+    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
+    filled = min(100.0, max(0.0, reached.percent)) if reached else 0.0
+    return [
+        figure.name,
+        cell(value, value=figure.value),
+        unit,
+        None if spread is None else f"{100 * spread:.1f}",
+        reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure)),
+        None if change is None else units.signed(change).removesuffix(" %"),
+    ]
+
+
+def _keys(figure: Figure) -> list[object]:
+    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
+    return [
+        figure.name,
+        figure.value,
+        figure.unit,
+        -1 if spread is None else spread,
+        reached.percent if reached else -1,
+        change or 0,
+    ]
+
+
+def _change(figure: Figure) -> float | None:
+    return figure.value / figure.reference.value - 1 if figure.reference else None
+
+
+def left_out(
+    entries: Numbered, outcome: Mapping[str, Any] | None, older: tuple[int, int], damages: Sequence[str]
+) -> Block:
+    """What has no figure, and why; ``older`` counts records that the page does not hold, and invalid ones of them."""
+    bad = [(record, entry) for record, entry in entries if record.faults or record.final_verdict == "invalid"]
+    rows = [
+        (
+            link(summary.name(record.variant), entry=entry),
+            record.stack.name,
+            summary.placement(record.placement),
+            block("bullets", *record.faults),
+        )
+        for record, entry in bad
+    ]
+    records, invalid = older
+    more = f"{counted(records, 'older record')} of the campaign, {invalid} of them not valid, "
+    return section(
+        "left-out",
+        "Left out",
+        "What has no figure, and why.",
+        block("heading", f"{counted(len(bad), 'record')} not valid")
+        if bad
+        else block("paragraph", "Every record of the campaign is valid."),
+        bool(bad)
+        and blocks.table(
+            "Records that are not valid", ["test", "stack", "placement", column("reasons", "notes")], rows
+        ),
+        records > 0
+        and block(
+            "paragraph", f"{more}{'is' if records == 1 else 'are'} more than a page holds; plumb list shows them."
+        ),
+        *_skipped(outcome),
+        bool(damages)
+        and [
+            block("heading", f"{counted(len(damages), 'line')} of the results could not be read"),
+            block("bullets", *damages, plain=True),
+        ],
+    )
+
+
+def _skipped(outcome: Mapping[str, Any] | None) -> list[Piece]:
+    """Cases without figures, by state and reason: those that concern most cases first."""
+    if outcome is None:
+        return [block("paragraph", "Skipped cases: not recorded for these records (only plumb campaign keeps them).")]
+    ran = counted(len(outcome["cases"]), "case")
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in outcome["cases"]:
+        if case["state"] in WITHOUT_FIGURES:
+            groups.setdefault((case["state"], case["reason"] or "no reason given"), []).append(case["case"])
+    if not groups:
+        return [block("paragraph", f"All {ran} of the campaign ran.")]
+    found = sorted(groups.items(), key=lambda one: (one[0][0] == "SKIP", -len(one[1]), one[0][1]))
+    rows = [
+        (
+            len(cases),
+            STATES.get(state, state),
+            reason,
+            block("folded", block("bullets", *cases, plain=True), title="show"),
+        )
+        for (state, reason), cases in found
+    ]
+    columns = [number("cases"), "state", column("reason", "notes"), column("which", "notes")]
+    return [
+        block("heading", f"{sum(map(len, groups.values()))} of {ran} without a valid record"),
+        blocks.table("Cases without a valid record", columns, rows),
+    ]

@@ -1,0 +1,215 @@
+"""STREAM: CPU node x memory node as tables in colour, curves over threads, and every other placement as dots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.base import group, units
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block, Piece, absent, block, cell, link, number, section
+from plumbline.records.model import Figure, Record
+from plumbline.report import figures
+from plumbline.views import summary
+
+#: the order of its figures
+KERNELS = ("triad", "copy", "scale", "add")
+#: what a letter behind a percentage stands for
+BOUNDS = {"": "limit", "c": "ceiling", "m": "model"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a record, which is entry ``entry`` of the page, in a ``colour`` of its stack."""
+
+    record: Record
+    entry: int
+    figure: Figure
+    colour: str
+
+    @property
+    def stack(self) -> str:
+        """The stack's name."""
+        return self.record.stack.name
+
+    @property
+    def label(self) -> str:
+        """The placement, behind the test's own name."""
+        return f"{self.record.variant.test.removeprefix('stream_')} {summary.placement(self.record.placement)}"
+
+    def param(self, name: str) -> int | None:
+        """A parameter that is a number."""
+        value = self.record.variant.params.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def stream(usable: Sequence[tuple[Record, int]]) -> Block:
+    """The section of the valid records ``usable``, each with the number of its entry."""
+    own = [(record, entry) for record, entry in usable if record.benchmark.suite == "stream" and record.figures]
+    colours = figures.palette(record.stack.name for record, _ in usable)
+    cells = [
+        Cell(record, entry, figure, colours[record.stack.name]) for record, entry in own for figure in record.figures
+    ]
+    names = sorted(
+        {one.figure.name for one in cells},
+        key=lambda name: (KERNELS.index(name) if name in KERNELS else len(KERNELS), name),
+    )
+    options = [(name, _parts(name, [one for one in cells if one.figure.name == name])) for name in names]
+    return section(
+        "stream",
+        "STREAM",
+        "Memory bandwidth: the median over the launches of the rate that STREAM prints. Higher is better.",
+        bool(options) and blocks.choice("Kernel", options),
+        otherwise=absent("reframe -c reframe-tests -r -n stream"),
+    )
+
+
+def _parts(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+    nodes = [one for one in cells if {"cpu_node", "memory_node"} <= one.record.variant.params.keys()]
+    others = [one for one in cells if one not in nodes]
+    without = [
+        "No matrix of CPU and memory nodes. This gives it: ",
+        block("code", "reframe -c reframe-tests -r -n stream_numa"),
+    ]
+    return [
+        _matrices(kernel, nodes) if nodes else block("paragraph", without),
+        block("stacked", _threads(kernel, others), bool(others) and _dots(kernel, others)),
+    ]
+
+
+def _matrices(kernel: str, cells: Sequence[Cell]) -> list[Piece]:
+    """One table per stack and number of threads, all in one scale of colours, from nothing: noise must not fill it."""
+    high = max(one.figure.value for one in cells)
+    factor, unit = units.scale(high, cells[0].figure.unit)
+    groups = group(((one.param("threads") or 0, one.stack), one) for one in cells)
+    return [
+        block("heading", f"{kernel} by threads, CPU node and memory node, {unit}"),
+        block("scale", "0 ", f" {units.digits(high / factor)} {unit}"),
+        block("matrices", *(_matrix(found, factor, high) for _, found in sorted(groups.items()))),
+    ]
+
+
+def _matrix(cells: Sequence[Cell], factor: float, high: float) -> Block:
+    threads = cells[0].record.variant.params.get("threads", "?")
+    ends = [sorted({one.record.variant.params[name] for one in cells}) for name in ("cpu_node", "memory_node")]
+    known = {
+        tuple(one.record.variant.params[name] for name in ("cpu_node", "memory_node")): one for one in reversed(cells)
+    }
+    rows = [
+        [node, *((one := known.get((node, memory))) and _heat(one, factor, high) for memory in ends[1])]
+        for node in ends[0]
+    ]
+    title = f"{cells[0].stack}, {threads} {'thread' if threads == 1 else 'threads'}"
+    columns = ["CPU node", *(f"memory {node}" for node in ends[1])]
+    return blocks.table(title, columns, rows, look="matrix", titled=True)
+
+
+def _heat(one: Cell, factor: float, high: float) -> Block:
+    figure, reached = one.figure, one.figure.reached
+    bound = f", {reached.percent:.1f} % of {BOUNDS[reached.mark]}" if reached else ""
+    return cell(
+        link(units.digits(figure.value / factor), entry=one.entry),
+        bool(reached) and block("small", f"{reached.percent:.0f} %{reached.mark}" if reached else ""),
+        look="heat",
+        value=figure.value,
+        share=figure.value / high if high > 0 else 0.5,
+        hint=f"{' '.join(units.human(figure.value, figure.unit))}{bound}, {summary.span(figure)}",
+    )
+
+
+def _threads(kernel: str, cells: Sequence[Cell]) -> Piece:
+    """Lines over the number of threads, where some placement was measured with two or more."""
+    counted = [one for one in cells if one.param("threads") is not None]
+    groups = group(((one.record.variant.test, one.record.placement.name, one.stack), one) for one in counted)
+    lines = [
+        sorted(found, key=lambda one: one.param("threads") or 0)
+        for found in groups.values()
+        if len({one.param("threads") for one in found}) > 1
+    ]
+    if not lines:
+        return False
+    factor, unit = units.scale(max(one.figure.value for one in cells), cells[0].figure.unit)
+    names = list(dict.fromkeys(found[0].record.placement.name for found in lines))
+    drawn = [(f"{one.stack}, {one.record.placement.name}", one) for found in lines for one in found]
+    places = {id(one): place for place, (_, one) in enumerate(drawn)}
+    return blocks.chart(
+        f"{kernel} over threads",
+        "Median of the launches. Colour: stack; mark and dash: placement.",
+        ["stack and placement", number("threads"), number(kernel, unit), "launches"],
+        [
+            (name, one.param("threads"), units.digits(one.figure.value / factor), summary.span(one.figure))
+            for name, one in drawn
+        ],
+        targets=[one.entry for _, one in drawn],
+        series=[
+            blocks.series(
+                f"{found[0].stack}, {found[0].record.placement.name}",
+                found[0].colour,
+                [(places[id(one)], one.param("threads"), one.figure.value / factor) for one in found],
+                look=figures.line(names.index(found[0].record.placement.name)),
+            )
+            for found in lines
+        ],
+        legend=True,
+        height=340,
+        x={"name": "threads", "type": "log", "logBase": 2, "min": "dataMin", "max": "dataMax"},
+        y={"name": unit, "min": 0, "boundaryGap": 0},
+    )
+
+
+def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
+    """Every launch of every placement: a row of dots, the bar is the median; stacks one below the other."""
+    most = max(value for one in cells for value in (one.figure.value, *one.figure.samples))
+    factor, unit = units.scale(most, cells[0].figure.unit)
+    labels = sorted({one.label for one in cells}, key=_natural, reverse=True)
+    stacks = sorted({one.stack for one in cells})
+    series = []
+    for place, name in enumerate(stacks):
+        dots: list[tuple[object, ...]] = []
+        bars: list[tuple[object, ...]] = []
+        hollow = []
+        for row, one in enumerate(cells):
+            if one.stack != name:
+                continue
+            lane = labels.index(one.label) + (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
+            middle = " ".join(units.human(one.figure.value, one.figure.unit))
+            bars.append((row, one.figure.value / factor, lane, name, "", middle))
+            for launch, value in figures.launches(one.record, one.figure):
+                if value is None:
+                    continue
+                if launch.disturbed:
+                    hollow.append(len(dots))
+                seen = f"{launch.order}: {' '.join(units.human(value, one.figure.unit))}"
+                causes = "; ".join(launch.disturbance.causes)
+                dots.append((row, value / factor, lane, name, seen, middle, causes))
+        tint = next(one.colour for one in cells if one.stack == name)
+        series.append(blocks.series(name, tint, dots, hollow=hollow))
+        series.append(blocks.series(name, tint, bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
+    return blocks.chart(
+        f"{kernel} by placement",
+        "A dot per launch, a bar at the median. Colour: stack. Open dots: disturbed.",
+        ["placement", "stack", number("median", unit), number("launches", unit)],
+        [
+            (
+                link(one.label, entry=one.entry),
+                one.stack,
+                units.digits(one.figure.value / factor),
+                "  ".join(units.digits(value / factor) for value in one.figure.samples),
+            )
+            for one in cells
+        ],
+        targets=[one.entry for one in cells],
+        series=series,
+        each=["stack", "launch", "median", "disturbed"],
+        legend=True,
+        wide=210,
+        height=100 + len(labels) * max(30, 13 * len(stacks)),
+        x={"name": unit, "boundaryGap": 0},
+        y={"min": -0.5, "max": len(labels) - 0.5, "interval": 1, "ticks": list(enumerate(labels))},
+    )
+
+
+def _natural(text: str) -> list[int | str]:
+    """A key that sorts the numbers in texts by their value."""
+    return [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", text))]
