@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from tabulate import tabulate
-
 from plumbline.base import files, paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.compare.page import closing, document, legend, members, ratio, unlike
@@ -19,7 +17,7 @@ from plumbline.judge import compare, sides
 from plumbline.judge.compare import Comparison, Line
 from plumbline.pages import page
 from plumbline.records import query
-from plumbline.views.table import table
+from plumbline.views import table
 
 #: characters of a circumstance that are shown
 WIDTH = 40
@@ -72,9 +70,9 @@ def text(comparison: Comparison) -> str:
     blocks = []
     if comparison.circumstances:
         cells = [(name, *(value[:WIDTH] for value in values)) for name, values in comparison.circumstances]
-        blocks.append(table(("differs too", *comparison.sides), cells))
+        blocks.append(table.table(("differs too", *comparison.sides), cells))
     header, body = _cells(comparison)
-    blocks.append(table(header, body, right=comparison.sides))
+    blocks.append(table.table(header, body, right=comparison.sides))
     blocks.append("\n".join(legend(comparison)))
     blocks.append(closing(comparison))
     return "\n\n".join(block for block in blocks if block)
@@ -83,9 +81,8 @@ def text(comparison: Comparison) -> str:
 def markdown(comparison: Comparison) -> str:
     """The table and the closing line for a page or a merge request."""
     header, body = _cells(comparison)
-    lines = [tabulate(body, headers=header, tablefmt="github", disable_numparse=True), ""]
-    lines += [f"{line}  " for line in legend(comparison)]
-    return "\n".join([*lines, "", f"**{closing(comparison)}**"])
+    lines = [f"{line}  " for line in legend(comparison)]
+    return "\n".join([table.markdown(header, body, comparison.sides), "", *lines, "", f"**{closing(comparison)}**"])
 
 
 def as_csv(comparison: Comparison) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from plumbline.base import git, group, paths
@@ -18,8 +19,10 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import links, provenance
 from plumbline.host.links import Link
 from plumbline.nodes import compare, read
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names
 from plumbline.stacks import manifest
+from plumbline.stacks.manifest import Manifest
 from plumbline.tune import yields
 from plumbline.views.table import table
 
@@ -135,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what was found on this host, or on all nodes; 1 if anything is wrong, else 0."""
     if args.nodes is not None:
         return run_nodes(args.nodes)
-    libraries = [examine_library(document) for document in manifest.load_all()] if args.mpi else []
+    libraries = [examine_library(stack) for stack in manifest.load_all()] if args.mpi else []
     found = examine(provenance.collect()) + examine_links(links.read().values())
     findings = by_badness([*found, *own_checkout(), *libraries])
     print(report(findings))
@@ -174,15 +177,15 @@ def examine_links(found: Iterable[Link]) -> list[Finding]:
     ]  # fmt: skip
 
 
-def examine_library(document: dict[str, Any]) -> Finding:
+def examine_library(stack: Manifest) -> Finding:
     """Whether the MPI library of a stack gives the CPU away at every poll that finds nothing, counted here.
 
     MPICH does so where it is built with ``--enable-thread-cs=per-vci``, its default (``MPIDI_PROGRESS_YIELD`` in its
     ``src/mpid/ch4/src/ch4_progress.h``).
     """
-    name = f"yields of {document['name']}"
+    name = f"yields of {stack.name}"
     try:
-        found = yields.measure(document)
+        found = yields.measure(stack)
     except PlumbError as error:
         return Finding(name, f"{UNREADABLE}: {error.what}", None)
     if found.kept_us is None or found.calls < 1:
@@ -215,12 +218,11 @@ def _settings(host: dict[str, Any], cpus: int) -> list[Finding]:
     ]
 
 
-def examine_node(node: dict[str, Any]) -> list[Finding]:
-    """All findings from the facts of a node (``plumbline/schemas/node.json``); its tools are those the node has."""
-    settings = _settings(provenance.recorded(node), node["threads"] or os.cpu_count() or 1)
-    return settings + [
-        _tool(name, lost, lambda name: node["tools"].get(name, {}).get("path")) for name, lost in TOOLS.items()
-    ]
+def examine_node(node: Node) -> list[Finding]:
+    """All findings from the facts of a node; its tools are those the node has."""
+    found = {name: tool.path for name, tool in node.tools.items()}
+    settings = _settings(provenance.recorded(msgspec.to_builtins(node)), node.threads or os.cpu_count() or 1)
+    return settings + [_tool(name, lost, found.get) for name, lost in TOOLS.items()]
 
 
 def run_nodes(folder: Path) -> int:

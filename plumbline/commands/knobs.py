@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from plumbline import mpi
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import Family
@@ -33,9 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the settings; returns 1 if none has one of the names in it, else 0."""
-    document = manifest.load(args.stack)
-    found = inventory.of(document)
-    family = mpi.TABLE[document["mpi"]["family"]]
+    stack = manifest.load(args.stack)
+    found, family = inventory.of(stack), stack.family
     if args.json:
         if args.names or args.all:
             raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")

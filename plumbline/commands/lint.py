@@ -6,13 +6,13 @@ import argparse
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from plumbline import limits, site
 from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
 from plumbline.references import match
 from plumbline.references.model import Document, Entry
+from plumbline.schemas.site import Facts, Partition, Site
 from plumbline.site import tests as suite
 from plumbline.topology import binder, machine
 from plumbline.topology.machine import Machine
@@ -78,7 +78,7 @@ def faults(site_name: str, tests: set[str]) -> list[str]:
 
 
 def entry_faults(
-    entry: Entry, family: str, description: dict[str, Any], tests: set[str], nodes: Callable[[str], Machine]
+    entry: Entry, family: str, description: Site, tests: set[str], nodes: Callable[[str], Machine]
 ) -> list[str]:
     """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file."""
     found = []
@@ -93,7 +93,7 @@ def entry_faults(
     if _is_rate(entry) and entry.unit != units.MB_S:
         found.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
     found += _bound_faults(entry)
-    part = next((part for part in description["partitions"] if part["name"] == entry.partition), None)
+    part = next((part for part in description.partitions if part.name == entry.partition), None)
     if part is None:
         found.append(f"the site has no partition '{entry.partition}'")
     else:
@@ -122,15 +122,14 @@ def _bound_faults(entry: Entry) -> list[str]:
     return found
 
 
-def _limit_faults(entry: Entry, part: dict[str, Any], nodes: Callable[[str], Machine]) -> list[str]:
+def _limit_faults(entry: Entry, part: Partition, nodes: Callable[[str], Machine]) -> list[str]:
     """A value above what all of the test's nodes (with both directions of their links) can give."""
-    facts = part.get("facts", {})
-    if not facts and entry.unit != units.PERCENT:  # no limit without facts: do not read the topology
+    if part.facts == Facts() and entry.unit != units.PERCENT:  # no limit without facts: do not read the topology
         return []
-    node = nodes(part["topology"])
+    node = nodes(part.topology)
     limit = limits.of(
         entry.figure,
-        facts,
+        part.facts,
         float(len(node.packages)),
         _nodes(entry, part),
         directions=2,
@@ -140,17 +139,17 @@ def _limit_faults(entry: Entry, part: dict[str, Any], nodes: Callable[[str], Mac
         working_set=entry.params.get(limits.WORKING_SET),
         message=suite.family(entry.test) in MESSAGES,
     )
-    if limit is None or limit["unit"] != entry.unit or entry.value <= limit["value"] * limits.TOLERANCE:
+    if limit is None or limit.unit != entry.unit or entry.value <= limit.value * limits.TOLERANCE:
         return []
-    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit['value']:g} {limit['unit']}"
-    return [f"{what} ({limit['method']})"]
+    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit.value:g} {limit.unit}"
+    return [f"{what} ({limit.method})"]
 
 
-def _nodes(entry: Entry, part: dict[str, Any]) -> int:
+def _nodes(entry: Entry, part: Partition) -> int:
     """Nodes of the job that an entry is about; all of the partition's where it does not say."""
     placement = binder.placement(str(entry.params.get("placement", "")))
     inside = placement is not None and placement.pair and placement.nodes == 1
-    return int(entry.placement.nodes or (1 if inside else part.get("nodes", 1)))
+    return int(entry.placement.nodes or (1 if inside else part.nodes or 1))
 
 
 def _readable(site_name: str) -> list[Document]:

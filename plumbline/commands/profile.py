@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from plumbline.profiles.model import Profile, RankMap
 from plumbline.records import query
 from plumbline.records.model import Record
 from plumbline.records.variant import Variant
+from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest
 
 
@@ -82,11 +82,11 @@ def run(args: argparse.Namespace) -> int:
         cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known = site.load(site.here())
-    partition = site.partition(known, args.partition or known["partitions"][0]["name"])
+    partition = site.partition(known, args.partition or known.partitions[0].name)
     _refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
-        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
+        wanted = _program(args, known.name, partition.name) if args.placement else _tests(args, folder)
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
             (record,) = _measure([replace(variant, environment={**variant.environment, **more})], folder)
@@ -110,10 +110,10 @@ def _compare(idents: Sequence[str]) -> int:
     return 0 if all(good) else 1
 
 
-def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
+def _refuse_other_nodes(partition: Partition, stack: str) -> None:
     if jobs.needed(partition):
         cure = f"run it inside a job: {stack} is started on this host"
-        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
+        raise PlumbError(f"partition {partition.name} is reached by jobs only", "plumb profile", cure)
 
 
 def _measure(variants: list[Variant], folder: Path) -> list[Record]:

@@ -117,7 +117,7 @@ def _init(args: argparse.Namespace) -> int:
         print(f"site {args.name}: {len(changes)} files written")
     if site.folder(args.name).joinpath(site.FILE).exists():
         part = site.partition(site.load(args.name), args.partition)
-        for name in sorted(set(request.stacks) - set(part["stacks"])):
+        for name in sorted(set(request.stacks) - set(part.stacks)):
             print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
     return 0
 
@@ -140,8 +140,8 @@ def _list(_: argparse.Namespace) -> int:
     if not names:
         print(f"no site in {paths.sites()}: plumb site init makes one for this host")
     for name in names:
-        for part in site.load(name)["partitions"]:
-            print(f"{name}:{part['name']}  {part['scheduler']}  {', '.join(part['stacks']) or 'no stacks'}")
+        for part in site.load(name).partitions:
+            print(f"{name}:{part.name}  {part.scheduler}  {', '.join(part.stacks) or 'no stacks'}")
     return 0
 
 
@@ -153,20 +153,20 @@ def _check(args: argparse.Namespace) -> int:
         document = site.load(name)
         count = len(References.load(name).entries)
         measured = len(site_ceilings.read(name))
-        print(f"{name}: {len(document['partitions'])} partitions, {measured} with ceilings, {count} references")
+        print(f"{name}: {len(document.partitions)} partitions, {measured} with ceilings, {count} references")
     return 0
 
 
 def _measure(args: argparse.Namespace) -> int:
     name = args.name or site.here()
     document = site.load(name)
-    if document.get("archived", False):
+    if document.archived:
         raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
-    parts = [site.partition(document, args.partition)] if args.partition else document["partitions"]
+    parts = [site.partition(document, args.partition)] if args.partition else document.partitions
     worst = 0
     for part in parts:
         if args.if_needed and ceilings.is_current(name, part):
-            print(f"site {name}: the ceilings of partition {part['name']} are up to date")
+            print(f"site {name}: the ceilings of partition {part.name} are up to date")
             continue
         worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
     return worst

@@ -105,18 +105,16 @@ def _list(_: argparse.Namespace) -> int:
     installed = manifest.names()
     for name in installed:
         try:
-            document = manifest.load(name)
+            stack = manifest.load(name)
         except PlumbError as error:
             rows.append((name, "-", "-", "-", "-", f"damaged: {error.what}"))
             continue
-        found = manifest.problems(document)
+        found = manifest.problems(stack)
         state = f"damaged: {found[0]}" if found else "ok"
-        if not found and (older := kernels.outdated(document)):
+        if not found and (older := kernels.outdated(stack)):
             state = f"kernels older than their sources: {older.cure}"
-        mpi = document["mpi"]
-        rows.append(
-            (name, document["provider"], mpi["family"], mpi["version"], str(len(document["benchmarks"])), state)
-        )
+        count = str(len(stack.benchmarks))
+        rows.append((name, stack.provider, stack.mpi.family, stack.mpi.version, count, state))
     for kind in stacks.PROVIDERS:
         rows += [
             (stacks.label(kind, name), kind, "-", "-", "-", f"not installed: plumb stack install {_spec(kind, name)}")
@@ -138,29 +136,29 @@ def _names(_: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    document = manifest.load(args.stack)
+    stack = manifest.load(args.stack)
     if args.json:
-        print(json.dumps(document, indent=2))
+        print(json.dumps(manifest.document(stack), indent=2))
         return 0
-    mpi, compiler = document["mpi"], document["compiler"]
-    print(f"{document['name']}: {mpi['family']} {mpi['version']} ({mpi['abi']} ABI), provider {document['provider']}")
-    print(f"  prefix       {document['prefix']}")
-    print(f"  launcher     {document['launcher']['command']} ({document['launcher']['family']})")
-    print(f"  compiler     {compiler['name']} {compiler['version']}")
-    for name, value in document["environment"].items():
+    mpi = stack.mpi
+    print(f"{stack.name}: {mpi.family} {mpi.version} ({mpi.abi} ABI), provider {stack.provider}")
+    print(f"  prefix       {stack.prefix}")
+    print(f"  launcher     {stack.launcher.command} ({stack.launcher.family})")
+    print(f"  compiler     {stack.compiler.name} {stack.compiler.version}")
+    for name, value in stack.environment.items():
         print(f"  environment  {name}={value}")
-    for name, value in document.get("settings", {}).items():
+    for name, value in stack.settings.items():
         print(f"  setting      {name}={value}")
-    if "tuned" in document:
-        where = document["tuned"]["fingerprint"]
-        print(f"  tuned        {where['ranks']} ranks, {where['placement']}, {where['cpu']}, kernel {where['kernel']}")
-    for name in document["modules"]:
+    if stack.tuned:
+        where = stack.tuned.fingerprint
+        print(f"  tuned        {where.ranks} ranks, {where.placement}, {where.cpu}, kernel {where.kernel}")
+    for name in stack.modules:
         print(f"  module       {name}")
-    for source in document["sources"]:
-        print(f"  source       {source['name']} {source['version']} {source['hash']}")
-    width = max(len(ident) for ident in document["benchmarks"])
-    for ident, entry in document["benchmarks"].items():
-        print(f"  {ident.ljust(width)}  {entry['suite']} {entry['version']}: {entry['built']}")
+    for source in stack.sources:
+        print(f"  source       {source.name} {source.version} {source.hash}")
+    width = max(map(len, stack.benchmarks))
+    for ident, entry in stack.benchmarks.items():
+        print(f"  {ident.ljust(width)}  {entry.suite} {entry.version}: {entry.built}")
     return 0
 
 
@@ -169,13 +167,13 @@ def _check(args: argparse.Namespace) -> int:
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     for name in names:
-        document = manifest.load(name)
-        manifest.check(document)
-        if older := kernels.outdated(document):
+        stack = manifest.load(name)
+        manifest.check(stack)
+        if older := kernels.outdated(stack):
             raise older
-        count, loaded = len(document["benchmarks"]), len(document["loads"]["files"])
+        count, loaded = len(stack.benchmarks), len((stack.loads or manifest.NOT_RECORDED).files)
         print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
-        for remark in tuned.remarks(document):
+        for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
 

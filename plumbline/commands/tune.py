@@ -6,9 +6,8 @@ import argparse
 import math
 import secrets
 from pathlib import Path
-from typing import Any
 
-from plumbline import mpi, site
+from plumbline import site
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
@@ -17,6 +16,7 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Say
 from plumbline.profiles import read as profiles
 from plumbline.records import query
+from plumbline.schemas.site import Partition
 from plumbline.site import write
 from plumbline.stacks import kernels, tuned
 from plumbline.stacks import manifest as manifests
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _partition(asked: Asked) -> dict[str, Any]:
+def _partition(asked: Asked) -> Partition:
     return site.partition(site.load(asked.site), asked.partition)
 
 
@@ -138,14 +138,14 @@ def _write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
     """The settings that were proven, and the tuned stack that has them."""
     for name, value in bench.settings(winner.configuration).items():
         say(f"  {name} = {value}")
-    document = manifests.load(bench.asked.stack)
-    if document.get("settings"):
+    stack = manifests.load(bench.asked.stack)
+    if stack.settings:
         say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
         return
     placement = bench.asked.placements[0]
     ranks = len(plan.resolve(placement, threads=1).ranks)
-    where = tuned.fingerprint(document, ranks, placement, bench.asked.nodes)
-    folder = emit.emit(document, winner.configuration, where, winner.sessions[0])
+    where = tuned.fingerprint(stack, ranks, placement, bench.asked.nodes)
+    folder = emit.emit(stack, winner.configuration, where, winner.sessions[0])
     say(f"stack {folder.name}: {folder}")
     request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
     if write.offer_stacks(request):
@@ -156,10 +156,10 @@ def _asked(args: argparse.Namespace) -> Asked:
     under = session.circumstances([args.stack])
     name, _, partition = (args.site or site.here()).partition(":")
     document = site.load(name)
-    partition = partition or document["partitions"][0]["name"]
+    partition = partition or document.partitions[0].name
     if jobs.needed(site.partition(document, partition)):
         under = session.before_a_job(under)
-    family = mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]]
+    family = manifests.load(args.stack).family
     race.chosen(race.wanted(family.knobs, (), True, args.nodes), args.knob)
     return Asked(
         site=name,
@@ -191,7 +191,7 @@ def _plan(args: argparse.Namespace) -> str:
     """How many launches at most, stage by stage, and about how long they take."""
     if args.stack is None:
         raise PlumbError("--dry-run needs a stack", "plumb tune", "give its name")
-    knobs = race.wanted(mpi.TABLE[manifests.load(args.stack)["mpi"]["family"]].knobs, (), True, args.nodes)
+    knobs = race.wanted(manifests.load(args.stack).family.knobs, (), True, args.nodes)
     places = len(args.placement or ("core",))
     stages = {"screen": tune.SCREEN}
     count = len(race.alone(knobs)) + len(race.pairs(knobs)) + 1

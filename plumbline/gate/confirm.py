@@ -150,7 +150,7 @@ def installed(record: Record, kernels: bool = True) -> str | None:
     """
     own = record.stack
     for name in sorted(manifests.names(), key=lambda name: name != own.name):
-        manifest = manifests.load(name)
+        manifest = manifests.document(manifests.load(name))
         found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
         program = manifest["benchmarks"].get(record.variant.benchmark)
         if not kernels:
@@ -167,7 +167,7 @@ def measure_here(say: Say) -> Measure:
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
         if jobs.needed(part):
-            what = f"partition {part['name']} is reached by jobs, and this is none"
+            what = f"partition {part.name} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
         name = store.new_session()
         for side in both:

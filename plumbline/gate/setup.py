@@ -19,6 +19,8 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
+from plumbline.schemas.site import Partition
+from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import Rule
 
 
@@ -100,8 +102,8 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
     return folder
 
 
-def partition_of(begun: Session) -> dict[str, Any]:
-    """The partition of ``site.yaml`` that a gate is measured on."""
+def partition_of(begun: Session) -> Partition:
+    """The partition that a gate is measured on."""
     first = begun.couples[0][0]
     return site.partition(site.load(first.site), first.partition)
 
@@ -109,7 +111,7 @@ def partition_of(begun: Session) -> dict[str, Any]:
 def pair_up(
     listing: variants.Listing,
     both: tuple[sides.Side, sides.Side],
-    manifests: list[dict[str, Any]],
+    manifests: list[Manifest],
     common: bool,
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of variants that both sides can run, and notes on what is not compared.
@@ -121,7 +123,7 @@ def pair_up(
         {
             name: structs.replace(variant, stack=side.measured)
             for name, variant in listing.of(side.stack).items()
-            if variant.benchmark in manifest["benchmarks"]
+            if variant.benchmark in manifest.benchmarks
         }
         for side, manifest in zip(both, manifests, strict=True)
     ]
@@ -135,7 +137,7 @@ def pair_up(
     names = [name for name in offered[0] if name in offered[1]]
     notes = [f"not compared: {name} (only {both[0].measured} can run it)" for name in lost]
     if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
-        same = [name for name in names if _suite(manifests[0], offered[0][name]) != sides.KERNELS]
+        same = [name for name in names if manifests[0].benchmarks[offered[0][name].benchmark].suite != sides.KERNELS]
         names = [name for name in names if name not in same]
         if same:
             notes.append(f"not compared: {len(same)} variants whose program is the stack's on both sides")
@@ -153,7 +155,3 @@ def pair_up(
     }
     notes += [f"skipped {count:>3} x {why}" for why, count in Counter(neither.values()).most_common()]
     return [[offered[0][name], offered[1][name]] for name in names], notes
-
-
-def _suite(manifest: dict[str, Any], variant: Variant) -> str:
-    return str(manifest["benchmarks"][variant.benchmark]["suite"])

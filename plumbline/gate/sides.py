@@ -7,15 +7,17 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Benchmark, Manifest
 
 #: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
-Build = Callable[[dict[str, Any], Path, Path], dict[str, dict[str, Any]]]
+Build = Callable[[Manifest, Path, Path], dict[str, Benchmark]]
 #: the suite of the benchmarks that are part of a commit; all others are the stack's
 KERNELS = "kernels"
 
@@ -54,7 +56,7 @@ def resolve(role: str, given: str, stack: str | None) -> Side:
     return Side(role, stack, commit)
 
 
-def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
+def install_side(side: Side, build: Build | None = None) -> Manifest:
     """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
 
     A copy whose stack was reinstalled is built again. Programs built against the standard MPI ABI are left out. Of two
@@ -68,12 +70,12 @@ def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
         return _install_commit(side, side.commit, base, build or kernels_of_stack.build)
 
 
-def _install_commit(side: Side, commit: str, base: dict[str, Any], build: Build) -> dict[str, Any]:
+def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Manifest:
     """The manifest of ``commit`` built against the stack ``base``; the caller holds the lock of the commit."""
-    rest = {key: value for key, value in base["benchmarks"].items() if value["suite"] != KERNELS}
+    rest = {key: value for key, value in base.benchmarks.items() if value.suite != KERNELS}
     if side.measured in manifests.names():
         made = manifests.load(side.measured)
-        kernels = {key: value for key, value in made["benchmarks"].items() if value["suite"] == KERNELS}
+        kernels = {key: value for key, value in made.benchmarks.items() if value.suite == KERNELS}
         if made == _copy(base, side, rest | kernels) and not manifests.problems(made):
             return made
     source = checkout(commit) / kernels_of_stack.FOLDER
@@ -90,8 +92,8 @@ def _install_commit(side: Side, commit: str, base: dict[str, Any], build: Build)
     return made
 
 
-def _copy(base: dict[str, Any], side: Side, benchmarks: dict[str, Any]) -> dict[str, Any]:
-    return {**base, "name": side.measured, "benchmarks": benchmarks}
+def _copy(base: Manifest, side: Side, benchmarks: dict[str, Benchmark]) -> Manifest:
+    return replace(base, name=side.measured, benchmarks=benchmarks)
 
 
 def _commits() -> Path:

@@ -1,7 +1,7 @@
 """What a profile is: types that decode the files of the ranks, and the file that is kept beside a record.
 
 Times are in nanoseconds, sizes in bytes, ranks those of MPI_COMM_WORLD.
-``plumbline/schemas/profile.json`` is made from :class:`Printed` (:mod:`plumbline.commands.schema_files`).
+``plumbline/schemas/profile.json`` is made from :class:`Printed` (``tests/support/schema_files.py``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from plumbline import schedulers, site
 from plumbline.base import files, git, paths, terminal, units
@@ -26,6 +25,7 @@ from plumbline.records import outcome, query
 from plumbline.records.model import Row
 from plumbline.reframe import cases
 from plumbline.reframe.cases import Case
+from plumbline.schemas.site import Site
 from plumbline.views import show, summary
 
 #: exit status of a shell command that Ctrl-C ended
@@ -98,7 +98,7 @@ def _make_stage(campaign: str) -> Path:
     return place / campaign
 
 
-def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
+def _nodes_chosen(here: Site | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     """Pin the jobs as asked."""
     if not nodes and turn is None:
         return {}
@@ -112,20 +112,20 @@ def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str |
     return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
-def _policy(here: dict[str, Any] | None) -> list[str]:
+def _policy(here: Site | None) -> list[str]:
     """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
-    schedulers_here = [schedulers.named(part["scheduler"]) for part in here["partitions"]] if here else []
+    schedulers_here = [schedulers.named(part.scheduler) for part in here.partitions] if here else []
     return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
 
 
-def _nodes_now(here: dict[str, Any] | None, extra: Sequence[str]) -> list[str]:
+def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
     """Print which nodes of the site cannot be used; returns the option that keeps jobs from waiting for them.
 
     Nothing where ``extra``, ReFrame's other options, has that option, or where no site can be measured here.
     """
     if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
         return []
-    if here is None or here.get("archived", False):
+    if here is None or here.archived:
         return []
     counts, lines = usable.survey(here)
     for line in lines:

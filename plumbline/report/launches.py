@@ -69,28 +69,24 @@ def _label(record: Record, figure: Figure | None) -> str:
 
 def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool) -> Block:
     names = ", ".join(dict.fromkeys(figure.name for *_, figure in rows))
-    points: dict[str, list[tuple[object, ...]]] = {record.stack.name: [] for record, *_ in rows}
-    hollow: dict[str, list[int]] = {name: [] for name in points}
-    for place, (record, _, _, figure) in enumerate(rows):
-        own = points[record.stack.name]
-        for launch, value in figures.launches(record, figure):
-            if value is None or not math.isfinite(far := figures.from_median(value, figure)):
-                continue
-            if launch.disturbed:
-                hollow[record.stack.name].append(len(own))
-            seen = f"{figure.name} {' '.join(units.human(value, figure.unit))}"
-            started = f"{launch.order}, {launch.start[11:19]}"
-            causes = "; ".join(launch.disturbance.causes)
-            own.append((place, far, len(rows) - 1 - place, seen, f"{far:.2f} %", started, causes))
-    widest = max((abs(far) for own in points.values() for _, far, *_ in own if isinstance(far, float)), default=1.0)
-    end = _end(max(1.0, widest))
+    drawn = [
+        (record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, f"{figure.name} {dot.seen}",
+         f"{dot.far:.2f} %", f"{dot.launch.order}, {dot.launch.start[11:19]}", dot.causes))
+        for place, (record, _, _, figure) in enumerate(rows)
+        for dot in figures.dots(record, figure)
+    ]  # fmt: skip
+    series = [
+        figures.series(name, colours[name], [(dot, point) for stack, dot, point in drawn if stack == name])
+        for name in dict.fromkeys(stack for stack, _, _ in drawn)
+    ]
+    end = _end(max([1.0, *(abs(dot.far) for _, dot, _ in drawn)]))
     return blocks.chart(
         title,
         "All figures." if every else f"First figure of each variant: {names}.",
         COLUMNS,
         [_row(row) for row in rows],
         targets=[entry for _, entry, *_ in rows],
-        series=[blocks.series(name, colours[name], own, hollow=hollow[name]) for name, own in points.items()],
+        series=series,
         each=["figure", "from median", "launch", "disturbed"],
         height=62 + len(rows) * 19,
         wide=250,

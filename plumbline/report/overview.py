@@ -123,54 +123,36 @@ def _rows(record: Record, entry: int) -> list[dict[str, Any]]:
         record.stack.name,
         placed,
     ]
-    end = f"{hit} of {len(record.launches)}" if hit else "0"
     keys = [SEVERITY.index(verdict), name, record.stack.name, placed]
     words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
     words += [figure.name for figure in record.figures]
     common = {"words": " ".join(words).lower(), "tags": [verdict, record.variant.test, record.stack.name]}
-    share = hit / max(1, len(record.launches))
+    last = (f"{hit} of {len(record.launches)}" if hit else "0", hit / max(1, len(record.launches)))
     if record.faults or not record.figures:
         why = cell((record.faults or ["no figure"])[0], look="why", span=6, label="reason")
-        return [{**common, "cells": [*start, why, end], "keys": [*keys, "", -1, "", -1, -1, 0, share]}]
+        return [{**common, "cells": [*start, why, last[0]], "keys": [*keys, "", -1, "", -1, -1, 0, last[1]]}]
+    rows = [list(zip(*_cells(figure), last, strict=True)) for figure in record.figures]
     return [
-        {
-            **common,
-            "more": place > 0,
-            "cells": [*start, *_cells(figure), end],
-            "keys": [*keys, *_keys(figure), share],
-        }
-        for place, figure in enumerate(record.figures)
+        {**common, "more": place > 0, "cells": [*start, *cells], "keys": [*keys, *own]}
+        for place, (cells, own) in enumerate(rows)
     ]
 
 
-def _cells(figure: Figure) -> list[Piece]:
+def _cells(figure: Figure) -> list[tuple[Piece, object]]:
+    """The cells of a figure, each with what its column is sorted by."""
     value, unit = units.human(figure.value, figure.unit)
-    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
+    spread, reached = figures.spread(figure), figure.reached
+    change = figure.value / figure.reference.value - 1 if figure.reference else None
     filled = min(100.0, max(0.0, reached.percent)) if reached else 0.0
+    bar = reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure))
     return [
-        figure.name,
-        cell(value, value=figure.value),
-        unit,
-        None if spread is None else f"{100 * spread:.1f}",
-        reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure)),
-        None if change is None else units.signed(change).removesuffix(" %"),
+        (figure.name, figure.name),
+        (cell(value, value=figure.value), figure.value),
+        (unit, figure.unit),
+        (None, -1) if spread is None else (f"{100 * spread:.1f}", spread),
+        (bar, reached.percent if reached else -1),
+        (None, 0) if change is None else (units.signed(change).removesuffix(" %"), change),
     ]
-
-
-def _keys(figure: Figure) -> list[object]:
-    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
-    return [
-        figure.name,
-        figure.value,
-        figure.unit,
-        -1 if spread is None else spread,
-        reached.percent if reached else -1,
-        change or 0,
-    ]
-
-
-def _change(figure: Figure) -> float | None:
-    return figure.value / figure.reference.value - 1 if figure.reference else None
 
 
 def left_out(

@@ -166,25 +166,24 @@ def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
     stacks = sorted({one.stack for one in cells})
     series = []
     for place, name in enumerate(stacks):
-        dots: list[tuple[object, ...]] = []
-        bars: list[tuple[object, ...]] = []
-        hollow = []
-        for row, one in enumerate(cells):
-            if one.stack != name:
-                continue
-            lane = labels.index(one.label) + (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
-            middle = " ".join(units.human(one.figure.value, one.figure.unit))
-            bars.append((row, one.figure.value / factor, lane, name, "", middle))
-            for launch, value in figures.launches(one.record, one.figure):
-                if value is None:
-                    continue
-                if launch.disturbed:
-                    hollow.append(len(dots))
-                seen = f"{launch.order}: {' '.join(units.human(value, one.figure.unit))}"
-                causes = "; ".join(launch.disturbance.causes)
-                dots.append((row, value / factor, lane, name, seen, middle, causes))
-        tint = next(one.colour for one in cells if one.stack == name)
-        series.append(blocks.series(name, tint, dots, hollow=hollow))
+        own = [
+            (row, one, " ".join(units.human(one.figure.value, one.figure.unit)))
+            for row, one in enumerate(cells)
+            if one.stack == name
+        ]
+        aside = (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
+        lanes = [labels.index(one.label) + aside for _, one, _ in own]
+        dots = [
+            (dot, (row, dot.value / factor, lane, name, f"{dot.launch.order}: {dot.seen}", middle, dot.causes))
+            for lane, (row, one, middle) in zip(lanes, own, strict=True)
+            for dot in figures.dots(one.record, one.figure)
+        ]
+        bars = [
+            (row, one.figure.value / factor, lane, name, "", middle)
+            for lane, (row, one, middle) in zip(lanes, own, strict=True)
+        ]
+        tint = own[0][1].colour
+        series.append(figures.series(name, tint, dots))
         series.append(blocks.series(name, tint, bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
     return blocks.chart(
         f"{kernel} by placement",

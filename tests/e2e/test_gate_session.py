@@ -10,8 +10,10 @@ from pathlib import Path
 
 import processes
 import pytest
+import stack_manifest
 import stored
 import yaml
+from msgspec.structs import replace
 
 from plumbline.base import paths
 from plumbline.judge import from_records
@@ -33,7 +35,7 @@ def twins(tmp_path, bench):
         document["name"] = name
         document["benchmarks"] = {"imb-mpi1": document["benchmarks"]["imb-mpi1"]}
         (tmp_path / "stacks" / name).mkdir(parents=True)
-        manifests.save(document)
+        stack_manifest.save(document)
     file = tmp_path / "sites" / "local" / "site.yaml"
     site = yaml.safe_load(file.read_text())
     site["partitions"][0]["stacks"] = ["mpich", "mpich-copy"]
@@ -89,7 +91,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert "FAIL" not in {item.state for item in found}
 
     document = manifests.load("mpich-copy")
-    manifests.save({**document, "compiler": {**document["compiler"], "version": "another"}})
+    manifests.save(replace(document, compiler=replace(document.compiler, version="another")))
     answer = plumb_gate(twins, "--resume", work)
     assert answer.returncode == 3
     assert "stacks changed since this gate began" in answer.stderr

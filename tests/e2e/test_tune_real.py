@@ -44,8 +44,8 @@ def tuned_stack(tmp_path, monkeypatch):
     (tmp_path / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
     shutil.copytree(paths.sites() / site.here(), tmp_path / "sites" / site.here())
     shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
-    part = site.load(site.here())["partitions"][0]
-    here = Asked(site.here(), part["name"], "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
+    part = site.load(site.here()).partitions[0]
+    here = Asked(site.here(), part.name, "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
     for name in ("sites", "stacks", "results"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     file = tmp_path / "sites" / here.site / "site.yaml"

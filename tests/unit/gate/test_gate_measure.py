@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import samples
+import stack_manifest
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
@@ -602,7 +603,8 @@ def command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
     monkeypatch.setattr(sides, "resolve", lambda role, given, stack: sides.Side(role, given))
-    monkeypatch.setattr(sides, "install_side", lambda side, build=None: {"benchmarks": {"stream": {"suite": "stream"}}})
+    offered = {"stream": {**stack_manifest.LEAST["benchmarks"]["pi"], "suite": "stream"}}
+    monkeypatch.setattr(sides, "install_side", lambda side, build=None: stack_manifest.made(benchmarks=offered))
     found = gate_variants.Listing({name: {"v": samples.asked(name="v", stack=name)} for name in ("old", "new")})
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
     monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))

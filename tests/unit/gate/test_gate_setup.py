@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pieces
 import pytest
 import samples
+import stack_manifest
 from gate_pairs import pairs_of
+from msgspec.structs import replace
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -23,6 +25,7 @@ from plumbline.records import model
 from plumbline.records.variant import checked
 from plumbline.reframe import settings
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Launcher
 from plumbline.statistics.paired import Rule
 
 
@@ -30,31 +33,14 @@ def manifest(name, folder, **benchmarks):
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    made = {
-        ident: {
-            "suite": suite,
-            "version": "1",
-            "command": [str(program)],
-            "file": str(program),
-            "sha256": manifests.sha256(program),
-            "built": "by a test",
-        }
-        for ident, suite in benchmarks.items()
-    }
-    return {
-        "schema": 1,
-        "name": name,
-        "provider": "wheel",
-        "mpi": {"family": "mpich", "version": "5", "abi": "mpich"},
-        "compiler": {"name": "gcc", "version": "12"},
-        "launcher": {"family": "hydra", "command": str(program)},
-        "prefix": str(folder),
-        "environment": {},
-        "modules": [],
-        "benchmarks": made,
-        "loads": {"library": None, "files": {}},
-        "sources": [],
-    }
+    made = {ident: manifests.benchmark(suite, "1", program, "by a test") for ident, suite in benchmarks.items()}
+    return replace(
+        stack_manifest.made(name),
+        launcher=Launcher(family="hydra", command=str(program)),
+        prefix=str(folder),
+        benchmarks=made,
+        loads=manifests.NOT_RECORDED,
+    )
 
 
 @pytest.fixture
@@ -106,18 +92,18 @@ def test_a_commits_kernels_are_built_once_and_anew_when_the_stack_changed(checko
         seen.append((source / "kernel.c").read_text())
         assert prefix == tmp_path / "stacks" / side.measured / "kernels"
         assert prefix.parent.is_dir()
-        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+        return manifest("x", tmp_path, new_kernel="kernels").benchmarks
 
     side = sides.resolve("candidate", "HEAD~1", "mpich")
     made = sides.install_side(side, build)
     assert seen == ["one"]
     assert manifests.load(side.measured) == made
-    assert set(made["benchmarks"]) == {"stream", "new_kernel"}
+    assert set(made.benchmarks) == {"stream", "new_kernel"}
     assert sides.install_side(side, build) == made
     assert len(seen) == 1
     base = manifests.load("mpich")
-    manifests.save({**base, "mpi": {**base["mpi"], "version": "6"}})
-    assert sides.install_side(side, build)["mpi"]["version"] == "6"
+    manifests.save(replace(base, mpi=replace(base.mpi, version="6")))
+    assert sides.install_side(side, build).mpi.version == "6"
     assert len(seen) == 2
     assert sides.install_side(sides.resolve("baseline", "mpich", None), build) == manifests.load("mpich")
 
@@ -146,7 +132,7 @@ def test_two_gates_that_install_the_same_commit_at_once_build_it_once(checkout, 
         other.start()
         second_begins.wait(0.5)
         assert (prefix / "bin").is_dir()
-        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+        return manifest("x", tmp_path, new_kernel="kernels").benchmarks
 
     with ThreadPoolExecutor(1) as pool:
         answers = []
@@ -203,7 +189,8 @@ def listing(*names, other=(), **changes):
 
 
 BOTH = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
-OFFERS = [{"benchmarks": {"stream": {"suite": "stream"}, "pi": {"suite": "kernels"}}}] * 2
+PI = stack_manifest.LEAST["benchmarks"]["pi"]
+OFFERS = [stack_manifest.made(benchmarks={"stream": PI | {"suite": "stream"}, "pi": PI})] * 2
 
 
 def test_variants_of_both_sides_are_paired(tmp_path):
@@ -236,7 +223,7 @@ def test_of_two_commits_only_the_kernels_are_compared():
 
 def test_nothing_in_common_and_two_partitions_are_errors():
     with pytest.raises(PlumbError, match="0 variants"):
-        setup.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
+        setup.pair_up(listing("a"), BOTH, [replace(stack_manifest.made(), benchmarks={})] * 2, True)
     found = listing("a", "b")
     found.variants["old"]["b"] = samples.asked(name="b", partition="other")
     with pytest.raises(PlumbError, match="--site SITE:PARTITION"):

@@ -9,6 +9,7 @@ from plumbline import schemas
 from plumbline.commands import doctor
 from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
+from plumbline.nodes.model import Node
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -147,8 +148,8 @@ def test_little_shared_memory_of_a_node_is_found_and_facts_of_earlier_versions_d
         facts = node("a1", knobs=knobs)
         if not knobs:
             del facts["knobs"]["shm_bytes"]
-        schemas.check("node", facts, "here")
-        return next(item for item in doctor.examine_node(facts) if item.name == "shared memory (/dev/shm)").bad
+        found = doctor.examine_node(schemas.convert("node", facts, Node, "here"))
+        return next(item for item in found if item.name == "shared memory (/dev/shm)").bad
 
     assert [shared(shm_bytes=64 << 10), shared(shm_bytes=1 << 40), shared()] == [True, False, None]
 

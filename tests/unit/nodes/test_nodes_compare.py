@@ -6,7 +6,7 @@ import json
 import time
 
 import pytest
-from node_facts import node, write
+from node_facts import node, typed, write
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, doctor
@@ -177,8 +177,8 @@ def test_doctor_over_nodes(tmp_path, capsys):
 
 
 def test_doctor_puts_few_before_many():
-    findings = {f"n{number}": doctor.examine_node(node(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
-    findings["n9"] = doctor.examine_node(node("n9", knobs={"thp": "never", "numa_balancing": True}))
+    findings = {f"n{number}": doctor.examine_node(typed(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
+    findings["n9"] = doctor.examine_node(typed("n9", knobs={"thp": "never", "numa_balancing": True}))
     rows = doctor.nodes_report(findings).splitlines()[2:4]
     assert "NUMA balancing" in rows[0]
     assert "n[0-2,9]" in rows[1]

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from node_facts import XML, node, write
 
 from plumbline import schedulers, schemas, site
@@ -21,7 +22,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.host import collector
 from plumbline.nodes import collect
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names, program, ssh
+from plumbline.schemas.site import Facts
 
 COLLECTOR = Path(collector.__file__)
 
@@ -58,6 +61,7 @@ def collected(tmp_path_factory):
 
 def test_facts_obey_their_schema(collected):
     facts = json.loads((collected / "here.json").read_text())
+    assert to_builtins(schemas.convert("node", facts, Node, "here.json")) == facts
     schemas.check("node", facts, "here.json")
     assert facts["threads"] == len(os.sched_getaffinity(0)) or facts["cgroup"]["cpus_allowed"]
     assert facts["numa"] or "numa" in facts["missing"]
@@ -109,6 +113,7 @@ def test_machine_from_sysfs(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     facts = collector.collect("n1", Path("/shared/x"), root=tmp_path)
+    assert to_builtins(schemas.convert("node", facts, Node, "n1")) == facts
     schemas.check("node", facts, "n1")
     assert [item["node"] for item in facts["numa"]] == [0, 2, 10]
     assert facts["numa"][0] == {"node": 0, "cpus": "0-1", "memory_mib": 2, "distances": [10, 21]}
@@ -371,11 +376,11 @@ def test_site_from_facts(sites, tmp_path, capsys):
     ]  # fmt: skip
     assert cli.main(init) == 0
     document = site.load("new")
-    (part,) = document["partitions"]
-    assert document["hostnames"] == ["^login[0-9]$", "^ctl$"]
-    assert (part["nodes"], part["facts"]) == (4, {"core_ghz": 3.7, "simd_bits": 512, "link_gbit": 200.0})
-    assert part["description"].startswith("3 like nodes: AMD EPYC 9654")
-    assert part["description"].endswith("a0 differs")
+    (part,) = document.partitions
+    assert document.hostnames == ["^login[0-9]$", "^ctl$"]
+    assert (part.nodes, part.facts) == (4, Facts(core_ghz=3.7, simd_bits=512, link_gbit=200.0))
+    assert part.description.startswith("3 like nodes: AMD EPYC 9654")
+    assert part.description.endswith("a0 differs")
     assert (sites / "new/topology/main.xml").read_text() == XML
     file = sites / "new/site.yaml"
     file.write_text(file.read_text().replace("nodes: 4", "nodes: 2  # enough"))
@@ -394,4 +399,4 @@ def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys):
     assert "is not a regular expression" in capsys.readouterr().err
     (folder / "n1.xml").write_text(XML)
     assert cli.main(init) == 0
-    assert site.load("local")["partitions"][0]["nodes"] == 7
+    assert site.load("local").partitions[0].nodes == 7

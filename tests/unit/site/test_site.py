@@ -6,6 +6,7 @@ import argparse
 import re
 import socket
 
+import msgspec
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import site as command
 from plumbline.host import collector
 from plumbline.references import References, match
+from plumbline.schemas.site import Facts
 from plumbline.site import tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
@@ -53,11 +55,11 @@ def test_written_from_nothing(local):
     document = site.load("local")
     assert site.names() == ["local"]
     assert site.load_all() == [document]
-    (part,) = document["partitions"]
-    assert part["stacks"] == ["mpich", "openmpi"]
-    assert part["scheduler"] == "local"
-    assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
-    assert (local / part["topology"]).read_text() == TOPOLOGY
+    (part,) = document.partitions
+    assert part.stacks == ["mpich", "openmpi"]
+    assert part.scheduler == "local"
+    assert part.facts == Facts()  # nothing is known about the memory, so nothing is claimed
+    assert (local / part.topology).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
     made = {file.stem: match.read(file).references for file in match.files("local")}
     assert made == {family: [] for family in tests.families()}
@@ -65,7 +67,7 @@ def test_written_from_nothing(local):
 
 
 def test_hostname_is_matched_exactly(local, monkeypatch):
-    (pattern,) = site.load("local")["hostnames"]
+    (pattern,) = site.load("local").hostnames
     assert re.match(pattern, socket.gethostname())
     assert not re.match(pattern, socket.gethostname() + "2")
     monkeypatch.setattr(socket, "gethostname", lambda: "login.a+b")
@@ -108,14 +110,14 @@ def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
     out = capsys.readouterr().out
     assert "+hostnames:" in out
     assert "schema: 1 # first" in file.read_text()
-    assert site.load("local")["hostnames"] == [write.hostname_pattern()]
+    assert site.load("local").hostnames == [write.hostname_pattern()]
 
 
 def test_another_partition_is_added(local):
     assert plumb_site("init", "--partition", "fat", "--scheduler", "slurm", "--access=--mem=0", "--nodes", "4") == 0
-    first, second = site.load("local")["partitions"]
-    assert first["name"] == "default"
-    assert second == {
+    first, second = site.load("local").partitions
+    assert first.name == "default"
+    assert msgspec.to_builtins(second) == {
         "name": "fat",
         "scheduler": "slurm",
         "access": ["--mem=0"],
@@ -134,7 +136,7 @@ def test_dry_run_writes_nothing(sites, capsys):
 def test_known_facts_are_written(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"memory_mts": 4800})
     plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"memory_mts": 4800}
+    assert site.load("local").partitions[0].facts == Facts(memory_mts=4800)
     assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
 
 
@@ -142,14 +144,14 @@ def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypa
     edit(local / "site.yaml", "    scheduler: local\n", "    scheduler: local\n    facts: {core_ghz: 3.0} # by me\n")
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"core_ghz": 2.0, "simd_bits": 256})
     plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"core_ghz": 3.0, "simd_bits": 256}
+    assert site.load("local").partitions[0].facts == Facts(core_ghz=3.0, simd_bits=256)
     assert "# by me" in (local / "site.yaml").read_text()
 
 
 def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"simd_bits": 256})
     plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"simd_bits": 256}
+    assert site.load("local").partitions[0].facts == Facts(simd_bits=256)
     assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
 
 
@@ -171,11 +173,15 @@ def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
             "scheduler: local\n    facts: {memory_mt: 3200}",
             r"facts\.memory_mt' .*did you mean 'memory_mts'",
         ),
-        ("scheduler: local", "scheduler: lokal", r"partitions\.0\.scheduler: 'lokal' is not one of"),
+        (
+            "scheduler: local",
+            "scheduler: lokal",
+            r"\[0\]: scheduler 'lokal' is unknown .*did you mean 'local'\?",
+        ),
         (
             "scheduler: local",
             "scheduler: squeue\n    hosts: [n1]",
-            r"partitions\.0\.hosts: goes with scheduler local and ssh alone, not with 'squeue'",
+            r"partitions\[0\]: hosts goes with scheduler local and ssh alone, not with 'squeue'",
         ),
         ("schema: 1", "schema: 7", "schema"),
         ("name: local", "name: remote", "the site calls itself 'remote'"),
@@ -199,7 +205,7 @@ def test_bad_site_is_not_overwritten(local):
 
 
 def test_hosts_beside_a_scheduler_are_refused_before_anything_is_written(local):
-    with pytest.raises(PlumbError, match=r"partitions\.0\.hosts: goes with scheduler local and ssh alone"):
+    with pytest.raises(PlumbError, match=r"partitions\[0\]: hosts goes with scheduler local and ssh alone"):
         plumb_site("init", "--name", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
     assert not (local.parent / "new").exists()
 
@@ -268,7 +274,7 @@ def test_a_key_without_a_value_is_named(local, key):
     holder = document["partitions"][0] if key.startswith(" ") else document
     holder[name] = None
     file.write_text(yaml.safe_dump(document))
-    with pytest.raises(PlumbError, match=rf"{name}: None is not of type .*site\.yaml"):
+    with pytest.raises(PlumbError, match=rf"{name}: Expected `[a-z]+`, got `null` .*site\.yaml"):
         plumb_site("init", "--stacks", "mpich", "--add-stacks", "mpich")
 
 
@@ -528,8 +534,8 @@ def test_a_stack_that_is_asked_for_is_added_to_what_a_person_left(sites):
     file = place / "site.yaml"
     file.write_text(file.read_text().replace("      - mpich\n", ""))
     write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
-    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi"]
+    assert site.load("mine").partitions[0].stacks == ["openmpi"]
     for _ in range(2):
         asked = write.Request(name="mine", partition="default", scheduler="local", add_stacks=["spack-openmpi"])
         write.init(asked)
-    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi", "spack-openmpi"]
+    assert site.load("mine").partitions[0].stacks == ["openmpi", "spack-openmpi"]

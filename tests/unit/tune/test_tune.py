@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+import stack_manifest
 from gate_pairs import verdict_of
 from profiled import call, profile, rank_document, sizes
 
@@ -396,7 +397,7 @@ def tuned(monkeypatch):
         monkeypatch.setattr(tune.curves, "of_record", lambda record: record.curves)
         monkeypatch.setattr(tune.confirm, "confirm", bench.confirm)
         monkeypatch.setattr(tune.confirm, "by_others", bench.by_others)
-        monkeypatch.setattr(tune.manifests, "load", lambda name: {"benchmarks": {}})
+        monkeypatch.setattr(tune.manifests, "load", lambda name: stack_manifest.made(name))
         monkeypatch.setattr(tune.inventory, "of", lambda manifest: Inventory("", known_of(mine), mine, ("gone",)))
         return tune.tuned(bench), bench
 
@@ -631,7 +632,7 @@ def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_p
 def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch, under):
     partition = {"name": "cpu", "scheduler": "slurm"}
     monkeypatch.setattr(command.site, "load", lambda name: {"partitions": [partition]})
-    monkeypatch.setattr(command.manifests, "load", lambda name: {"name": name, "mpi": {"family": "openmpi"}})
+    monkeypatch.setattr(command.manifests, "load", lambda name: stack_manifest.made(name, "openmpi"))
     under(nodes="login", environment="e")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     submitted = []
@@ -647,7 +648,7 @@ def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypat
 
 
 def test_a_dry_run_counts_launches_and_minutes(monkeypatch, capsys):
-    monkeypatch.setattr(command.manifests, "load", lambda name: {"name": name, "mpi": {"family": "openmpi"}})
+    monkeypatch.setattr(command.manifests, "load", lambda name: stack_manifest.made(name, "openmpi"))
     assert cli.main(["tune", "some", "--dry-run", "--placement", "core", "--placement", "l3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "screen: 10 launches"

@@ -1,4 +1,4 @@
-"""``python -m plumbline.commands.schema_files`` writes the files of ``plumbline/schemas`` that are made from types."""
+"""``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/schemas`` made from types."""
 
 from __future__ import annotations
 
@@ -10,20 +10,29 @@ import msgspec
 
 from plumbline import schemas
 from plumbline.limits import ceilings
+from plumbline.nodes.model import Node
 from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.references import model as references
+from plumbline.schemas import site
+from plumbline.stacks import manifest, module
+from plumbline.stacks.spack import environments
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
 #: name of the file -> what it describes
 TYPES: dict[str, type[msgspec.Struct]] = {
     "ceilings": ceilings.Document,
+    "manifest": manifest.Manifest,
+    "module-stacks": module.Descriptions,
+    "node": Node,
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
     "references": references.Document,
+    "site": site.Site,
+    "spack-versions": environments.Versions,
     "variant": variant.Asked,
     "witness": Witness,
 }
