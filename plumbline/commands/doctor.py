@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from plumbline.base import git, paths
+from plumbline.base import git, group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host import links, provenance
 from plumbline.host.links import Link
@@ -236,10 +236,7 @@ def run_nodes(folder: Path) -> int:
 
 def nodes_report(findings: dict[str, list[Finding]]) -> str:
     """A row per property and outcome with its nodes: faults first, what few nodes have before what many have."""
-    cases: dict[tuple[str, bool | None], list[tuple[str, Finding]]] = {}
-    for node, found in findings.items():
-        for item in found:
-            cases.setdefault((item.name, item.bad), []).append((node, item))
+    cases = group(((item.name, item.bad), (node, item)) for node, found in findings.items() for item in found)
     rows = []
     for (name, bad), members in sorted(cases.items(), key=lambda case: (ORDER[case[0][1]], len(case[1]), case[0][0])):
         first = members[0][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -138,7 +139,8 @@ def _live(args: argparse.Namespace, rule: Rule) -> int:
     folder = args.resume
     if folder is None:
         baseline, candidate = (sides.resolve(role, getattr(args, role), args.stack) for role in run.SIDES)
-        terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+        seed = secrets.randbits(32) if args.seed is None else args.seed
+        terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
         where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
         folder = setup.prepare(setup.Request((baseline, candidate), terms, **where, folder=args.work), say)
     begun = GATE.peek(folder)

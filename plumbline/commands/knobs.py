@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
@@ -57,9 +58,7 @@ def _curated(stack: str, found: Inventory, family: Family) -> str:
         ))  # fmt: skip
     header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
     lines = [table(header, rows, right=("default", "now"))]
-    notes: dict[str, list[str]] = {}
-    for knob in found.knobs:
-        notes.setdefault(_note(knob), []).append(knob.name)
+    notes = group((_note(knob), knob.name) for knob in found.knobs)
     lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
     if found.lacking:
         lines.append(f"left out, because this version lacks them: {', '.join(found.lacking)}")

@@ -172,10 +172,10 @@ def measure_here(say: Say) -> Measure:
         name = store.new_session()
         for side in both:
             sides.install_side(side)
-        measured = [side.measured for side in both]
-        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--tests", couple[0].test)
+        old, new = (side.measured for side in both)
+        repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--tests", couple[0].test)
         terms = setup.Terms(rule, command=repeat)
-        begun = setup.compose(name, measured, [couple], terms, circumstances(sorted(set(measured))))
+        begun = setup.Session(name, old, new, [couple], terms, circumstances(sorted({old, new})))
         setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
         return run.resume(folder, live.Stop(), say)
 

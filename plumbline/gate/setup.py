@@ -25,41 +25,42 @@ from plumbline.statistics.paired import Rule
 
 
 @dataclass(frozen=True)
-class Session:
-    """What does not change while a gate is measured.
-
-    ``rule`` is that of every figure without its own margins. ``couples``: of each variant the baseline's description
-    and the candidate's, with their margins; ``notes``: what is not compared, and why. ``by_itself`` claims that the
-    candidate disturbs itself.
-    """
-
-    name: str
-    site: str
-    seed: int
-    rule: Rule
-    baseline: str
-    candidate: str
-    couples: list[list[Variant]]
-    notes: list[str]
-    command: list[str]
-    circumstances: dict[str, Any]
-    by_itself: bool = False
-
-
-GATE = Kind("gate", "gate", "state.json", Session)
-
-
-@dataclass(frozen=True)
 class Terms:
-    """What holds for every pair of a gate: margins, seed (None: drawn), the command that measures the same again.
+    """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again.
 
-    ``by_itself`` claims that the candidate disturbs itself.
+    ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
+    itself.
     """
 
     rule: Rule = field(default_factory=Rule)
-    seed: int | None = None
+    seed: int = field(default_factory=lambda: secrets.randbits(32))
     command: Sequence[str] = ()
     by_itself: bool = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """What does not change while a gate is measured; ``baseline`` and ``candidate`` are stacks.
+
+    ``couples``: of each variant the baseline's description and the candidate's, with their margins; ``notes``: what is
+    not compared, and why.
+    """
+
+    name: str
+    baseline: str
+    candidate: str
+    couples: list[list[Variant]]
+    terms: Terms
+    circumstances: dict[str, Any]
+    notes: Sequence[str] = ()
+
+    @property
+    def site(self) -> str:
+        """Where it is measured."""
+        return self.couples[0][0].site
+
+
+GATE = Kind("gate", "gate", "state.json", Session)
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
         couples = [
             [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
         ]
-        measured = [side.measured for side in request.both]
-        begun = compose(name, measured, couples, request.terms, session.circumstances(sorted(set(measured))), notes)
+        old, new = (side.measured for side in request.both)
+        under = session.circumstances(sorted({old, new}))
+        begun = Session(name, old, new, couples, request.terms, under, notes)
         if jobs.needed(partition_of(begun)):
             begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
         GATE.save(folder, begun)
@@ -104,33 +106,6 @@ def partition_of(begun: Session) -> Partition:
     """The partition that a gate is measured on."""
     first = begun.couples[0][0]
     return site.partition(site.load(first.site), first.partition)
-
-
-def compose(
-    name: str,
-    measured: Sequence[str],
-    couples: list[list[Variant]],
-    terms: Terms,
-    under: dict[str, Any],
-    notes: Sequence[str] = (),
-) -> Session:
-    """A new gate of ``couples`` (baseline's and candidate's variant, with margins), ``under`` these circumstances.
-
-    ``measured`` are the stacks of baseline and candidate.
-    """
-    return Session(
-        name=name,
-        site=couples[0][0].site,
-        seed=secrets.randbits(32) if terms.seed is None else terms.seed,
-        rule=terms.rule,
-        baseline=measured[0],
-        candidate=measured[1],
-        couples=couples,
-        notes=list(notes),
-        command=list(terms.command),
-        circumstances=under,
-        by_itself=terms.by_itself,
-    )
 
 
 def pair_up(

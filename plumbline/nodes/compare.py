@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
@@ -76,23 +77,23 @@ class Comparison:
 def compare(facts: Facts) -> Comparison:
     """Group the nodes that are alike and name what differs on the others; nodes without an answer come first."""
     prints = fingerprints(facts.nodes)
-    members: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name, fingerprint in prints.items():
-        members[tuple(fingerprint.values())].append(name)
-    groups = sorted((sorted(group) for group in members.values()), key=lambda group: (-len(group), group))
+    members = group((tuple(fingerprint.values()), name) for name, fingerprint in prints.items())
+    groups = sorted(map(sorted, members.values()), key=lambda alike: (-len(alike), alike))
     norm = prints[groups[0][0]]
     unnamed = facts.unnamed()
     result = Comparison(groups, norm, _absent(facts, unnamed), answered=len(facts.nodes))
     result.asked = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
     counts = {what: Counter(fingerprint[what] for fingerprint in prints.values()) for what in norm}
-    apart: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for group in groups[1:]:
-        for what, here in prints[group[0]].items():
-            if here != norm[what]:
-                apart[what, here] += group
-    for (what, here), group in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
+    apart = group(
+        ((what, here), name)
+        for alike in groups[1:]
+        for what, here in prints[alike[0]].items()
+        if here != norm[what]
+        for name in alike
+    )
+    for (what, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
         usual = norm[what]
-        result.differences.append(Difference(sorted(group), what, here, usual, counts[what][usual]))
+        result.differences.append(Difference(sorted(others), what, here, usual, counts[what][usual]))
     times = {name: node.time for name, node in facts.nodes.items()}
     result.spread = max(times.values()) - min(times.values())
     result.differences += clocks(times, facts.job)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.base.units import counted
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, cell, column, link, number, section
@@ -200,10 +200,11 @@ def _skipped(outcome: Mapping[str, Any] | None) -> list[Piece]:
     if outcome is None:
         return [block("paragraph", "Skipped cases: not recorded for these records (only plumb campaign keeps them).")]
     ran = counted(len(outcome["cases"]), "case")
-    groups: dict[tuple[str, str], list[str]] = {}
-    for case in outcome["cases"]:
-        if case["state"] in WITHOUT_FIGURES:
-            groups.setdefault((case["state"], case["reason"] or "no reason given"), []).append(case["case"])
+    groups = group(
+        ((case["state"], case["reason"] or "no reason given"), case["case"])
+        for case in outcome["cases"]
+        if case["state"] in WITHOUT_FIGURES
+    )
     if not groups:
         return [block("paragraph", f"All {ran} of the campaign ran.")]
     found = sorted(groups.items(), key=lambda one: (one[0][0] == "SKIP", -len(one[1]), one[0][1]))

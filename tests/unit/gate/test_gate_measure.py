@@ -110,7 +110,7 @@ def gate(tmp_path, monkeypatch):
                 couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
             terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
             name = f"20260101T000000Z-n-{folder}"
-            setup.GATE.begin(where, setup.compose(name, ("old", "new"), couples, terms, dict(CIRCUMSTANCES)))
+            setup.GATE.begin(where, setup.Session(name, "old", "new", couples, terms, dict(CIRCUMSTANCES)))
             outcome = run.resume(where, stop, lines.append, make)
         return outcome, made[0], lines
 
@@ -558,7 +558,7 @@ def driver_bench(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "prepare", prepare)
     monkeypatch.setattr(driver.pipeline, "launch", launch)
     couple = [samples.asked(stack="old"), samples.asked(stack="new")]
-    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", seed=7), tmp_path)
+    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", terms=SimpleNamespace(seed=7)), tmp_path)
 
 
 def test_a_gate_stays_on_its_nodes(driver_bench):
