@@ -138,7 +138,7 @@ def _picture(record: Record) -> Block:
             figure.name,
             figures.colour(number),
             [
-                (dot, (dot.place, dot.place, dot.far, f"{figure.name} {dot.seen}", f"{dot.far:.2f} %", dot.causes))
+                (dot, (dot.place, dot.place, units.significant(dot.far, 6), dot.seen))
                 for dot in figures.dots(record, figure)
             ],
         )
@@ -147,15 +147,15 @@ def _picture(record: Record) -> Block:
     return blocks.chart(
         "Every launch",
         "How far each launch lies from the median of its figure, in the order started. Open dots: disturbed.",
-        ["launch"],
-        [[f"launch {launch.order}"] for launch in record.launches],
+        ["launch", column("disturbed", "named")],
+        [(f"launch {launch.order}", "; ".join(launch.disturbance.causes)) for launch in record.launches],
         beside=True,
         height=190,
         series=series,
-        each=["figure", "from median", "disturbed"],
+        each=[""],
         legend=len(series) > 1,
         x={"name": "launch of the session", "labels": [launch.order for launch in record.launches]},
-        y={"name": "% from median"},
+        y={"name": "% from median", "told": True},
     )
 
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from plumbline.base import units
 from plumbline.pages import blocks
-from plumbline.pages.blocks import Block, Piece, block, link, number, section
+from plumbline.pages.blocks import Block, Piece, block, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
 from plumbline.views import summary
 
 #: rows of one picture: a taller one is more than some browsers can draw
 ROWS = 60
-COLUMNS = ("variant", "figure", number("median"), "unit", number("spread", "%"), number("launches"))
+COLUMNS = ("variant", column("figure", "named"), number("median"), "unit", number("spread", "%"), number("launches"))
 #: a record, its entry, its name within its test, and a figure of it
 Row = tuple[Record, int, str, Figure]
 
@@ -70,8 +70,8 @@ def _label(record: Record, figure: Figure | None) -> str:
 def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool) -> Block:
     names = ", ".join(dict.fromkeys(figure.name for *_, figure in rows))
     drawn = [
-        (record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, f"{figure.name} {dot.seen}",
-         f"{dot.far:.2f} %", f"{dot.launch.order}, {dot.launch.start[11:19]}", dot.causes))
+        (record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, dot.seen,
+         f"{dot.launch.order}, {dot.launch.start[11:19]}", dot.causes))
         for place, (record, _, _, figure) in enumerate(rows)
         for dot in figures.dots(record, figure)
     ]  # fmt: skip
@@ -87,10 +87,10 @@ def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool
         [_row(row) for row in rows],
         targets=[entry for _, entry, *_ in rows],
         series=series,
-        each=["figure", "from median", "launch", "disturbed"],
+        each=["measured", "launch", "disturbed"],
         height=62 + len(rows) * 19,
         wide=250,
-        x={"name": "% from median", "min": -end, "max": end, "interval": end / 2},
+        x={"name": "% from median", "told": True, "min": -end, "max": end, "interval": end / 2},
         y={
             "min": -0.5,
             "max": len(rows) - 0.5,

@@ -74,7 +74,6 @@ def head(
 
 def overview(site: str, entries: Numbered) -> Block:
     """The records in a table that is searched, filtered and sorted: a row for each figure, of which one is shown."""
-    rows = [row for record, entry in entries for row in _rows(record, entry)]
     verdicts = Counter[str](record.final_verdict for record, _ in entries)
     stacks, tests = (
         sorted(names) for names in ({r.stack.name for r, _ in entries}, {r.variant.test for r, _ in entries})
@@ -91,7 +90,7 @@ def overview(site: str, entries: Numbered) -> Block:
         {
             **blocks.table("Variants, worst first", COLUMNS, ()),
             "is": "listing",
-            "rows": rows,
+            "rows": [_row(record, entry) for record, entry in entries],
             "id": "variants",
             "look": "cards",
             "noun": counted(len(entries), "variant"),
@@ -113,29 +112,25 @@ def overview(site: str, entries: Numbered) -> Block:
     )
 
 
-def _rows(record: Record, entry: int) -> list[dict[str, Any]]:
-    """A row for each figure, or one that says why there is none."""
+def _row(record: Record, entry: int) -> dict[str, Any]:
+    """A record: its cells and what they are sorted by, and those of each line: a figure, or why there is none."""
     verdict, name, placed = record.final_verdict, summary.name(record.variant), summary.placement(record.placement)
     hit = sum(launch.disturbed for launch in record.launches)
-    start = [
-        block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict),
-        link(name, entry=entry),
-        record.stack.name,
-        placed,
-    ]
-    keys = [SEVERITY.index(verdict), name, record.stack.name, placed]
     words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
     words += [figure.name for figure in record.figures]
-    common = {"words": " ".join(words).lower(), "tags": [verdict, record.variant.test, record.stack.name]}
     last = (f"{hit} of {len(record.launches)}" if hit else "0", hit / max(1, len(record.launches)))
+    lines: list[list[Sequence[Piece]]] = [list(zip(*_cells(figure), last, strict=True)) for figure in record.figures]
     if record.faults or not record.figures:
         why = cell((record.faults or ["no figure"])[0], look="why", span=6, label="reason")
-        return [{**common, "cells": [*start, why, last[0]], "keys": [*keys, "", -1, "", -1, -1, 0, last[1]]}]
-    rows = [list(zip(*_cells(figure), last, strict=True)) for figure in record.figures]
-    return [
-        {**common, "more": place > 0, "cells": [*start, *cells], "keys": [*keys, *own]}
-        for place, (cells, own) in enumerate(rows)
-    ]
+        lines = [[[why, last[0]], ["", -1, "", -1, -1, 0, last[1]]]]
+    badge = block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict)
+    return {
+        "words": " ".join(words).lower(),
+        "tags": [verdict, record.variant.test, record.stack.name],
+        "cells": [badge, link(name, entry=entry), record.stack.name, placed],
+        "keys": [SEVERITY.index(verdict), name, record.stack.name, placed],
+        "lines": lines,
+    }
 
 
 def _cells(figure: Figure) -> list[tuple[Piece, object]]:

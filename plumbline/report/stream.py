@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.pages import blocks
-from plumbline.pages.blocks import Block, Piece, absent, block, cell, link, number, section
+from plumbline.pages.blocks import Block, Piece, absent, block, cell, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
 from plumbline.views import summary
@@ -166,29 +166,21 @@ def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
     stacks = sorted({one.stack for one in cells})
     series = []
     for place, name in enumerate(stacks):
-        own = [
-            (row, one, " ".join(units.human(one.figure.value, one.figure.unit)))
-            for row, one in enumerate(cells)
-            if one.stack == name
-        ]
         aside = (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
-        lanes = [labels.index(one.label) + aside for _, one, _ in own]
+        own = [(row, labels.index(one.label) + aside, one) for row, one in enumerate(cells) if one.stack == name]
         dots = [
-            (dot, (row, dot.value / factor, lane, name, f"{dot.launch.order}: {dot.seen}", middle, dot.causes))
-            for lane, (row, one, middle) in zip(lanes, own, strict=True)
+            (dot, (row, dot.value / factor, lane, f"{dot.launch.order}: {dot.seen}", dot.causes))
+            for row, lane, one in own
             for dot in figures.dots(one.record, one.figure)
         ]
-        bars = [
-            (row, one.figure.value / factor, lane, name, "", middle)
-            for lane, (row, one, middle) in zip(lanes, own, strict=True)
-        ]
-        tint = own[0][1].colour
+        bars = [(row, one.figure.value / factor, lane) for row, lane, one in own]
+        tint = own[0][2].colour
         series.append(figures.series(name, tint, dots))
         series.append(blocks.series(name, tint, bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
     return blocks.chart(
         f"{kernel} by placement",
         "A dot per launch, a bar at the median. Colour: stack. Open dots: disturbed.",
-        ["placement", "stack", number("median", unit), number("launches", unit)],
+        ["placement", column("stack", "named"), column("median", "number named", unit), number("launches", unit)],
         [
             (
                 link(one.label, entry=one.entry),
@@ -200,7 +192,7 @@ def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
         ],
         targets=[one.entry for one in cells],
         series=series,
-        each=["stack", "launch", "median", "disturbed"],
+        each=["launch", "disturbed"],
         legend=True,
         wide=210,
         height=100 + len(labels) * max(30, 13 * len(stacks)),

@@ -203,20 +203,21 @@ function chartMark({ label, tone, dash, place = 'end', ...at }) {
   };
 }
 
-/** The row of a point; or what `each` point says; or of several `together` one line each. */
-function chartHover({ columns, rows, each, together }, hovered) {
+/** The row of a point; or its `named` cells, what `each` point says and its place on axes; or of several `together` a line each. */
+function chartHover({ x, y, columns, rows, each, together }, hovered) {
   if (together) {
     const own = ({ seriesName, data: { texts }, color }) => [seriesName, texts[0], color];
     return lines(rows[hovered[0].data.row][0], hovered.map(own));
   }
-  const { row, texts } = hovered.data;
-  const named = ({ title, unit }, place) => {
-    const known = ![null, undefined, ''].includes(rows[row][place]);
+  const { seriesName, data: { row, texts, value } } = hovered;
+  const cell = ({ title, unit, kind }, place) => {
+    const known = ![null, undefined, ''].includes(rows[row][place]) && (!each || !place || /named/.test(kind));
     return [title, known && [draw(rows[row][place]), unit && ` ${unit}`]];
   };
-  const [[title, first], ...others] = columns.map(named);
-  const told = each ? each.map((name, place) => [name, texts[place]]) : others;
-  return lines(h('span', null, each ? '' : `${title} `, first), told.filter(([, text]) => text));
+  const [[title, first], ...others] = columns.map(cell);
+  const own = (each ?? []).map((name, place) => [name || seriesName, texts[place]]);
+  const placed = [x, y].map(({ name, told }, axis) => [name, told && String(Number(value[axis].toPrecision(3)))]);
+  return lines(h('span', null, each ? '' : `${title} `, first), [...own, ...placed, ...others].filter(([, text]) => text));
 }
 
 /** Colours between the ends of a scale. */
