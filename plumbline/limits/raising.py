@@ -42,10 +42,7 @@ def raised(measured: Measured, figure: Quantity, used: Taken, reached: Reached) 
         parts = {id(part): _became(part, factor * part.best, reached) for part in bound.parts}
         if not all(1 / MOST <= part.best / part.raised[0].before <= MOST for part in parts.values()):
             return measured
-        known = {
-            name: [parts.get(id(ceiling), ceiling) for ceiling in ceilings]
-            for name, ceilings in _lists(changed).items()
-        }
+        known = {name: [parts.get(id(each), each) for each in ceilings] for name, ceilings in _lists(changed).items()}
         changed = replace(changed, **known)
     return changed
 

@@ -129,9 +129,7 @@ def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str
     benchmarks = manifests.load(stack).benchmarks
     wanted = list(experiments(host))
     left_out = [
-        f"{experiment.describe()}: stack {stack} has no {experiment.program}"
-        for experiment in wanted
-        if experiment.program not in benchmarks
+        f"{each.describe()}: stack {stack} has no {each.program}" for each in wanted if each.program not in benchmarks
     ]
     chosen = [experiment for experiment in wanted if experiment.program in benchmarks]
     if not chosen:

@@ -120,16 +120,12 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def mpi_ns(self) -> int:
         """Time in MPI calls."""
-        return sum(
-            size.time_ns for communicator in self.communicators for call in communicator.calls for size in call.sizes
-        )
+        return sum(size.time_ns for group in self.communicators for call in group.calls for size in call.sizes)
 
     @property
     def calls(self) -> int:
         """How many calls were counted."""
-        return sum(
-            size.count for communicator in self.communicators for call in communicator.calls for size in call.sizes
-        )
+        return sum(size.count for group in self.communicators for call in group.calls for size in call.sizes)
 
     @property
     def sent_bytes(self) -> int:

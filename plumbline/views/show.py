@@ -66,9 +66,7 @@ def _figures(record: Record) -> str:
         known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
         rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, _bound(figure)))
-    absent = [
-        wanted.name for wanted in record.variant.figures if wanted.optional and record.figure(wanted.name) is None
-    ]
+    absent = [each.name for each in record.variant.figures if each.optional and record.figure(each.name) is None]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")
