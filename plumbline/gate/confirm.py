@@ -170,7 +170,7 @@ def measure_here(say: Say) -> Measure:
         for side in both:
             sides.install_side(side)
         measured = [side.measured for side in both]
-        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--tests", couple[0]["test"])
+        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--test", couple[0]["test"])
         terms = setup.Terms(rule, command=repeat)
         begun = setup.compose(name, measured, [couple], terms, circumstances(sorted(set(measured))))
         setup.GATE.begin(folder := paths.build() / "gate" / name, begun)

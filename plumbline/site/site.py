@@ -50,7 +50,7 @@ def load(name: str) -> dict[str, Any]:
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
         )
     file = folder(name) / FILE
-    document = schemas.read_yaml(file, f"site '{name}'", f"plumb site init --name {name}")
+    document = schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}")
     check(document, str(file))
     if document["name"] != name:
         raise PlumbError(f"the site calls itself '{document['name']}'", str(file), f"its folder is called '{name}'")
@@ -60,7 +60,7 @@ def load(name: str) -> dict[str, Any]:
             raise PlumbError(
                 f"partition {part['name']} has no topology file {part['topology']}",
                 str(file),
-                f"plumb site init --name {name} captures this host's",
+                f"plumb site init --site {name} captures this host's",
             )
     return document
 

@@ -9,10 +9,15 @@ from typing import Any
 from plumbline import mpi
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.measure.session import Say
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
+from plumbline.site import write
 from plumbline.stacks import manifest as manifests
-from plumbline.stacks.tuned import Fingerprint, Tuned, make, suffix
+from plumbline.stacks.tuned import Fingerprint, Tuned, fingerprint, make, suffix
+from plumbline.topology import plan
+from plumbline.tune.bench import Bench
+from plumbline.tune.confirm import Confirmed
 
 
 def emit(
@@ -65,3 +70,21 @@ def _moved(item: Setting, fresh: Path, folder: Path) -> Setting:
 
 def _as_in(fresh: Path, folder: Path, value: str) -> str:
     return str(folder / Path(value).name) if Path(value).parent == fresh else value
+
+
+def write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
+    """The settings that were proven, and the tuned stack that has them."""
+    for name, value in bench.settings(winner.configuration).items():
+        say(f"  {name} = {value}")
+    document = manifests.load(bench.asked.stack)
+    if document.get("settings"):
+        say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
+        return
+    placement = bench.asked.placements[0]
+    ranks = len(plan.resolve(placement, threads=1).ranks)
+    where = fingerprint(document, ranks, placement, bench.asked.nodes)
+    folder = emit(document, winner.configuration, where, winner.sessions[0])
+    say(f"stack {folder.name}: {folder}")
+    request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
+    if write.offer_stacks(request):
+        say(f"site {bench.asked.site}, partition {bench.asked.partition}: offers {folder.name}")
