@@ -11,6 +11,7 @@ import msgspec
 
 from plumbline.base import group
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.stacks import manifest
@@ -24,10 +25,12 @@ WIDE = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb knobs``."""
-    parser.add_argument("stack", metavar="STACK", help="an installed stack")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="settings to describe in full; part of a name will do")
+    parser.add_argument("stack", metavar="NAME", help="an installed stack")
+    parser.add_argument(
+        "names", nargs="*", metavar="SETTING", help="settings to describe in full; part of a name will do"
+    )
     parser.add_argument("--all", action="store_true", help="every setting that the library has")
-    parser.add_argument("--json", action="store_true", help="everything as JSON")
+    options.add_json(parser, "print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -65,12 +65,12 @@ GATE = Kind("gate", "gate", "state.json", Session)
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: two sides, in which tests of which site; ``common``: those that both can run will do."""
+    """What was asked for: two sides, in which tests of which system; ``common``: those that both can run will do."""
 
     both: tuple[sides.Side, sides.Side]
     terms: Terms = field(default_factory=Terms)
-    tests: str | None = None
-    site: str | None = None
+    test: str | None = None
+    system: str | None = None
     rules: Path | None = None
     common: bool = False
     folder: Path | None = None
@@ -87,7 +87,7 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
         manifests = [sides.install_side(side, build) for side in request.both]
         say("variants: a dry run of ReFrame")
         stacks = list(dict.fromkeys(side.stack for side in request.both))
-        listing = variants.list_variants(stacks, request.tests, request.site, folder)
+        listing = variants.list_variants(stacks, request.test, request.system, folder)
         couples, notes = pair_up(listing, request.both, manifests, request.common)
         entries, where = rules.load(request.rules, couples[0][0].site)
         couples = [
@@ -132,7 +132,7 @@ def pair_up(
         skipped = listing.skips.get(both[1].stack, {})
         why = skipped.get(lost[0], f"stack {both[1].measured} has no {offered[0][lost[0]].benchmark}")
         what = f"{both[1].measured} cannot run {len(lost)} of the {len(offered[0])} variants of {both[0].measured}"
-        cure = "select others with --tests, or add --common to compare what both can run"
+        cure = "select others with --test, or add --common to compare what both can run"
         raise PlumbError(f"{what}, such as {lost[0]}", why, cure)
     names = [name for name in offered[0] if name in offered[1]]
     notes = [f"not compared: {name} (only {both[0].measured} can run it)" for name in lost]
@@ -145,7 +145,7 @@ def pair_up(
         raise PlumbError("0 variants that both sides can run", "plumb gate", "nothing measured is not a PASS")
     parts = sorted({offered[0][name].partition for name in names})
     if len(parts) > 1:
-        raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --site SITE:PARTITION")
+        raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --partition NAME")
     new = sorted(offered[1].keys() - offered[0].keys())
     notes += [f"not compared: {name} (only {both[1].measured} can run it)" for name in new]
     neither = {

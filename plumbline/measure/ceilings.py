@@ -102,7 +102,7 @@ def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], 
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
-        words = ["site", "measure", "--name", name, "--partition", part.name]
+        words = ["site", "measure", "--site", name, "--partition", part.name]
         words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
         return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
     return _here(name, part, stack or _stack(part), work, say, add)

@@ -150,10 +150,11 @@ def options(args: argparse.Namespace, *names: str) -> list[str]:
     words: list[str] = []
     for name in names:
         value = getattr(args, name)
-        if value is not None and value is not False:
-            text = f"{value:g}" if isinstance(value, float) else value
-            text = text.absolute() if isinstance(text, files.Output) else text
-            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(text)])]
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                text = f"{one:g}" if isinstance(one, float) else one
+                text = text.absolute() if isinstance(text, files.Output) else text
+                words += [f"--{name.replace('_', '-')}", *([] if one is True else [str(text)])]
     return words
 
 

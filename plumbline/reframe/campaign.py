@@ -1,8 +1,7 @@
-"""``plumb campaign``: ReFrame over all tests of a profile, then one table of what was found."""
+"""A campaign: ReFrame over all tests of a profile, then one table of what was found."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import secrets
@@ -38,35 +37,29 @@ REASON_LENGTH = 240
 OUTPUTS = 3
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb campaign``."""
-    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--node", action="append", default=[], metavar="[PARTITION=]NODE", help="jobs run on this node, repeated"
-    )
-    where.add_argument("--turn", metavar="I/K", help="jobs run on the I-th of the first K nodes that can be used")
-    parser.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
+def run(profile: str, options: Sequence[str] = (), nodes: Sequence[str] = (), turn: str | None = None) -> int:
+    """Run the tests tagged with ``profile``, with ReFrame's own ``options``, and print the summary.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Run the tests tagged with the profile, with ReFrame's own options as given, and print the summary.
-
-    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
-    interrupted.
+    The jobs run on ``nodes``, or on the node whose ``turn`` it is. Returns the exit status: 0 when every variant that
+    the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
     with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
-        return _campaign(args)
+        return _campaign(profile, options, nodes, turn)
 
 
-def _campaign(args: argparse.Namespace) -> int:
+def named(test: str) -> list[str]:
+    """ReFrame's options for the tests whose names begin with what the regular expression ``test`` matches."""
+    return ["-n", f"^(?:{test})"]
+
+
+def _campaign(profile: str, options: Sequence[str], nodes: Sequence[str], turn: str | None) -> int:
     campaign = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
     here = site.claiming(site.load_all())
-    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, args.node, args.turn)}
+    environment = {**os.environ, **environment_of_reframe(), **_nodes_chosen(here, nodes, turn)}
     environment["RFM_STAGE_DIR"] = str(_make_stage(campaign))
     command = [paths.program("reframe"), "-c", str(git.part("reframe-tests")), "-r"]
-    command += ["--nocolor", "-t", args.profile, "-S", f"campaign={campaign}", "-S", f"profile={args.profile}"]
-    command += [*_policy(here), *_nodes_now(here, args.reframe), *args.reframe]
+    command += ["--nocolor", "-t", profile, "-S", f"campaign={campaign}", "-S", f"profile={profile}"]
+    command += [*_policy(here), *_nodes_now(here, options), *options]
     print(f"campaign {campaign}: {' '.join(command)}", flush=True)
     # The end of a job or of a terminal is an interrupt too; a process in a shell's background ignores SIGINT.
     for number in signals.handled():
@@ -74,7 +67,7 @@ def _campaign(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     code, ended = _follow(command, environment)
     print()
-    return _report(campaign, args.profile, code, ended, time.monotonic() - begin)
+    return _report(campaign, profile, code, ended, time.monotonic() - begin)
 
 
 def _folder() -> Path:

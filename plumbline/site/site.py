@@ -57,7 +57,7 @@ def load(name: str) -> Site:
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
         )
     file = folder(name) / FILE
-    found = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --name {name}"), str(file))
+    found = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}"), str(file))
     if found.name != name:
         raise PlumbError(f"the site calls itself '{found.name}'", str(file), f"its folder is called '{name}'")
     for part in found.partitions:
@@ -65,7 +65,7 @@ def load(name: str) -> Site:
             raise PlumbError(
                 f"partition {part.name} has no topology file {part.topology}",
                 str(file),
-                f"plumb site init --name {name} captures this host's",
+                f"plumb site init --site {name} captures this host's",
             )
     return found
 

@@ -7,11 +7,16 @@ from pathlib import Path
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.measure.session import Say
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
+from plumbline.site import write
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks.manifest import Fingerprint, Manifest, Tuned
-from plumbline.stacks.tuned import make, suffix
+from plumbline.stacks.tuned import fingerprint, make, suffix
+from plumbline.topology import plan
+from plumbline.tune.bench import Bench
+from plumbline.tune.confirm import Confirmed
 
 
 def emit(
@@ -57,3 +62,21 @@ def _moved(item: Setting, fresh: Path, folder: Path) -> Setting:
     """A setting that names a file of ``fresh`` names it in ``folder``."""
     file = Path(item.value)
     return Setting(item.name, str(folder / file.name)) if file.parent == fresh else item
+
+
+def write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
+    """The settings that were proven, and the tuned stack that has them."""
+    for name, value in bench.settings(winner.configuration).items():
+        say(f"  {name} = {value}")
+    stack = manifests.load(bench.asked.stack)
+    if stack.settings:
+        say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
+        return
+    placement = bench.asked.placements[0]
+    ranks = len(plan.resolve(placement, threads=1).ranks)
+    where = fingerprint(stack, ranks, placement, bench.asked.nodes)
+    folder = emit(stack, winner.configuration, where, winner.sessions[0])
+    say(f"stack {folder.name}: {folder}")
+    request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
+    if write.offer_stacks(request):
+        say(f"site {bench.asked.site}, partition {bench.asked.partition}: offers {folder.name}")

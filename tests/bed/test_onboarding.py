@@ -189,9 +189,9 @@ def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
 
 
 def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
-    line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
+    line = "gate --baseline mpich --candidate openmpi --test 'osu_pair.*operation=latency.*placement=pair:node'"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
-    done = plumb(bed, f"{line} --minutes 0.3 --json /shared/plumbline/build/gate.json", 400)
+    done = plumb(bed, f"{line} --minutes 0.3 --output /shared/plumbline/build/gate.json", 400)
     assert done.returncode in (0, 1, 2, 3), done.stdout[-4000:] + done.stderr
     if done.returncode == 3:  # the time may end before the first look, or every launch of it be disturbed
         reason = "13 are needed|every launch was disturbed and measured again"
@@ -209,7 +209,7 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
 def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
     """The screen alone: a launch takes seconds there, a tuning some hundred of them."""
     folder = "/shared/plumbline/build/tune-two"
-    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --json {folder}.json", 400)
+    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --output {folder}.json", 400)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     assert "job: sbatch --wait" in done.stdout
     found = json.loads((bed.shared / "plumbline/build/tune-two.json").read_text())
@@ -268,7 +268,7 @@ def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed,
 def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[..., None]):
     fault("topology", "node2")
     folder = "/shared/plumbline/build/nodes-fault"
-    done = plumb(bed, f"nodes facts --scheduler squeue --partition main --output {folder}")
+    done = plumb(bed, f"nodes facts --scheduler squeue --partition main {folder}")
     assert done.returncode == 0, done.stdout + done.stderr
     compared = plumb(bed, f"nodes compare {folder}")
     assert compared.returncode == 1, compared.stdout + compared.stderr

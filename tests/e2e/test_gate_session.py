@@ -24,7 +24,7 @@ from plumbline.statistics.paired import Rule
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: wide margins: thirteen pairs decide however busy the machine is
-SELECT = ["--tests", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
+SELECT = ["--test", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert min(before) >= 3
 
     page = tmp_path / "gate.html"
-    answer = plumb_gate(twins, "--resume", work, "--html", page)
+    answer = plumb_gate(twins, "--resume", work, "--output", page)
     assert answer.returncode in (0, 2), answer.stdout + answer.stderr
     assert answer.stdout.splitlines()[-1].startswith("gate: ")
     assert '{"title":"candidate / baseline"' in page.read_text()  # the pairs are drawn
@@ -99,7 +99,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
 
 def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
     for options, said in (
-        (("--baseline", "mpich", "--candidate", "mpich-copy", "--tests", "no_such_test"), "ReFrame selects no test"),
+        (("--baseline", "mpich", "--candidate", "mpich-copy", "--test", "no_such_test"), "ReFrame selects no test"),
         (("--baseline", "mpich", "--candidate", "mpch"), "'mpch' is neither an installed stack nor a commit"),
     ):
         answer = plumb_gate(twins, *options, "--work", tmp_path / "work")

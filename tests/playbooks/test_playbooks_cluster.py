@@ -450,8 +450,8 @@ def test_keys_of_the_inventory_are_options_and_a_persons_are_kept(tmp_path):
     )
     part = {"name": "main", "scheduler": "ssh", "launcher": "srun", "srun_mpi": {"mpich": "pmix"}, "max_pending_s": 60}
     part |= {"environment": {"FI_PROVIDER": "tcp;ofi", "LEVEL": 1}, "hosts": ["a1", "a2"]}
-    command = [str(BIN / "plumb"), "site", "init", "--name", "straw", "--partition", "main"]
-    command += ["--scheduler", "ssh", "--stacks", "openmpi", *FILTERS.keys(part)]
+    command = [str(BIN / "plumb"), "site", "init", "--site", "straw", "--partition", "main"]
+    command += ["--scheduler", "ssh", "--offer", "openmpi", *FILTERS.keys(part)]
 
     def run(*more):
         environment = {**os.environ, "PLUMB_SITES": str(tmp_path)}
@@ -537,7 +537,7 @@ def test_ceilings_of_every_partition_are_measured_and_brought_back(cluster):
     done = play(cluster, "onboard", "--tags", "ceilings", plumb_partitions=parts)
     assert done.returncode == 0, done.stdout
     calls = [json.loads(line) for line in (cluster / "cluster/called").read_text().splitlines()]
-    asked = ["site", "measure", "--name", "straw", "--partition"]
+    asked = ["site", "measure", "--site", "straw", "--partition"]
     assert calls == [[*asked, name, "--if-needed"] for name in ("thin", "fat")]
     assert (cluster / "control/site-configs/straw/site.yaml").exists()  # what the cluster has came back
     for option in (["-e", "plumb_ceilings_measure=false"], ["--check"]):
@@ -581,7 +581,7 @@ def test_a_stack_is_tuned_once(cluster):
     plumb(cluster, 0)
     parts = [{"name": name, "scheduler": "squeue"} for name in ("thin", "fat")]
     found = cluster / "cluster/build/onboard/tuned-mpich.json"
-    wanted = ["tune", "mpich", "--site", "straw:thin", "--json", str(found), "--sizes", "8,64"]
+    wanted = ["tune", "mpich", "--site", "straw", "--partition", "thin", "--output", str(found), "--sizes", "8,64"]
     options = {"plumb_tune": ["mpich"], "plumb_tune_options": ["--sizes", "8,64"], "plumb_partitions": parts}
     assert "changed=0" in play(cluster, "onboard", "--tags", "tune", plumb_partitions=parts).stdout
     done = play(cluster, "onboard", "--tags", "tune", **options)

@@ -626,15 +626,21 @@ def command_line(tmp_path, monkeypatch):
 
 
 def test_a_gate_that_submits_itself_reports_the_rule_that_it_was_given(command_line, tmp_path):
-    files = {name: tmp_path / f"gate.{name}" for name in ("json", "junit", "markdown", "html")}
-    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    files = {name: tmp_path / f"gate.{name}" for name in ("json", "xml", "md", "html")}
+    options = [word for file in files.values() for word in ("--output", file)]
     sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
     assert command_line(*sides_, "--tolerance", 0.02, "--must-detect", 0.08, *options) == 0
     document = json.loads(files["json"].read_text())
     assert document["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
     assert [(item["tolerance"], item["must_detect"]) for item in document["series"]] == [(0.02, 0.08)]
-    for name in ("junit", "markdown", "html"):
+    for name in ("xml", "md", "html"):
         assert "2.0 % tolerated, 8.0 % must be seen" in files[name].read_text()
+
+
+def test_a_gate_that_submits_itself_prints_what_the_job_found(command_line, tmp_path, capsys):
+    sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
+    assert command_line(*sides_, "--json", "--tolerance", 0.02, "--must-detect", 0.08) == 0
+    assert json.loads(capsys.readouterr().out)["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
 
 
 @pytest.mark.parametrize("option", ["--tolerance", "--must-detect"])

@@ -398,7 +398,7 @@ class TestCommand:
 
         parser = argparse.ArgumentParser()
         site_command.add_arguments(parser)
-        return site_command.run(parser.parse_args(["measure", "--name", "ulysses", *words]))
+        return site_command.run(parser.parse_args(["measure", "--site", "ulysses", *words]))
 
     @pytest.fixture
     def part(self, sites, monkeypatch):
@@ -417,7 +417,7 @@ class TestCommand:
         command = list(submission.command)
         assert submission.nodes == 1
         assert command[command.index("site") :] == [
-            "site", "measure", "--name", "ulysses", "--partition", "default", "--stack", "mpich",
+            "site", "measure", "--site", "ulysses", "--partition", "default", "--stack", "mpich",
         ]  # fmt: skip
 
     def test_if_needed_measures_another_machine_only(self, part, sites, capsys):

@@ -25,7 +25,7 @@ NAMES = re.compile(
 )
 #: modules outside of the room that name a family, and why
 EXCEPTIONS = {
-    "commands/cli.py": "examples in its help",
+    "commands/table.py": "examples in the help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "commands/stack.py": "examples in its help",
     "stacks/spack/environments.py": "the packages of Spack",

