@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from plumbline import site
 from plumbline.base import units
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         done = "would change" if args.dry_run else "changed"
         print(f"site {name}: {changed} references {done}, {len(changes) - changed} stay as they are")
     if args.json:
-        options.print_lines(map(asdict, changes))
+        options.print_lines(map(msgspec.to_builtins, changes))
     return 0 if changes else 1
 
 

@@ -99,7 +99,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
     for name in ("old", "new"):
         bench.stack(STREAM_OUTPUT, name=name)
     couple = [bench.variant(stack=name, name="twin") for name in ("old", "new")]
-    begun = SimpleNamespace(couples=[couple], name=store.new_session(), seed=1)
+    begun = SimpleNamespace(couples=[couple], name=store.new_session(), terms=SimpleNamespace(seed=1))
     sides = DriverBench(begun, bench.folder / "work")
     records = sides.records(0, None)
     for pair in range(4):

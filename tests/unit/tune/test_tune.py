@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+import samples
 import stack_manifest
 from gate_pairs import verdict_of
 from profiled import call, profile, rank_document, sizes
@@ -630,8 +631,8 @@ def test_a_tuning_that_a_job_measures_takes_its_circumstances_from_the_job(tmp_p
 
 
 def test_where_a_scheduler_hands_out_the_nodes_a_job_does_it(tmp_path, monkeypatch, under):
-    partition = {"name": "cpu", "scheduler": "slurm"}
-    monkeypatch.setattr(command.site, "load", lambda name: {"partitions": [partition]})
+    partition = samples.partition(name="cpu", scheduler="slurm")
+    monkeypatch.setattr(command.site, "load", lambda name: SimpleNamespace(partitions=[partition]))
     monkeypatch.setattr(command.manifests, "load", lambda name: stack_manifest.made(name, "openmpi"))
     under(nodes="login", environment="e")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
