@@ -16,7 +16,7 @@ stop() {
 # Interpreter lines and compiler wrappers end at a blank, search paths at a colon.
 case $PWD in *[[:space:]:]*) stop "the path of this checkout has a blank or a colon ($PWD): move it to one without" ;; esac
 
-# Debian and Ubuntu keep Python and its venv module in packages of their own; only the system's Python is installed.
+# Debian and Ubuntu keep Python and its venv module in separate packages; only the system's Python is installed.
 install() {
     [ "$python" = python3 ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
     echo "venv: installing $*"

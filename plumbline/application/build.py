@@ -10,7 +10,8 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from plumbline.application import source as sources
 from plumbline.application.model import FILE, Application, load
@@ -18,6 +19,7 @@ from plumbline.application.source import Source
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 
 #: file beside the sources that says that they are built
 MARK = "built.json"
@@ -33,13 +35,14 @@ class Built:
     folder: Path
 
 
-def build(file: Path, source: Source, stack: dict[str, Any], say: Callable[[str], None]) -> Built:
+def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None]) -> Built:
     """Build the application of ``file`` in the state ``source`` with the ``stack`` of a manifest, unless it is built.
 
     Raises :class:`PlumbError` with the first error of a command that fails.
     """
     name = load(file).application
-    known = json.dumps([source.identity, str(source.folder), stack["name"], stack["mpi"], stack["compiler"]])
+    made_with = msgspec.to_builtins((stack.name, stack.mpi, stack.compiler))
+    known = json.dumps([source.identity, str(source.folder), *made_with])
     place = paths.build() / "applications" / name / hashlib.sha256(known.encode()).hexdigest()[:16]
     with files.lock(place.with_suffix(".lock")):
         if files.holds(place / MARK, known):
@@ -54,20 +57,20 @@ def build(file: Path, source: Source, stack: dict[str, Any], say: Callable[[str]
                 raise PlumbError(f"{source.label} has no {FILE}", str(source.folder), "is it committed? git add it")
             found = load(folder / FILE)
             if found.build:
-                say(f"{name}: building {source.label} with {stack['name']}")
+                say(f"{name}: building {source.label} with {stack.name}")
             for line in found.build:
                 _run(line, folder, stack, place / "build.log")
             files.replace(place / MARK, known + "\n")
-    return Built(load(folder / FILE), source, stack["name"], folder)
+    return Built(load(folder / FILE), source, stack.name, folder)
 
 
-def environment(stack: dict[str, Any]) -> dict[str, str]:
+def environment(stack: Manifest) -> dict[str, str]:
     """The variables of a build: this process's and the stack's, with the stack's programs first in PATH."""
     around = {**os.environ, **manifests.environment(stack, os.environ)}
-    return {**around, "PATH": f"{Path(stack['prefix']) / 'bin'}:{around.get('PATH', os.defpath)}"}
+    return {**around, "PATH": f"{Path(stack.prefix) / 'bin'}:{around.get('PATH', os.defpath)}"}
 
 
-def executable(word: str, folder: Path, stack: dict[str, Any]) -> Path:
+def executable(word: str, folder: Path, stack: Manifest) -> Path:
     """The file that the first ``word`` of a command names: below ``folder``, else in the PATH of a build.
 
     Raises :class:`PlumbError` where there is none.
@@ -79,11 +82,11 @@ def executable(word: str, folder: Path, stack: dict[str, Any]) -> Path:
         found = shutil.which(word, path=environment(stack)["PATH"])
         cure = f"write ./{word} if it is a file of the repository"
     if found is None:
-        raise PlumbError(f"there is no program {word}, built with {stack['name']}", str(folder), cure)
+        raise PlumbError(f"there is no program {word}, built with {stack.name}", str(folder), cure)
     return Path(found)
 
 
-def _run(line: str, folder: Path, stack: dict[str, Any], log: Path) -> None:
+def _run(line: str, folder: Path, stack: Manifest, log: Path) -> None:
     """Run a line of ``build`` in bash, with the stack's compilers first in PATH."""
     around = environment(stack)
     with log.open("a", encoding="utf-8") as stream:
@@ -103,4 +106,4 @@ def _run(line: str, folder: Path, stack: dict[str, Any], log: Path) -> None:
     errors = [text for text in lines if "error" in text.lower()]
     why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
     cure = f"the whole output is in {log}"
-    raise PlumbError(f"the build fails with {stack['name']}: {why}", f"{FILE}, build: {line[:80]}", cure)
+    raise PlumbError(f"the build fails with {stack.name}: {why}", f"{FILE}, build: {line[:80]}", cure)

@@ -79,9 +79,7 @@ def _run(arguments: tuple[str, ...], at: Path | None = None) -> subprocess.Compl
         raise PlumbError(f"git does not answer: {error}", f"git {arguments[0]}", "is git installed?") from error
 
 
-def _refusal(
-    arguments: tuple[str, ...], done: subprocess.CompletedProcess[str], at: Path | None = None
-) -> PlumbError:
+def _refusal(arguments: tuple[str, ...], done: subprocess.CompletedProcess[str], at: Path | None = None) -> PlumbError:
     where = at or paths.root()
     said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0].removeprefix("fatal: ")
     owner = "dubious ownership" in said or "unsafe repository" in said

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment | pages.
-# Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/command.py writes them), so that no value of a site is
+# Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/pipelines.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
 # Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
 set -euo pipefail
@@ -58,11 +58,13 @@ gate() {
     add --baseline "$base"
     add --candidate "${PLUMB_CI_CANDIDATE:-$(git rev-parse HEAD)}"
     add --stack "${PLUMB_CI_STACK:-}"
-    add --tests "${PLUMB_CI_TESTS:-}"
+    [ -z "${PLUMB_CI_TESTS:-}" ] || stop "PLUMB_CI_TESTS is called PLUMB_CI_TEST now: render the pipeline again by plumb ci"
+    add --test "${PLUMB_CI_TEST:-}"
     add --site "${PLUMB_CI_SITE:-}"
+    add --partition "${PLUMB_CI_PARTITION:-}"
     add --minutes "${PLUMB_CI_MINUTES:-}"
-    plumb gate "${options[@]}" --work "$out/work" --json "$out/gate.json" --junit "$out/gate.xml" \
-        --markdown "$out/gate.md" --html "$out/gate.html" || status=$?
+    plumb gate "${options[@]}" --work "$out/work" --output "$out/gate.json" --output "$out/gate.xml" \
+        --output "$out/gate.md" --output "$out/gate.html" || status=$?
     # A gate that says it is well and leaves no verdicts has not run.
     for file in gate.json gate.xml gate.md; do
         [ -s "$out/$file" ] || [ "$status" -eq 3 ] || stop "plumb gate ended with $status and wrote no $out/$file"
@@ -81,7 +83,7 @@ publish() {
 nightly() {
     local status=0 alarm=0 options=() results=()
     setup
-    [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE")
+    [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     [ -z "${PLUMB_CI_RESULTS:-}" ] || results+=("--results=$PLUMB_CI_RESULTS")
     plumb "${results[@]}" campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
     plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?

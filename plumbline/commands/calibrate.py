@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from plumbline import site
 from plumbline.base import units
+from plumbline.commands import options
 from plumbline.records import query
 from plumbline.views.table import table
 
@@ -19,10 +21,10 @@ HEADER = ("reference", "old", "new", "unit", "change", "within", "sessions", "")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb calibrate``."""
-    parser.add_argument("--test", metavar="PREFIX", help="only tests whose name begins so")
-    parser.add_argument("--site", help="default: the one that this host is of")
+    options.add_records(parser, site="the site (default: the one that claims this host)")
     parser.add_argument("--min-sessions", type=int, default=3, metavar="N", help="sessions needed (default: 3)")
     parser.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
+    options.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,24 +33,24 @@ def run(args: argparse.Namespace) -> int:
 
     name = args.site or site.here()
     site.load(name)
-    records, damages = query.records(query.Selection(site=name, test=args.test))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    outcome = calibrate.propose(records, name, args.min_sessions, args.test)
+    args.site = name
+    records, damages = query.records(options.selection(args))
+    options.report_damage(damages)
+    outcome = calibrate.propose(records, name, args.min_sessions)
     changes = [change for family in sorted(outcome.changes) for change in outcome.changes[family]]
-    if changes:
-        print(table(HEADER, [_row(change) for change in changes], right=("old", "new", "change", "within", "sessions")))
-        print()
-    for reason, count in sorted(outcome.refused.items()):
-        print(f"refused: {count} {reason}")
     changed = sum(change.kept is None and change.old != change.new for change in changes)
-    if not args.dry_run:
-        for file in calibrate.write(name, outcome):
+    with options.progress(args.json):
+        if changes and not args.json:
+            cells = [_row(change) for change in changes]
+            print(table(HEADER, cells, right=("old", "new", "change", "within", "sessions")) + "\n")
+        for reason, count in sorted(outcome.refused.items()):
+            print(f"refused: {count} {reason}")
+        for file in [] if args.dry_run else calibrate.write(name, outcome):
             print(f"written: {file}")
-    print(
-        f"site {name}: {changed} references {'would change' if args.dry_run else 'changed'}, "
-        f"{len(changes) - changed} stay as they are"
-    )
+        done = "would change" if args.dry_run else "changed"
+        print(f"site {name}: {changed} references {done}, {len(changes) - changed} stay as they are")
+    if args.json:
+        options.print_lines(map(msgspec.to_builtins, changes))
     return 0 if changes else 1
 
 

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 
 from plumbline import site
+from plumbline.commands import options
 from plumbline.stacks import manifest
 
 SHELLS = ("bash", "zsh", "fish")
@@ -13,7 +14,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb completion``."""
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="which shell asks")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +30,10 @@ def complete(parser: argparse.ArgumentParser) -> None:
     import argcomplete
 
     known = {"stack": manifest.names, "stacks": manifest.names, "site": site.names, "sites": site.names}
-    for action in _actions(parser):
+    for action in [*_actions(parser)]:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                options.add_folders(below)
         if action.dest in known and action.choices is None:
             action.completer = _completer(known[action.dest])  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 
 from plumbline import profiles
+from plumbline.commands import options
 from plumbline.profiles import difference
 from plumbline.records import query
 from plumbline.views import diff
@@ -12,13 +14,17 @@ from plumbline.views import diff
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb diff``."""
-    parser.add_argument("first")
-    parser.add_argument("second")
+    for which in ("first", "second"):
+        parser.add_argument(which, metavar="ID", help=f"beginning of the {which} record's id, or last")
+    options.add_json(parser, "print circumstances that differ, and all figures, as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the differences; always 0."""
     both = query.find(args.first), query.find(args.second)
+    if args.json:
+        print(json.dumps(diff.document(*both), indent=1))
+        return 0
     blocks = [diff.text(*both)]
     if all(record.is_profiled for record in both):
         blocks.append(difference.text(*(profiles.read.load(profiles.read.file_of(one.site, one.id)) for one in both)))

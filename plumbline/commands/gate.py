@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from plumbline.application import model
-from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.terminal import say
 from plumbline.base.verdicts import EXIT
+from plumbline.commands import options
 from plumbline.gate import page
 from plumbline.gate.rules import MARGINS
 from plumbline.judge import decide, from_csv, from_records, statement
@@ -25,26 +26,16 @@ from plumbline.records import notes
 from plumbline.statistics.paired import Rule
 
 #: options that a job of a gate gets, and those that measure the same again
-OF_A_JOB = ("minutes", "first_fail", "json", "junit", "markdown", "html")
+OF_A_JOB = ("minutes", "first_fail", "output")
 REPEAT = (
-    "baseline", "candidate", "stack", "tests", "site", "rules", "tolerance", "must_detect", "minutes",
+    "baseline", "candidate", "stack", "test", "site", "partition", "rules", "tolerance", "must_detect", "minutes",
     "application", "common", "first_fail", "disturbed_by_itself", "gain",
 )  # fmt: skip
 #: options that only a live gate has, as argparse calls them
 LIVE = (
-    "application",
-    "candidate",
-    "stack",
-    "tests",
-    "site",
-    "rules",
-    "common",
-    "seed",
-    "work",
-    "minutes",
-    "first_fail",
-    "resume",
-)
+    "application", "candidate", "stack", "test", "site", "partition", "rules", "common", "seed", "work", "minutes",
+    "first_fail", "resume",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,45 +44,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Measures --candidate against --baseline in pairs, here and now; or judges a session's records, or numbers."
     )
     parser.add_argument("records", nargs="?", type=Path, metavar="SESSION.jsonl", help="judge what was recorded")
-    parser.add_argument("--pairs", type=Path, metavar="FILE.csv", help="judge the columns series,baseline,candidate")
-    parser.add_argument("--better", choices=("lower", "higher"), help="which values are better (with --pairs)")
+    parser.add_argument(
+        "--pairs", type=Path, metavar="FILE", help="judge the columns series,baseline,candidate of a CSV"
+    )
+    options.add_better(parser, "--pairs")
     parser.add_argument(
         "--baseline",
         metavar="SIDE",
         help="stack, commit, placement:P,… (docs/gate.md); with SESSION.jsonl the id of a record (default: the first)",
     )
     parser.add_argument("--candidate", metavar="SIDE", help="what is compared with the baseline")
-    parser.add_argument("--stack", metavar="NAME", help="stack that the kernels of a commit are built against")
-    parser.add_argument(
-        "--application", type=Path, metavar="FILE", help="its programs are measured (default: the plumb.yaml here)"
-    )
-    parser.add_argument(
-        "--tests", metavar="REGEX", help="tests, as reframe -n takes them (default: those tagged quick)"
-    )
-    parser.add_argument(
-        "--site", metavar="SITE[:PARTITION]", help="as reframe --system takes it (default: this host's)"
-    )
+    options.add(parser, "--application", "its programs are measured (default: the plumb.yaml here)")
+    options.add(parser, "--stack", "stack that the kernels of a commit are built against")
+    text = "tests whose name begins with what this regular expression matches (default: those tagged quick)"
+    options.add(parser, "--test", text)
+    options.add(parser, "--site", "where (default: the site that claims this host)")
+    options.add(parser, "--partition", "default: the partitions of the site that have the tests")
     text = "compare only what both can run, even if the candidate lost some"
     parser.add_argument("--common", action="store_true", help=text)
     parser.add_argument("--rules", type=Path, metavar="FILE", help="margins by test and figure (default: the site's)")
-    parser.add_argument("--tolerance", type=float, help="slowdown that may pass (default 0.01: 1 %%)")
-    parser.add_argument("--must-detect", type=float, help="slowdown that must not (default 0.05: 5 %%)")
+    options.add(parser, "--tolerance", "slowdown that may pass (default: 0.01, 1 %%)")
+    options.add(parser, "--must-detect", "slowdown that must not (default: 0.05, 5 %%)")
     parser.add_argument(
         OPTION, action="store_true", help="the candidate's own threads disturb it: judge it nevertheless"
     )
     parser.add_argument("--gain", action="store_true", help="say GAIN where the candidate is certainly faster")
-    parser.add_argument("--minutes", type=float, metavar="M", help="start no pair after M minutes")
+    options.add(parser, "--minutes", "start no pair after M minutes")
     text = "stop when a FAIL is certain, even if other figures are undecided"
     parser.add_argument("--first-fail", action="store_true", help=text)
-    parser.add_argument("--seed", type=int, help="of the order of pairs (default: random, recorded)")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of a new gate (default: build/gate/SESSION)")
-    parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the gate of this folder")
-    parser.add_argument("--json", type=files.Output, metavar="FILE", help="write all verdicts as one JSON document")
-    parser.add_argument("--junit", type=files.Output, metavar="FILE", help="write JUnit XML")
-    parser.add_argument(
-        "--markdown", type=files.Output, metavar="FILE", help="write a table for a merge request's comment"
-    )
-    parser.add_argument("--html", type=files.Output, metavar="FILE", help="write a page with a plot of every series")
+    options.add(parser, "--seed", "of the order of pairs (default: random, recorded)")
+    options.add(parser, "--work", "folder of a new gate (default: build/gate/SESSION)")
+    options.add(parser, "--resume", "continue the gate of this folder")
+    options.add_json(parser, "print all verdicts as one JSON document, and the rest on standard error")
+    options.add_output(parser, "write the verdicts to a file", ".json", ".xml", ".md", ".html")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -126,15 +111,14 @@ def _check(args: argparse.Namespace) -> None:
         raise PlumbError("--resume continues a gate that was started", "plumb gate", cure)
     if live and not args.resume and not (args.baseline and args.candidate):
         raise PlumbError(f"{live[0]} needs both sides", "plumb gate", "add --baseline SIDE --candidate SIDE")
-    if args.minutes is not None and not args.minutes > 0:
-        raise PlumbError(f"--minutes is {args.minutes:g}", "plumb gate", "give a positive number")
 
 
 def _given(args: argparse.Namespace, rule: Rule) -> int:
     pairs, told = (from_csv.pairs(args.pairs, args.better), []) if args.pairs else _recorded(args)
     verdicts = decide.decide(pairs, rule)
     _write_all(args, verdicts, rule, [("note", note) for note in told])
-    print(statement.lines(verdicts), flush=True)
+    if not args.json:
+        print(statement.lines(verdicts), flush=True)
     for line in (*told, decide.closing(verdicts)):
         print(line, file=sys.stderr)
     return EXIT[statement.overall(verdicts)]
@@ -150,39 +134,48 @@ def _recorded(args: argparse.Namespace) -> tuple[list[Pairs], list[str]]:
 
 
 def _live(args: argparse.Namespace, rule: Rule) -> int:
-    from plumbline.gate import run, setup, sides
+    from plumbline.gate import run, setup  # not above: what judges numbers need not load the launch driver
     from plumbline.gate.live import Stop
     from plumbline.gate.setup import GATE
-    from plumbline.reframe.built import offered_stacks  # not above: what judges numbers need not load the launch driver
 
-    folder = args.resume
-    if folder is None:
-        own = model.find(Path.cwd()) if args.application is None else model.here(args.application)
-        stack = args.stack or (offered_stacks()[0] if own else None)
-        baseline, candidate = (sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
-        terms = setup.Terms(rule, args.seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
-        where = {name: getattr(args, name) for name in ("tests", "site", "rules", "common")}
-        request = setup.Request((baseline, candidate), terms, **where, folder=args.work, application=own)
-        folder = setup.prepare(request, say)
-    begun = GATE.peek(folder)
-    if jobs.needed(part := setup.partition_of(begun)):
+    with options.progress(args.json):
+        folder = args.resume or _begin(args, rule)
+        begun = GATE.peek(folder)
+        part = setup.partition_of(begun)
+        outcome = None if jobs.needed(part) else run.resume(folder, Stop(args.minutes, args.first_fail), say)
+    if outcome is None:
         nodes = max(couple[0].nodes for couple in begun.couples)
-        return GATE.in_job(folder, part, nodes, jobs.options(args, *OF_A_JOB), say)
-    outcome = run.resume(folder, Stop(args.minutes, args.first_fail), say)
+        return options.in_job(args, OF_A_JOB, GATE, folder, part, nodes)
     _write_all(args, outcome.verdicts, outcome.rule, outcome.facts)
-    print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
+    with options.progress(args.json):
+        print(f"\n{decide.closing(outcome.verdicts)}", flush=True)
     return EXIT[statement.overall(outcome.verdicts)]
+
+
+def _begin(args: argparse.Namespace, rule: Rule) -> Path:
+    """The folder of a new gate."""
+    from plumbline.gate import run, setup, sides
+    from plumbline.reframe.built import offered_stacks
+
+    own = model.here(args.application) if args.application else model.find(Path.cwd())
+    stack = args.stack or (offered_stacks()[0] if own else None)
+    both = tuple(sides.resolve(role, getattr(args, role), stack, own) for role in run.SIDES)
+    seed = secrets.randbits(32) if args.seed is None else args.seed
+    terms = setup.Terms(rule, seed, ("plumb", "gate", *jobs.options(args, *REPEAT)), args.disturbed_by_itself)
+    where = (args.test, options.system(args), args.rules, args.common)
+    return setup.prepare(setup.Request((both[0], both[1]), terms, *where, folder=args.work, application=own), say)
 
 
 def _write_all(
     args: argparse.Namespace, verdicts: Sequence[Verdict], rule: Rule, facts: Sequence[tuple[str, str]]
 ) -> None:
     margins = {name: value for name, value in asdict(rule).items() if name != "gain" or value}
-    for target, text in (
-        (args.json, lambda: statement.document(verdicts, margins, facts)),
-        (args.junit, lambda: statement.junit(verdicts, "gate", str(rule))),
-        (args.markdown, lambda: statement.markdown(verdicts, str(rule), facts)),
-        (args.html, lambda: render(page.document(verdicts, rule, facts))),
-    ):
-        if target:
-            files.write("the verdicts", target, text())
+    forms = {
+        ".json": lambda: statement.document(verdicts, margins, facts),
+        ".xml": lambda: statement.junit(verdicts, "gate", str(rule)),
+        ".md": lambda: statement.markdown(verdicts, str(rule), facts),
+        ".html": lambda: render(page.document(verdicts, rule, facts)),
+    }
+    options.write("the verdicts", args.output, forms)
+    if args.json:
+        print(forms[".json"](), end="")

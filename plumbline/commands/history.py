@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from plumbline.base import units
 from plumbline.base.errors import PlumbError
+from plumbline.base.terminal import say
+from plumbline.commands import options
 from plumbline.commands.note import listing
 from plumbline.judge.history import Followed, followed
-from plumbline.records import notes, query, sources
+from plumbline.records import notes
 from plumbline.views.table import table
 
 if TYPE_CHECKING:
@@ -29,18 +30,16 @@ HEADER = ("series", "n", "last", "unit", "change", "smallest visible")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb history``."""
-    parser.add_argument("--series", type=Path, metavar="F.csv", help="judge these: columns series, index, value")
-    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of --series")
-    parser.add_argument("--min-effect", type=float, default=0.05, metavar="X", help="smallest change (default: 0.05)")
-    parser.add_argument("--persist", type=int, default=5, metavar="N", help="points it must last (default: 5)")
-    parser.add_argument("--site", help="only records of this site")
-    parser.add_argument("--test", help="only tests whose name begins so")
-    parser.add_argument(
-        "--confirm",
-        action="store_true",
-        help="measure what the newest change of a series may have made slower, in pairs",
-    )
-    parser.add_argument("--json", action="store_true", help="a JSON line per series of the records too")
+    text = "judge the columns series, index and value of a CSV file"
+    parser.add_argument("--series", type=Path, metavar="FILE", help=text)
+    options.add_better(parser, "--series")
+    options.add(parser, "--tolerance", "smallest change that counts (default: 0.05, 5 %%)", default=0.05)
+    text = "points that a change must last (default: 5)"
+    parser.add_argument("--persist", type=int, default=5, metavar="N", help=text)
+    options.add_records(parser)
+    text = "measure what the newest change of a series may have made slower, in pairs"
+    parser.add_argument("--confirm", action="store_true", help=text)
+    options.add_json(parser, "print JSON of records too: a line for each series")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from plumbline.statistics.changes import Settings  # not above: scipy takes longer to load than most commands to run
 
-    settings = Settings(min_effect=args.min_effect, persist=args.persist)
+    settings = Settings(min_effect=args.tolerance, persist=args.persist)
     return _file(args, settings) if args.series else _records(args, settings)
 
 
@@ -60,9 +59,8 @@ def _file(args: argparse.Namespace, settings: Settings) -> int:
         raise PlumbError(
             "--confirm goes with the records", "plumb history --series", "numbers cannot be measured again"
         )
-    for name in ("site", "test", "json"):
-        if getattr(args, name):
-            raise PlumbError(f"--{name} goes with the records", "plumb history --series", "leave it out")
+    for option in options.given(args, *options.RECORDS, "json"):
+        raise PlumbError(f"{option} goes with the records", "plumb history --series", "leave it out")
     if not args.better:
         raise PlumbError("the direction is missing", "plumb history --series", "say --better lower or --better higher")
     from plumbline.judge import from_csv
@@ -83,21 +81,20 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
     from plumbline.judge import samples
     from plumbline.statistics.changes import follow
 
-    rows, damages = query.records(query.Selection(site=args.site, test=args.test))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    rows, damages = options.rows(args)
+    options.report_damage(damages)
     found = samples.series(rows)
-    if args.site:
-        sources.require_site(args.site)
-    if args.test and not rows:
-        query.require_test(args.test)
     if not found:
         raise PlumbError("no verified record", "plumb history", "make campaign measures some")
     noted, spoilt = notes.of_sites(series.key["site"] for series in found)
-    for damage in spoilt:
-        print(f"plumb: damaged note: {damage}", file=sys.stderr)
+    options.report_damage(spoilt, "note")
     said = [followed(series, follow(series.values, settings), settings, noted) for series in found]
-    answers = _confirm(said, settings, args.json) if args.confirm else {}
+    answers: dict[int, Answer] = {}
+    if args.confirm:
+        from plumbline.gate import confirm
+
+        with options.progress(args.json):
+            answers = confirm.answers(said, settings, say)
     if args.json:
         for place, item in enumerate(said):
             answer = {"confirmation": asdict(answers[place])} if place in answers else {}
@@ -110,35 +107,11 @@ def _records(args: argparse.Namespace, settings: Settings) -> int:
         for place, answered in answers.items():
             print(f"\n{answered.state}: {said[place].subject}: {answered.text}")
         print(f"\n{_closing(said, answers if args.confirm else None)}")
-    if args.confirm:
-        from plumbline.gate.confirm import STATUS
-
-        order = list(STATUS)  # the worst last, as of the gate's verdicts
-        return STATUS[max((one.state for one in answers.values()), key=order.index)] if answers else QUIET
-    return _status(said)
+    return confirm.status(answers.values()) if args.confirm else _status(said)
 
 
 def _status(said: Sequence[Followed]) -> int:
     return ALARM if any(item.state == "worse" for item in said) else QUIET
-
-
-def _confirm(said: Sequence[Followed], settings: Settings, quiet: bool) -> dict[int, Answer]:
-    """The answer to each series whose newest change is for the worse, by the series' place; progress on stderr."""
-    from plumbline.gate import confirm
-    from plumbline.statistics.paired import Rule
-
-    def say(line: str) -> None:
-        print(line, file=sys.stderr if quiet else sys.stdout, flush=True)
-
-    rule = Rule(settings.min_effect / 5, settings.min_effect)
-    confirmer = confirm.Confirmer(rule, confirm.measure_here(say))
-    answers = {}
-    for place, item in enumerate(said):
-        if item.alarms and item.alarms[-1]["direction"] == "worse":
-            good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
-            say(f"confirming: {item.subject}, slower since {bad.id}")
-            answers[place] = confirmer.answer(confirm.Alarm(item.subject, item.series.key["figure"], good, bad))
-    return answers
 
 
 def _row(item: Followed, answer: Answer | None) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from plumbline import mpi
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.mpi.base import Family
 from plumbline.mpi.settings import Knob
 from plumbline.stacks import manifest
@@ -24,17 +25,18 @@ WIDE = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb knobs``."""
-    parser.add_argument("stack", metavar="STACK", help="an installed stack")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="settings to describe in full; part of a name will do")
+    parser.add_argument("stack", metavar="NAME", help="an installed stack")
+    parser.add_argument(
+        "names", nargs="*", metavar="SETTING", help="settings to describe in full; part of a name will do"
+    )
     parser.add_argument("--all", action="store_true", help="every setting that the library has")
-    parser.add_argument("--json", action="store_true", help="everything as JSON")
+    options.add_json(parser, "print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the settings; returns 1 if none has one of the names in it, else 0."""
-    document = manifest.load(args.stack)
-    found = inventory.of(document)
-    family = mpi.TABLE[document["mpi"]["family"]]
+    stack = manifest.load(args.stack)
+    found, family = inventory.of(stack), stack.family
     if args.json:
         if args.names or args.all:
             raise PlumbError("--json has every setting in full", "plumb knobs", "leave out --all and the names")
@@ -59,9 +61,7 @@ def _curated(stack: str, found: Inventory, family: Family) -> str:
         ))  # fmt: skip
     header = ("setting", "default", "now", "worth a try", "when", "ranks", "moves")
     lines = [table(header, rows, right=("default", "now"))]
-    notes: dict[str, list[str]] = {}
-    for knob in found.knobs:
-        notes.setdefault(_note(knob), []).append(knob.name)
+    notes = group((_note(knob), knob.name) for knob in found.knobs)
     lines.append("\n".join(f"{', '.join(names)}: {note}" for note, names in notes.items() if note))
     if found.lacking:
         lines.append(f"left out, because this version lacks them: {', '.join(found.lacking)}")

@@ -10,18 +10,25 @@ from pathlib import Path
 from plumbline import schemas
 from plumbline.base import files, terminal
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.records.variant import Variant, checked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb launch``."""
     parser.add_argument(
-        "variant", nargs="+", type=Path, help="descriptions (JSON); several are alternated in random order"
+        "variant",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="descriptions (JSON); several are alternated in random order",
     )
-    parser.add_argument("--records", type=files.Copy, help="also copy the session's records to this file")
-    parser.add_argument("--seed", type=int, help="of the order of launches (default: random, recorded)")
-    parser.add_argument("--campaign", metavar="ID", help="that the records belong to")
-    parser.add_argument("--work", type=Path, default=Path(), help="folder for outputs of the launches (default: here)")
+    parser.add_argument(
+        "--records", type=files.Copy, metavar="FILE", help="also copy the session's records to this file"
+    )
+    options.add(parser, "--seed", "of the order of launches (default: random, recorded)")
+    options.add(parser, "--campaign", "the campaign that the records belong to")
+    options.add(parser, "--work", "folder for outputs of the launches (default: here)", default=Path())
 
 
 def run(args: argparse.Namespace) -> int:

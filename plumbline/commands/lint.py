@@ -3,162 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import functools
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import contextlib
 
-from plumbline import limits, site
-from plumbline.base import paths, units
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.references import match
-from plumbline.references.model import Document, Entry
+from plumbline.references.faults import faults
 from plumbline.site import tests as suite
-from plumbline.topology import binder, machine
-from plumbline.topology.machine import Machine
-
-#: which direction is better for the figures of a unit; percentages are shares of a peak or of hidden communication;
-#: ratios are not listed, because either may be better
-BETTER = {
-    **dict.fromkeys((units.US, units.NS, units.CYCLES, units.BYTES), "lower"),
-    **dict.fromkeys((units.MB_S, units.MSG_S, units.GFLOP_S, units.MLUP_S, units.PERCENT), "higher"),
-}
-#: families whose bandwidths are those of messages
-MESSAGES = ("imb", "osu", "pairs")
-#: a wider bound was probably written in percent, not as a fraction
-WIDEST = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb lint``."""
     parser.add_argument("sites", nargs="*", metavar="SITE", help="default: all")
+    options.add_json(parser, "print JSON: a line for each fault")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print a line per fault; 1 if there is one."""
-    names = args.sites or site.names()
-    if not names:
-        raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
-    tests = suite.expected()
-    found = [fault for name in names for fault in faults(name, tests)]
-    for fault in found:
-        print(f"FAULT {fault}")
-    count = sum(len(document.references) for name in names for document in _readable(name))
-    print(f"{len(names)} sites, {count} references, {len(found)} faults")
-    return 1 if found else 0
-
-
-def faults(site_name: str, tests: set[str]) -> list[str]:
-    """Everything that is wrong with the references of a site, one line each, with the file."""
-    try:
-        description = site.load(site_name)
-    except PlumbError as error:
-        return [str(error)]
-    nodes = functools.cache(lambda part: machine.load(site.folder(site_name) / part))
-    found: list[str] = []
-    seen: dict[str, list[tuple[Entry, str]]] = {}
-    families: dict[str, Path] = {}
-    for file in match.files(site_name):
-        try:
-            document = match.read(file)
-        except PlumbError as error:
-            found.append(str(error))
-            continue
-        other = families.setdefault(document.test, file)
-        if other != file:
-            found.append(f"{file}: {other.name} is for test '{document.test}' too: keep them in one file")
-        for number, entry in enumerate(document.references, start=1):
-            where = f"{file}: reference {number} ({entry})"
-            found += [f"{where}: {fault}" for fault in entry_faults(entry, document.test, description, tests, nodes)]
-            alike = seen.setdefault(entry.key, [])
-            twins = [twin for other, twin in alike if other.overlaps(entry)]
-            found += [f"{where}: {twin} matches the same records: remove one" for twin in twins]
-            alike.append((entry, where))
-    return found
-
-
-def entry_faults(
-    entry: Entry, family: str, description: dict[str, Any], tests: set[str], nodes: Callable[[str], Machine]
-) -> list[str]:
-    """What is wrong with one entry that obeys the schema. ``nodes`` gives the machine of a topology file."""
-    found = []
-    if entry.test not in tests:
-        found.append(f"no test is called '{entry.test}'")
-    if suite.family(entry.test) != family:
-        found.append(f"the file is for the tests of '{family}'")
-    if entry.unit not in units.UNITS:
-        found.append(f"unit '{entry.unit}' is none of {', '.join(units.UNITS)}")
-    elif BETTER.get(entry.unit, entry.better) != entry.better:
-        found.append(f"figures in {entry.unit} are better when {BETTER[entry.unit]}")
-    if _is_rate(entry) and entry.unit != units.MB_S:
-        found.append(f"{entry.figure} is measured in {units.MB_S}, not in {entry.unit}")
-    found += _bound_faults(entry)
-    part = next((part for part in description["partitions"] if part["name"] == entry.partition), None)
-    if part is None:
-        found.append(f"the site has no partition '{entry.partition}'")
+    names, tests = options.sites_of(args), suite.expected()
+    found = {name: faults(name, tests) for name in names}
+    if args.json:
+        options.print_lines({"site": name, "fault": fault} for name in names for fault in found[name])
     else:
-        found += _limit_faults(entry, part, nodes)
-    return found
+        count = sum(map(_count, names))
+        total = sum(map(len, found.values()))
+        print("".join(f"FAULT {fault}\n" for name in names for fault in found[name]), end="")
+        print(f"{len(names)} sites, {count} references, {total} faults")
+    return 1 if any(found.values()) else 0
 
 
-def _is_rate(entry: Entry) -> bool:
-    """Whether a figure's name says that it is a bandwidth: STREAM's kernels, and what is called so."""
-    name = entry.figure
-    stream = suite.family(entry.test) == "stream" and name in limits.STREAM_METRICS
-    return stream or limits.is_of(name, ("bandwidth",)) or name.endswith("bandwidth")
-
-
-def _bound_faults(entry: Entry) -> list[str]:
-    found = []
-    worse, side = (entry.lower, "lower") if entry.better == "higher" else (entry.upper, "upper")
-    if worse is None:
-        found.append(f"no bound on the worse side ({side}): nothing could ever be below it")
-    for name in ("lower", "upper"):
-        bound = getattr(entry, name)
-        if bound is not None and abs(bound) > WIDEST:
-            found.append(f"{name} {bound:g} is relative: 0.05 is 5 %")
-    if worse == 0:
-        found.append(f"{side} 0 calls every second record worse")
-    return found
-
-
-def _limit_faults(entry: Entry, part: dict[str, Any], nodes: Callable[[str], Machine]) -> list[str]:
-    """A value above what all of the test's nodes (with both directions of their links) can give."""
-    facts = part.get("facts", {})
-    if not facts and entry.unit != units.PERCENT:  # no limit without facts: do not read the topology
-        return []
-    node = nodes(part["topology"])
-    limit = limits.of(
-        entry.figure,
-        facts,
-        float(len(node.packages)),
-        _nodes(entry, part),
-        directions=2,
-        unit=entry.unit,
-        cores=len(node.cores),
-        cache_bytes=node.last_level_cache_bytes,
-        working_set=entry.params.get(limits.WORKING_SET),
-        message=suite.family(entry.test) in MESSAGES,
-    )
-    if limit is None or limit["unit"] != entry.unit or entry.value <= limit["value"] * limits.TOLERANCE:
-        return []
-    what = f"{entry.value:g} {entry.unit} is above the physical limit {limit['value']:g} {limit['unit']}"
-    return [f"{what} ({limit['method']})"]
-
-
-def _nodes(entry: Entry, part: dict[str, Any]) -> int:
-    """Nodes of the job that an entry is about; all of the partition's where it does not say."""
-    placement = binder.placement(str(entry.params.get("placement", "")))
-    inside = placement is not None and placement.pair and placement.nodes == 1
-    return int(entry.placement.nodes or (1 if inside else part.get("nodes", 1)))
-
-
-def _readable(site_name: str) -> list[Document]:
-    """The files that :func:`faults` could read."""
-    found = []
-    for file in match.files(site_name):
-        try:
-            found.append(match.read(file))
-        except PlumbError:
-            continue
-    return found
+def _count(name: str) -> int:
+    """How many references a site has in the files that can be read."""
+    count = 0
+    for file in match.files(name):
+        with contextlib.suppress(PlumbError):
+            count += len(match.read(file).references)
+    return count

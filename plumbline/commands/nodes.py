@@ -10,6 +10,7 @@ from pathlib import Path
 from plumbline import schedulers
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.schedulers import Node, names
 from plumbline.views.table import table
 
@@ -20,30 +21,25 @@ from plumbline.views.table import table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb nodes``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    facts = actions.add_parser("facts", help="collect the facts of nodes, by one job: DIR/HOST.json and HOST.xml")
+    facts = actions.add_parser("facts", help="collect the facts of nodes, by one job: FOLDER/HOST.json and HOST.xml")
     state = actions.add_parser("states", help="the nodes of a partition, usable or not, and why")
     for action in (facts, state):
-        action.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
-        action.add_argument(
-            "--partition", help="the scheduler's partition or queue, unless an --access option names it"
-        )
-        action.add_argument(
-            "--access", action="append", default=[], metavar="OPTION", help="scheduler option, repeated"
-        )
+        options.add_scheduler(action)
+        options.add(action, "--partition", "the scheduler's partition or queue, unless an --access option names it")
+        options.add(action, "--access", "scheduler option, repeated", action="append", default=[])
         text = f"hosts of scheduler {schedulers.REMOTE.name}"
-        action.add_argument("--hosts", action="append", default=[], metavar="A,B", help=text)
+        options.add(action, "--hosts", text, action="append", default=[])
+    facts.add_argument("folder", type=files.Output, metavar="FOLDER", help="where the facts go: the nodes share it")
     which = facts.add_mutually_exclusive_group()
-    which.add_argument("--nodes", type=int, metavar="N", help="any N nodes (default: all that can be used)")
-    which.add_argument("--node", action="append", default=[], metavar="A", help="this node, repeated; node[1-4] too")
-    facts.add_argument(
-        "--output", type=files.Output, required=True, metavar="DIR", help="a folder that the nodes share"
-    )
-    facts.add_argument("--python", default="python3", help="Python 3.6 or newer on the nodes (default: python3)")
-    facts.add_argument("--limit", type=float, default=900, metavar="S", help="give up after S seconds (default: 900)")
-    state.add_argument("--json", action="store_true")
+    options.add(which, "--nodes", "any N nodes (default: all that can be used)")
+    options.add(which, "--node", "this node, repeated; node[1-4] too", action="append", default=[])
+    text = "Python 3.6 or newer on the nodes (default: python3)"
+    facts.add_argument("--python", default="python3", metavar="PROGRAM", help=text)
+    options.add(facts, "--time-limit", "give up after S seconds (default: 900)", default=900)
+    options.add_json(state, "print the nodes as JSON")
     comparison = actions.add_parser("compare", help="nodes that differ from the largest group of like nodes")
-    comparison.add_argument("folder", type=Path, metavar="DIR")
-    comparison.add_argument("--json", action="store_true")
+    comparison.add_argument("folder", type=Path, metavar="FOLDER", help="where plumb nodes facts put the facts")
+    options.add_json(comparison, "print all differences as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,8 +51,6 @@ def _facts(args: argparse.Namespace) -> int:
     from plumbline.nodes import collect, compare, read
 
     queue = _queue(args)
-    if args.nodes is not None and args.nodes < 1:
-        raise PlumbError("at least one node has to be asked", "--nodes", "give a number above 0")
     if args.python.startswith("-"):
         raise PlumbError(f"{args.python!r} is not a program", "--python", "give the name or path of Python")
     chosen = [name for text in args.node for name in names.expand(text, "--node")]
@@ -75,8 +69,8 @@ def _facts(args: argparse.Namespace) -> int:
         if not chosen:
             raise PlumbError("no node can be used", f"partition {queue or 'default'}", "see plumb nodes states")
     request = collect.Request(
-        scheduler=args.scheduler, output=args.output.resolve(), queue=queue, access=args.access, nodes=chosen,
-        count=count, python=args.python, limit=args.limit,
+        scheduler=args.scheduler, output=args.folder.resolve(), queue=queue, access=args.access, nodes=chosen,
+        count=count, python=args.python, limit=args.time_limit,
     )  # fmt: skip
     done = collect.collect(request)
     try:
@@ -92,7 +86,7 @@ def _facts(args: argparse.Namespace) -> int:
         print(item.line())
     if done.status != 0:
         print(f"{args.scheduler}: {done.last()}")
-    print(f"{len(found.nodes)} of {request.size()} nodes answered: {names.fold(found.nodes)} in {args.output}")
+    print(f"{len(found.nodes)} of {request.size()} nodes answered: {names.fold(found.nodes)} in {args.folder}")
     return 1 if absent or done.status != 0 else 0
 
 

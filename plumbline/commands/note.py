@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+import msgspec
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
+from plumbline.commands import options
 from plumbline.records import notes, sources, store
 from plumbline.views.table import table
 
@@ -14,9 +16,10 @@ from plumbline.views.table import table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb note``."""
     parser.add_argument("text", nargs="?", metavar="TEXT", help="what happened (left out: list the notes)")
-    parser.add_argument("--site", help="where (default: the only one that has records)")
+    options.add(parser, "--site", "where (default: the only one that has records)")
     parser.add_argument("--time", metavar="TIME", help="when, in UTC, such as 2026-11-22T10:30 (default: now)")
     parser.add_argument("--remove", metavar="ID", help="remove the note whose id begins so")
+    options.add_json(parser, "print the notes as JSON, a line for each")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
     if args.time and not args.text:
         raise PlumbError("--time goes with a note", "plumb note", "say what happened")
     if not args.text and not args.remove:
-        return _list([args.site] if args.site else sources.sites())
+        return _list([args.site] if args.site else sources.sites(), args.json)
+    if args.json:
+        raise PlumbError("--json goes with the list of notes", "plumb note", "leave it out")
     site = args.site or sources.only_site("plumb note")
     if args.remove:
         print(f"removed: {line(notes.remove(site, args.remove))}")
@@ -52,9 +57,12 @@ def listing(found: list[notes.Note]) -> str:
     return table(("note", "time (UTC)", "site", "what happened"), rows)
 
 
-def _list(sites: list[str]) -> int:
+def _list(sites: list[str], as_json: bool) -> int:
     found, damages = notes.of_sites(sites)
-    print(f"{listing(found)}\n\n{counted(len(found), 'note')}" if found else "no notes yet: plumb note TEXT writes one")
-    for damage in damages:
-        print(f"plumb: damaged note: {damage}", file=sys.stderr)
-    return 1 if damages else 0
+    if as_json:
+        options.print_lines(map(msgspec.to_builtins, found))
+    elif found:
+        print(f"{listing(found)}\n\n{counted(len(found), 'note')}")
+    else:
+        print("no notes yet: plumb note TEXT writes one")
+    return int(options.report_damage(damages, "note"))

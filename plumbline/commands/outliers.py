@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted, percent
 from plumbline.base.verdicts import EXIT
+from plumbline.commands import options
 from plumbline.judge import statement
 from plumbline.records import query
 from plumbline.views.table import table
@@ -26,24 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("id", nargs="?", help="judge the links of this record of the pairs kernel (last: the newest)")
     source.add_argument(
-        "--nodes", type=Path, metavar="F.csv", help="columns node,class,value or node,series,index,value"
+        "--members", type=Path, metavar="FILE", help="CSV with the columns node,class,value or node,series,index,value"
     )
-    source.add_argument("--matrix", type=Path, metavar="F.csv", help="columns first,second,class,value (and launch)")
-    parser.add_argument("--better", choices=("lower", "higher"), help="direction of the values of a file")
-    parser.add_argument(
-        "--min-effect", type=float, default=0.02, metavar="X", help="smallest difference (default 0.02)"
-    )
-    parser.add_argument(
-        "--must-detect",
-        type=float,
-        default=0.10,
-        metavar="X",
-        help="INCONCLUSIVE if this is hidden (default 0.1: 10 %%)",
-    )
-    parser.add_argument("--site", help="only records of this site")
-    parser.add_argument("--test", help="only tests whose name begins so")
-    parser.add_argument("--figure", help="only figures of this name, such as triad")
-    parser.add_argument("--json", action="store_true", help="a JSON line per class of the records too")
+    text = "CSV with the columns first,second,class,value (and launch)"
+    source.add_argument("--matrix", type=Path, metavar="FILE", help=text)
+    options.add_better(parser, "a file")
+    options.add(parser, "--tolerance", "smallest difference that counts (default: 0.02, 2 %%)", default=0.02)
+    options.add(parser, "--must-detect", "INCONCLUSIVE if this is hidden (default: 0.1, 10 %%)", default=0.10)
+    options.add_records(parser)
+    parser.add_argument("--figure", metavar="NAME", help="only figures of this name, such as triad")
+    options.add_json(parser, "print JSON of records too: a line for each class")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,9 +47,9 @@ def run(args: argparse.Namespace) -> int:
         decide,  # not above: scipy takes longer to load than most commands run
     )
 
-    margins = Margins(args.min_effect, args.must_detect)
+    margins = Margins(args.tolerance, args.must_detect)
     verdicts = decide(_classes(args), margins)
-    if args.json or args.nodes or args.matrix:
+    if args.json or args.members or args.matrix:
         print(statement.lines(verdicts), flush=True)
         print(closing(verdicts), file=sys.stderr)
     else:
@@ -67,24 +60,22 @@ def run(args: argparse.Namespace) -> int:
 def _classes(args: argparse.Namespace) -> list[Nodes | Matrix]:
     from plumbline.judge import from_csv, samples
 
-    file = args.nodes or args.matrix
-    for name in ("site", "test", "figure") if file or args.id else ():
-        if getattr(args, name):
-            raise PlumbError(f"--{name} chooses among all records", "plumb outliers", "leave it out")
+    file = args.members or args.matrix
+    for option in options.given(args, *options.RECORDS, "figure") if file or args.id else ():
+        raise PlumbError(f"{option} chooses among all records", "plumb outliers", "leave it out")
     if file and not args.better:
         raise PlumbError("the direction is missing", "plumb outliers", "say --better lower or --better higher")
     if args.better and not file:
         raise PlumbError("--better goes with a file", "plumb outliers", "records know their direction")
-    if args.nodes:
-        return list(from_csv.nodes(args.nodes, args.better))
+    if args.members:
+        return list(from_csv.nodes(args.members, args.better))
     if args.matrix:
         return list(from_csv.matrices(args.matrix, args.better))
     if args.id:
         return list(samples.matrices(query.find(args.id)))
-    rows, damages = query.records(query.Selection(site=args.site, test=args.test, valid=True))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    found = list(samples.nodes(rows, args.test, args.figure))
+    rows, damages = query.records(options.selection(args, valid=True))
+    options.report_damage(damages)
+    found = list(samples.nodes(rows, args.figure))
     if not found:
         raise PlumbError("no verified record of a single node", "plumb outliers", "measure several nodes first")
     return [*found]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from plumbline import profiles, site
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.gate.variants import list_variants
-from plumbline.launch.prepare import OWN
-from plumbline.measure import driver, jobs
+from plumbline.measure import profiled
 from plumbline.measure.session import passing_folder
 from plumbline.profiles import difference, export, maps, text
 from plumbline.profiles.model import Profile, RankMap
@@ -29,27 +27,22 @@ from plumbline.stacks import manifest
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb profile``."""
     parser.usage = (
-        "plumb profile TEST --stack STACK [--json]\n"
+        "plumb profile PATTERN --stack NAME [--json]\n"
         "       plumb profile --show ID [--against ID | --on MACHINE [--nodes N] | --export FORMAT] [--json]\n"
         "       plumb profile --compare ID ID\n"
-        "       plumb profile --stack STACK --placement P [--nodes N] [--ranks N] [--threads T] [--memory M] "
+        "       plumb profile --stack NAME --placement NAME [--nodes N] [--ranks N] [--threads N] [--memory POLICY] "
         "-- PROGRAM ARG…"
     )
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="TEST | -- PROGRAM ARG",
-        help="tests (ReFrame's -n), or a program with its arguments",
+        metavar="PATTERN | -- PROGRAM ARG",
+        help="tests whose name begins with what one of these regular expressions matches, or a program with arguments",
     )
-    parser.add_argument("--stack", help="an installed stack: its launcher and library are used")
-    parser.add_argument("--placement", metavar="P", help="of a program's ranks (docs/placements.md)")
-    parser.add_argument(
-        "--ranks", type=int, metavar="N", help="on each node; default: as many as the placement has room for"
-    )
-    parser.add_argument("--threads", type=int, metavar="T", help="of a rank; default: what fills its object")
-    parser.add_argument("--memory", metavar="M", help="memory policy; default: the placement's")
-    parser.add_argument("--partition", metavar="NAME", help="default: the site's first")
-    parser.add_argument("--time-limit", type=float, default=600.0, metavar="S", help="of a program (default: 600)")
+    options.add(parser, "--stack", "an installed stack: its launcher and library are used")
+    options.add_placement(parser, "of a program's ranks (docs/placements.md)")
+    options.add(parser, "--partition", "default: the site's first")
+    options.add(parser, "--time-limit", "of a program (default: 600)", default=600.0)
     parser.add_argument("--wait", action="store_true", help="split waiting from transfer: a barrier before collectives")
     parser.add_argument("--show", metavar="ID", help="run nothing: the profile of this record")
     parser.add_argument(
@@ -59,11 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", metavar="MACHINE", help="what its messages would cross there, by placement (hwloc XML or synthetic)"
     )
-    parser.add_argument("--nodes", type=int, metavar="N", help="of a program, or of the machine --on (default: 1)")
+    options.add(parser, "--nodes", "of a program, or of the machine --on (default: 1)")
     parser.add_argument(
         "--export", choices=list(export.FORMS), help="as mpiP's report, or as Hatchet and Thicket read it"
     )
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+    options.add_json(parser, "print the profile as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,47 +72,30 @@ def run(args: argparse.Namespace) -> int:
     if args.on or args.export:
         raise PlumbError("--on and --export need an existing profile", "plumb profile", "name its record by --show")
     if not args.words or not args.stack:
-        cure = "plumb profile TEST --stack STACK, or --stack STACK --placement P -- PROGRAM"
+        cure = "plumb profile PATTERN --stack NAME, or --stack NAME --placement NAME -- PROGRAM"
         raise PlumbError("nothing to run, or no stack to run it on", "plumb profile", cure)
     known = site.load(site.here())
-    partition = site.partition(known, args.partition or known["partitions"][0]["name"])
-    _refuse_other_nodes(partition, args.stack)
+    partition = site.partition(known, args.partition or known.partitions[0].name)
+    profiled.refuse_other_nodes(partition, args.stack)
     good = True
     with passing_folder("profile") as folder:
-        wanted = _program(args, known["name"], partition["name"]) if args.placement else _tests(args, folder)
+        wanted = _program(args, known.name, partition.name) if args.placement else _tests(args, folder)
         for variant in wanted:
             more = {"PLUMB_PROFILE_WAIT": "1"} if args.wait else {}
-            (record,) = _measure([replace(variant, environment={**variant.environment, **more})], folder)
+            (record,) = profiled.measure([replace(variant, environment={**variant.environment, **more})], folder)
             good = _show(record, old, args.json) and good
     return 0 if good else 1
 
 
 def _compare(idents: Sequence[str]) -> int:
     """Profile the variants of two records, in one session, and say what differs; 0 if both profiles are whole."""
-    variants = []
-    for old in map(query.find, idents):
-        if old.is_imported:
-            raise PlumbError("an imported record", old.id, "profile it with the program that measured it")
-        _refuse_other_nodes(site.partition(site.load(old.variant.site), old.variant.partition), old.variant.stack)
-        variants.append(old.variant)
+    variants = [profiled.again(old) for old in map(query.find, idents)]
     with passing_folder("profile") as folder:
-        records = _measure(variants, folder)
+        records = profiled.measure(variants, folder)
     found = [profiles.read.load(profiles.read.file_of(record.site, record.id)) for record in records]
     good = [_whole(record, profile) for record, profile in zip(records, found, strict=True)]
     print(difference.text(*found))
     return 0 if all(good) else 1
-
-
-def _refuse_other_nodes(partition: dict[str, Any], stack: str) -> None:
-    if jobs.needed(partition):
-        cure = f"run it inside a job: {stack} is started on this host"
-        raise PlumbError(f"partition {partition['name']} is reached by jobs only", "plumb profile", cure)
-
-
-def _measure(variants: list[Variant], folder: Path) -> list[Record]:
-    """One launch of each under the profile."""
-    wanted = [replace(variant, profiled=True, launches=1) for variant in variants]
-    return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
 
 
 def _stored(ident: str) -> Profile:
@@ -188,17 +164,8 @@ def _tests(args: argparse.Namespace, folder: Path) -> list[Variant]:
 
 def _program(args: argparse.Namespace, name: str, partition: str) -> list[Variant]:
     """A person's own program, which runs in the present folder."""
-    program, *arguments = args.words
-    file = shutil.which(program)
-    if file is None:
-        raise PlumbError(f"there is no such program: {program}", "plumb profile", "give its path after --")
-    absolute = str(Path(file).absolute())
-    return [
-        Variant(
-            schema=1, test="profile", name=f"profile {Path(program).name}", site=name, partition=partition,
-            stack=args.stack, benchmark=OWN, arguments=arguments, placement=args.placement, memory=args.memory,
-            threads=args.threads, ranks_per_node=args.ranks, nodes=_nodes(args), parser="none", figures=[], launches=1,
-            time_limit_s=args.time_limit, environment={}, params={},
-            context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
-        )
-    ]  # fmt: skip
+    asked = {
+        "site": name, "partition": partition, "stack": args.stack, "placement": args.placement, "memory": args.memory,
+        "threads": args.threads, "ranks_per_node": args.ranks, "nodes": _nodes(args), "time_limit_s": args.time_limit,
+    }  # fmt: skip
+    return [profiled.program(args.words, asked)]

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import re
-import sys
 
 from plumbline.base import files, paths
-from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.pages import page
 from plumbline.records import notes, outcome, query, sources
 from plumbline.report import selection as choose
 from plumbline.views import summary
 
-_DAY = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?Z?)?)?)?")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb report``."""
-    parser.add_argument("--output", type=files.Output, metavar="FILE", help="default: results/SITE/report.html")
-    parser.add_argument("--site", help="default: the only one that has records")
-    parser.add_argument("--campaign", default="last", metavar="ID", help="the one shown in full (default: last)")
-    parser.add_argument("--since", metavar="DATE", help="history from then on, such as 2026-11 or 2026-11-21")
+    options.add(parser, "--output", "the page (default: results/SITE/report.html)")
+    options.add_records(
+        parser,
+        *("site", "campaign", "since", "until"),
+        site="the site (default: the only one that has records)",
+        campaign="the campaign that is shown in full, by the beginning of its id (default: the newest)",
+        since="history from this time on, in UTC, such as 2026-11 or 2026-11-21T10:30",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,20 +31,17 @@ def run(args: argparse.Namespace) -> int:
         compose,
     )
 
-    if args.since and not _DAY.fullmatch(args.since):
-        raise PlumbError(f"'{args.since}' is not a date", "--since", "such as 2026-11 or 2026-11-21")
     site = args.site or sources.only_site("plumb report")
-    found, damages = query.records(query.Selection(site=site))
+    found, damages = query.records(query.Selection(site=site, until=args.until))
     rows = [row for row in found if not row.is_imported]
-    campaign, chosen = choose.campaign(rows, args.campaign, site)
+    campaign, chosen = choose.campaign(rows, args.campaign or "last", site)
     past = [row for row in rows if args.since is None or row.time >= args.since]
     noted, spoilt = notes.read(site)
     made = compose(site, campaign, chosen, outcome.read(site, campaign), past, [*damages, *spoilt], noted)
     target = args.output or paths.results() / site / "report.html"
     text = page.render(made.document)
     files.write("the report", target, text)
-    for damage in made.damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    options.report_damage(made.damages)
     if made.left_out:
         print(f"the {made.left_out} oldest records of the campaign are left out: a page holds {MAX_RECORDS}")
     print(f"campaign {campaign or 'none'}: {summary.closing(made.records)}")

@@ -39,14 +39,13 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     if old.is_imported:
         raise PlumbError("an imported record", old.id, "run it with the program that measured it")
     variant = old.variant
-    stack = manifests.load(variant.stack)
-    now = stack["benchmarks"].get(variant.benchmark)
+    now = manifests.load(variant.stack).benchmarks.get(variant.benchmark)
     if now is None:
         raise PlumbError(f"stack {variant.stack} no longer has {variant.benchmark}", "its manifest", "install it again")
-    if now["sha256"] != old.benchmark.sha256:
+    if now.sha256 != old.benchmark.sha256:
         say(
             f"note: {variant.benchmark} is another program now: "
-            f"sha256 {now['sha256'][:12]}, then {old.benchmark.sha256[:12]}"
+            f"sha256 {now.sha256[:12]}, then {old.benchmark.sha256[:12]}"
         )
     with passing_folder("reproduce") as folder:
         seed = old.seed or int(old.environment.get("PLUMB_SEED", "0"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 
 from plumbline import schedulers, stacks
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.measure import ceilings
 from plumbline.nodes import compare
+from plumbline.records.model import document
 from plumbline.references import References
 from plumbline.schedulers.names import expand
 from plumbline.site import ceilings_file as site_ceilings
@@ -22,47 +23,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb site``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     init = actions.add_parser("init", help="make a site folder for this host, or add what is missing to one")
-    init.add_argument("--name", default="local", help="the site, and its folder below site-configs/ (default: local)")
-    init.add_argument("--partition", default="default", help="the partition that this host is of (default: default)")
-    init.add_argument("--scheduler", default="local", choices=schedulers.TABLE, help="default: local")
-    init.add_argument("--description", default="", help="one line for people")
-    init.add_argument("--access", action="append", default=[], metavar="OPTION", help="scheduler option of every job")
-    init.add_argument("--nodes", type=int, help="how many nodes one test may use")
-    init.add_argument(
-        "--launcher",
-        choices=("mpirun", *schedulers.RANK_LAUNCHERS),
-        help="what starts ranks in a job (default: mpirun)",
+    options.add(
+        init, "--site", "its name, and that of its folder below site-configs/ (default: local)", default="local"
     )
+    options.add(init, "--partition", "the partition that this host is of (default: default)", default="default")
+    options.add_scheduler(init)
+    init.add_argument("--description", default="", metavar="TEXT", help="one line for people")
+    options.add(init, "--access", "scheduler option of every job, repeated", action="append", default=[])
+    options.add(init, "--nodes", "how many nodes one test may use")
+    text = "what starts ranks in a job (default: mpirun)"
+    init.add_argument("--launcher", choices=("mpirun", *schedulers.RANK_LAUNCHERS), help=text)
     for name in schedulers.RANK_LAUNCHERS:
         text = f"{name} --mpi=TYPE for an MPI family"
         init.add_argument(f"--{name}-mpi", action="append", default=[], metavar="FAMILY=TYPE", help=text)
-    init.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="variable of every launch, repeated"
-    )
-    init.add_argument("--hosts", metavar="A,B", help="the nodes by name, where no scheduler gives them")
-    init.add_argument("--max-pending", type=int, metavar="SECONDS", help="longest wait of a job for its nodes")
-    init.add_argument("--max-job", type=int, metavar="SECONDS", help="longest job (default: as the scheduler says)")
-    init.add_argument("--stacks", help="comma separated; default: those that are installed")
-    init.add_argument("--add-stacks", help="comma separated: a partition that is there already gets these too")
-    init.add_argument(
-        "--facts", type=Path, metavar="DIR", help="topology and facts from the nodes that plumb nodes facts put there"
-    )
-    init.add_argument(
-        "--hostname", action="append", default=[], metavar="REGEX", help="a login host, repeated (default: this host)"
-    )
+    text = "variable of every launch, repeated"
+    init.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help=text)
+    options.add(init, "--hosts", "the nodes by name, where no scheduler gives them", action="append", default=[])
+    init.add_argument("--max-pending", type=int, metavar="S", help="longest wait of a job for its nodes, in seconds")
+    init.add_argument("--max-job", type=int, metavar="S", help="longest job (default: as the scheduler says)")
+    init.add_argument("--offer", metavar="A,B", help="the stacks of the partition (default: those that are installed)")
+    init.add_argument("--offer-also", metavar="A,B", help="a partition that is there already gets these stacks too")
+    options.add(init, "--facts", "topology and facts of the nodes, which plumb nodes facts put into this folder")
+    text = "a login host, repeated (default: this host)"
+    init.add_argument("--hostname", action="append", default=[], metavar="REGEX", help=text)
     init.add_argument("--recapture", action="store_true", help="capture the topology again")
     init.add_argument("--dry-run", action="store_true", help="show what would change and write nothing")
-    actions.add_parser("list", help="configured sites and their partitions")
+    listing = actions.add_parser("list", help="configured sites and their partitions")
+    options.add_json(listing, "print JSON: a line for each partition")
     check = actions.add_parser("check", help="are site.yaml, topologies and references in order?")
-    check.add_argument("sites", nargs="*", metavar="NAME", help="default: all")
+    check.add_argument("sites", nargs="*", metavar="SITE", help="default: all")
     measure = actions.add_parser("measure", help="measure the ceilings of a partition's machine: ceilings.yaml")
-    measure.add_argument("--name", help="the site (default: the one that claims this host)")
-    measure.add_argument("--partition", help="default: all partitions of the site")
-    measure.add_argument("--stack", help="whose kernels (default: the first of the partition's)")
+    options.add(measure, "--site", "default: the one that claims this host")
+    options.add(measure, "--partition", "default: all partitions of the site")
+    options.add(measure, "--stack", "whose kernels (default: the first of the partition's)")
     measure.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
-    measure.add_argument(
-        "--if-needed", action="store_true", help="only if there are no ceilings, or those of another machine"
-    )
+    text = "only if there are no ceilings, or those of another machine"
+    measure.add_argument("--if-needed", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -71,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _init(args: argparse.Namespace) -> int:
-    for option, value in (("--name", args.name), ("--partition", args.partition)):
+    for option, value in (("--site", args.site), ("--partition", args.partition)):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
             raise PlumbError(
                 f"'{value}' cannot be a name", f"plumb site init {option}", "use letters, digits, '_' and '-'"
@@ -83,12 +79,12 @@ def _init(args: argparse.Namespace) -> int:
             raise PlumbError(f"{pattern!r} is not a regular expression: {error}", "--hostname", "correct it") from None
     scheduler = schedulers.named(args.scheduler)
     request = write.Request(
-        name=args.name,
+        name=args.site,
         partition=args.partition,
         scheduler=args.scheduler,
         description=args.description,
-        stacks=_names(args.stacks) if args.stacks else manifest.names(),
-        add_stacks=_names(args.add_stacks),
+        stacks=_names(args.offer) if args.offer else manifest.names(),
+        add_stacks=_names(args.offer_also),
         access=args.access,
         nodes=args.nodes,
         keys={
@@ -98,7 +94,7 @@ def _init(args: argparse.Namespace) -> int:
                 for name in schedulers.RANK_LAUNCHERS
             },
             "environment": _pairs(args.env, "--env", "NAME=VALUE"),
-            "hosts": expand(args.hosts, "--hosts") if args.hosts else None,
+            "hosts": [name for text in args.hosts for name in expand(text, "--hosts")] or None,
             "max_pending_s": args.max_pending,
             "max_job_s": args.max_job or scheduler.longest_job(scheduler.queue(None, args.access)),
         },
@@ -110,15 +106,15 @@ def _init(args: argparse.Namespace) -> int:
     for change in changes:
         print(change.diff)
     if not changes:
-        print(f"site {args.name}: unchanged")
+        print(f"site {args.site}: unchanged")
     elif args.dry_run:
-        print(f"site {args.name}: {len(changes)} files would change")
+        print(f"site {args.site}: {len(changes)} files would change")
     else:
-        print(f"site {args.name}: {len(changes)} files written")
-    if site.folder(args.name).joinpath(site.FILE).exists():
-        part = site.partition(site.load(args.name), args.partition)
-        for name in sorted(set(request.stacks) - set(part["stacks"])):
-            print(f"site {args.name}: stack {name} is installed, but partition {args.partition} does not offer it")
+        print(f"site {args.site}: {len(changes)} files written")
+    if site.folder(args.site).joinpath(site.FILE).exists():
+        part = site.partition(site.load(args.site), args.partition)
+        for name in sorted(set(request.stacks) - set(part.stacks)):
+            print(f"site {args.site}: stack {name} is installed, but partition {args.partition} does not offer it")
     return 0
 
 
@@ -132,41 +128,41 @@ def _pairs(given: list[str], option: str, form: str) -> dict[str, str]:
 
 def _names(given: str | None) -> list[str]:
     """What stacks given as ``openmpi,spack:mpich`` are called once installed."""
-    return [stacks.label(*stacks.split(spec.strip())) for spec in (given or "").split(",") if spec.strip()]
+    return [stacks.label(*stacks.split(spec)) for spec in options.names_of(given)]
 
 
-def _list(_: argparse.Namespace) -> int:
+def _list(args: argparse.Namespace) -> int:
     names = site.names()
+    parts = [(name, part) for name in names for part in site.load(name).partitions]
+    if args.json:
+        options.print_lines({"site": name, **document(part)} for name, part in parts)
+        return 0
     if not names:
         print(f"no site in {paths.sites()}: plumb site init makes one for this host")
-    for name in names:
-        for part in site.load(name)["partitions"]:
-            print(f"{name}:{part['name']}  {part['scheduler']}  {', '.join(part['stacks']) or 'no stacks'}")
+    for name, part in parts:
+        print(f"{name}:{part.name}  {part.scheduler}  {', '.join(part.stacks) or 'no stacks'}")
     return 0
 
 
 def _check(args: argparse.Namespace) -> int:
-    names = args.sites or site.names()
-    if not names:
-        raise PlumbError("no site is configured", str(paths.sites()), "plumb site init makes one for this host")
-    for name in names:
+    for name in options.sites_of(args):
         document = site.load(name)
         count = len(References.load(name).entries)
         measured = len(site_ceilings.read(name))
-        print(f"{name}: {len(document['partitions'])} partitions, {measured} with ceilings, {count} references")
+        print(f"{name}: {len(document.partitions)} partitions, {measured} with ceilings, {count} references")
     return 0
 
 
 def _measure(args: argparse.Namespace) -> int:
-    name = args.name or site.here()
+    name = args.site or site.here()
     document = site.load(name)
-    if document.get("archived", False):
+    if document.archived:
         raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
-    parts = [site.partition(document, args.partition)] if args.partition else document["partitions"]
+    parts = [site.partition(document, args.partition)] if args.partition else document.partitions
     worst = 0
     for part in parts:
         if args.if_needed and ceilings.is_current(name, part):
-            print(f"site {name}: the ceilings of partition {part['name']} are up to date")
+            print(f"site {name}: the ceilings of partition {part.name} are up to date")
             continue
         worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
     return worst

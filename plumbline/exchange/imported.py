@@ -1,4 +1,4 @@
-"""``plumb import``: figures of other programs, beside the records, from what is known, by name, about each run.
+"""Figures of other programs, beside the records, from what is known, by name, about each run.
 
 Such figures are ``imported``: nothing about them was witnessed, so they are never verified. What is not known stands as
 ``unknown`` in the record.
@@ -6,18 +6,17 @@ Such figures are ``imported``: nothing about them was witnessed, so they are nev
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import hashlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.base import csv_input, files, group, terminal, units
 from plumbline.base.errors import PlumbError
-from plumbline.base.units import Better, counted
+from plumbline.base.units import Better
 from plumbline.exchange import reframe
 from plumbline.exchange.reframe import NEEDED, VALUE
 from plumbline.records import store
@@ -59,37 +58,6 @@ class Log:
     without: int
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb import``."""
-    parser.add_argument(
-        "logs",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="performance logs of ReFrame, with headers, its results databases and run reports",
-    )
-    parser.add_argument("--site", help="the site that they are of (default: the system that the log names)")
-    parser.add_argument(
-        "--lower", action="append", default=[], metavar="FIGURE", help="less is better in it (times are known)"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Import all logs, or nothing if a line of one is wrong; 0."""
-    found = [read(file, args.site, args.lower) for file in args.logs]
-    kept = group(
-        (store.session_file(one.site, file_of(one.site, one.partition, one.variant.test)), one)
-        for log in found
-        for one in log.records
-    )
-    new = sum(_merge(file, own) for file, own in kept.items())
-    total = sum(map(len, kept.values()))
-    without = sum(log.without for log in found)
-    print(f"{counted(new, 'record')} imported, {total - new} known before, {counted(without, 'run')} without a value")
-    print("imported figures are listed and compared; they are never verified, and no verdict is made of them")
-    return 0
-
-
 def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Log:
     """The records of ``file``: a results database, a run report or a log of ReFrame.
 
@@ -104,6 +72,15 @@ def read(file: Path, site: str | None = None, lower: Collection[str] = ()) -> Lo
         else:
             without += 1
     return Log(records, without)
+
+
+def keep(records: Iterable[Record]) -> int:
+    """Add ``records`` to those that are kept; returns how many are new."""
+    kept = group(
+        (store.session_file(record.site, file_of(record.site, record.partition, record.variant.test)), record)
+        for record in records
+    )
+    return sum(_merge(file, own) for file, own in kept.items())
 
 
 def _merge(file: Path, records: list[Record]) -> int:

@@ -6,7 +6,7 @@ installed any more, fresh sessions are needed, and the text of the answer says w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,12 +20,14 @@ from plumbline.base.verdicts import EXIT
 from plumbline.gate import live, rules, run, setup, sides
 from plumbline.gate.sides import KERNELS, Side
 from plumbline.judge.decide import Verdict
+from plumbline.judge.history import Followed
 from plumbline.measure import jobs
 from plumbline.measure.session import Say, circumstances
-from plumbline.records import store
+from plumbline.records import query, store
 from plumbline.records.model import Benchmark, Mpi, Record
 from plumbline.records.variant import Variant
 from plumbline.stacks import manifest as manifests
+from plumbline.statistics.changes import Settings
 from plumbline.statistics.paired import Rule
 
 State = Literal["confirmed", "refuted", "open", "invalid"]
@@ -100,6 +102,24 @@ class Confirmer:
         return self.seen[key]
 
 
+def answers(said: Sequence[Followed], settings: Settings, say: Say) -> dict[int, Answer]:
+    """The answer to each series whose newest change is for the worse, by the place of the series."""
+    confirmer = Confirmer(Rule(settings.min_effect / 5, settings.min_effect), measure_here(say))
+    found = {}
+    for place, item in enumerate(said):
+        if item.alarms and item.alarms[-1]["direction"] == "worse":
+            good, bad = (query.find(item.series.index[index]) for index in (item.last - 1, item.last))
+            say(f"confirming: {item.subject}, slower since {bad.id}")
+            found[place] = confirmer.answer(Alarm(item.subject, item.series.key["figure"], good, bad))
+    return found
+
+
+def status(found: Collection[Answer]) -> int:
+    """The exit status of all answers: that of the worst."""
+    order = list(STATUS)
+    return STATUS[max((answer.state for answer in found), key=order.index)] if found else 0
+
+
 def fresh_sessions(alarm: Alarm) -> str:
     """What to run where no pairs can be measured."""
     return (
@@ -150,7 +170,7 @@ def installed(record: Record, kernels: bool = True) -> str | None:
     """
     own = record.stack
     for name in sorted(manifests.names(), key=lambda name: name != own.name):
-        manifest = manifests.load(name)
+        manifest = manifests.document(manifests.load(name))
         found = _of_stack(msgspec.convert(manifest["mpi"], Mpi), manifest["compiler"], manifest["sources"])
         program = manifest["benchmarks"].get(record.variant.benchmark)
         if not kernels:
@@ -167,15 +187,15 @@ def measure_here(say: Say) -> Measure:
     def in_pairs(both: tuple[Side, Side], couple: list[Variant], rule: Rule) -> run.Outcome:
         part = site.partition(site.load(couple[0].site), couple[0].partition)
         if jobs.needed(part):
-            what = f"partition {part['name']} is reached by jobs, and this is none"
+            what = f"partition {part.name} is reached by jobs, and this is none"
             raise PlumbError(what, "plumb history --confirm", "run the same command inside a job on its nodes")
         name = store.new_session()
         for side in both:
             sides.install_side(side)
-        measured = [side.measured for side in both]
-        repeat = ("plumb", "gate", "--baseline", measured[0], "--candidate", measured[1], "--tests", couple[0].test)
+        old, new = (side.measured for side in both)
+        repeat = ("plumb", "gate", "--baseline", old, "--candidate", new, "--test", couple[0].test)
         terms = setup.Terms(rule, command=repeat)
-        begun = setup.compose(name, measured, [couple], terms, circumstances(sorted(set(measured))))
+        begun = setup.Session(name, old, new, [couple], terms, circumstances(sorted({old, new})))
         setup.GATE.begin(folder := paths.build() / "gate" / name, begun)
         return run.resume(folder, live.Stop(), say)
 

@@ -81,7 +81,7 @@ class DriverBench(driver.Launches):
     def __init__(self, begun: Session, folder: Path) -> None:
         every = [variant for couple in begun.couples for variant in couple]
         kept = f"the pairs before it are kept: plumb gate --resume {folder}"
-        super().__init__(every, begun.name, folder, begun.seed, kept)
+        super().__init__(every, begun.name, folder, begun.terms.seed, kept)
 
     def records(self, position: int, found: list[Record] | None) -> list[Record]:
         """Both records of a couple, new ones or those ``found``; a plan or command that changed since is an error."""

@@ -52,7 +52,7 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
         couple = bench.records(position, found)
         for record, side in zip(couple, SIDES, strict=True):
             record.state, record.side = "running", side
-        contests.append(live.Contest(position, couple, total, begun.rule, begun.by_itself))
+        contests.append(live.Contest(position, couple, total, begun.terms.rule, begun.terms.by_itself))
     file = store.session_file(begun.site, begun.name)
     records = [record for contest in contests for record in contest.records]
     live.refuse_loss(file, records)
@@ -60,7 +60,7 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     say(
         f"gate {begun.name}: {begun.candidate} against {begun.baseline}, "
         f"{counted(len(contests), 'variant')}, {counted(total, 'figure')}, "
-        f"seed {begun.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
+        f"seed {begun.terms.seed}{f', {before} pairs so far' if before else ''}\nfolder {folder}"
     )
     progress = Progress(contests, stop.minutes)
     last = time.monotonic()
@@ -74,7 +74,7 @@ def _measure(begun: Session, folder: Path, stop: live.Stop, say: Say, make: Make
     why: str | None = "interrupted"
     try:
         with driver.recording(file, records, empty=False):
-            why = live.measure(contests, bench, folder, begun.seed, after_pair, stop)
+            why = live.measure(contests, bench, folder, begun.terms.seed, after_pair, stop)
     finally:
         if why:
             say(f"{why}: plumb gate --resume {shlex.quote(str(folder))} goes on")
@@ -85,12 +85,12 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
     owned = [
         (contest, item)
         for contest in contests
-        for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.by_itself)
+        for item in from_records.pairs_of(contest.records[0], contest.records[1], by_itself=begun.terms.by_itself)
     ]
-    found = decide.decide([item for _, item in owned], begun.rule)
+    found = decide.decide([item for _, item in owned], begun.terms.rule)
     judged = list(zip((contest for contest, _ in owned), found, strict=True))
     explain = _explaining([contest for contest, item in judged if item.state == "FAIL"])
-    repeat = shlex.join([*begun.command, "--seed", str(begun.seed)])
+    repeat = shlex.join([*begun.terms.command, "--seed", str(begun.terms.seed)])
     say("\n" + verdicts(contests, judged))
     told = [*begun.notes, *_started_again(contests), *notes.before(begun.site, store.now())]
     for note in told:
@@ -100,13 +100,13 @@ def _judged(begun: Session, contests: list[live.Contest], file: Path, say: Say) 
         ("baseline", begun.baseline),
         ("candidate", begun.candidate),
         ("session", begun.name),
-        ("seed", str(begun.seed)),
+        ("seed", str(begun.terms.seed)),
         ("records", str(file)),
         ("repeat", repeat),
         *(("explain", command) for command in explain),
         *(("note", note) for note in told),
     ]
-    return Outcome(begun.rule, found, facts)
+    return Outcome(begun.terms.rule, found, facts)
 
 
 def _explaining(failed: Sequence[live.Contest]) -> list[str]:

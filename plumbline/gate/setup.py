@@ -21,58 +21,61 @@ from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
 from plumbline.reframe.built import prepared
+from plumbline.schemas.site import Partition
+from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import Rule
 
 
 @dataclass(frozen=True)
-class Session:
-    """What does not change while a gate is measured.
+class Terms:
+    """What holds for every pair of a gate: margins, seed (drawn), the command that measures the same again.
 
-    ``rule`` is that of every figure without its own margins. ``couples``: of each variant the baseline's description
-    and the candidate's, with their margins; ``notes``: what is not compared, and why. ``by_itself`` claims that the
-    candidate disturbs itself.
+    ``rule`` is that of every figure without its own margins. ``by_itself`` claims that the candidate disturbs
+    itself.
+    """
+
+    rule: Rule = field(default_factory=Rule)
+    seed: int = field(default_factory=lambda: secrets.randbits(32))
+    command: Sequence[str] = ()
+    by_itself: bool = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """What does not change while a gate is measured; ``baseline`` and ``candidate`` are stacks.
+
+    ``couples``: of each variant the baseline's description and the candidate's, with their margins; ``notes``: what is
+    not compared, and why.
     """
 
     name: str
-    site: str
-    seed: int
-    rule: Rule
     baseline: str
     candidate: str
     couples: list[list[Variant]]
-    notes: list[str]
-    command: list[str]
+    terms: Terms
     circumstances: dict[str, Any]
-    by_itself: bool = False
+    notes: Sequence[str] = ()
+
+    @property
+    def site(self) -> str:
+        """Where it is measured."""
+        return self.couples[0][0].site
 
 
 GATE = Kind("gate", "gate", "state.json", Session)
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What holds for every pair of a gate: margins, seed (None: drawn), the command that measures the same again.
-
-    ``by_itself`` claims that the candidate disturbs itself.
-    """
-
-    rule: Rule = field(default_factory=Rule)
-    seed: int | None = None
-    command: Sequence[str] = ()
-    by_itself: bool = False
-
-
-@dataclass(frozen=True)
 class Request:
-    """What was asked for: two sides, in which tests of which site; ``common``: those that both can run will do.
+    """What was asked for: two sides, in which tests of which system; ``common``: those that both can run will do.
 
     ``application`` is the plumb.yaml whose programs are measured; without it the suite's tests are.
     """
 
     both: tuple[sides.Side, sides.Side]
     terms: Terms = field(default_factory=Terms)
-    tests: str | None = None
-    site: str | None = None
+    test: str | None = None
+    system: str | None = None
     rules: Path | None = None
     common: bool = False
     folder: Path | None = None
@@ -87,14 +90,17 @@ def prepare(request: Request, say: Say, build: sides.Build | None = None) -> Pat
     name = store.new_session()
     folder = (request.folder or paths.build() / "gate" / name).resolve()
     with GATE.new(folder):
-        couples, notes = (_programs if request.application else _benchmarks)(request, folder, say, build)
+        if request.application:
+            couples, notes = _programs(request, request.application, folder, say)
+        else:
+            couples, notes = _benchmarks(request, folder, say, build)
         entries, where = rules.load(request.rules, couples[0][0].site)
         couples = [
             [rules.settle(variant, entries, where, request.terms.rule) for variant in couple] for couple in couples
         ]
-        labels = [side.label for side in request.both]
         under = session.circumstances(sorted({side.measured for side in request.both}))
-        begun = compose(name, labels, couples, request.terms, under, notes)
+        old, new = (side.label for side in request.both)
+        begun = Session(name, old, new, couples, request.terms, under, notes)
         if jobs.needed(partition_of(begun)):
             begun = replace(begun, circumstances=session.before_a_job(begun.circumstances))
         GATE.save(folder, begun)
@@ -108,18 +114,16 @@ def _benchmarks(
     manifests = [sides.install_side(side, build) for side in request.both]
     say("variants: a dry run of ReFrame")
     stacks = list(dict.fromkeys(side.stack for side in request.both))
-    listing = variants.list_variants(stacks, request.tests, request.site, folder)
+    listing = variants.list_variants(stacks, request.test, request.system, folder)
     return pair_up(listing, request.both, manifests, request.common)
 
 
-def _programs(
-    request: Request, folder: Path, say: Say, build: sides.Build | None
-) -> tuple[list[list[Variant]], list[str]]:
+def _programs(request: Request, application: Path, folder: Path, say: Say) -> tuple[list[list[Variant]], list[str]]:
     """The couples of an application's programs, each side built from its state of the code."""
     offers = []
     for side in request.both:
-        tests = prepared(request.application or Path(), side.code or source.present(Path()), [side.stack], folder, say)
-        listing = variants.list_variants([side.stack], request.tests, request.site, folder, tests)
+        tests = prepared(application, side.code or source.present(application), [side.stack], folder, say)
+        listing = variants.list_variants([side.stack], request.test, request.system, folder, tests)
         offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
     return couple(offers[0], offers[1], request.common)
 
@@ -145,43 +149,16 @@ class Offer:
         return found
 
 
-def partition_of(begun: Session) -> dict[str, Any]:
-    """The partition of ``site.yaml`` that a gate is measured on."""
+def partition_of(begun: Session) -> Partition:
+    """The partition that a gate is measured on."""
     first = begun.couples[0][0]
     return site.partition(site.load(first.site), first.partition)
-
-
-def compose(
-    name: str,
-    measured: Sequence[str],
-    couples: list[list[Variant]],
-    terms: Terms,
-    under: dict[str, Any],
-    notes: Sequence[str] = (),
-) -> Session:
-    """A new gate of ``couples`` (baseline's and candidate's variant, with margins), ``under`` these circumstances.
-
-    ``measured`` are the stacks of baseline and candidate.
-    """
-    return Session(
-        name=name,
-        site=couples[0][0].site,
-        seed=secrets.randbits(32) if terms.seed is None else terms.seed,
-        rule=terms.rule,
-        baseline=measured[0],
-        candidate=measured[1],
-        couples=couples,
-        notes=list(notes),
-        command=list(terms.command),
-        circumstances=under,
-        by_itself=terms.by_itself,
-    )
 
 
 def pair_up(
     listing: variants.Listing,
     both: tuple[sides.Side, sides.Side],
-    manifests: list[dict[str, Any]],
+    manifests: list[Manifest],
     common: bool,
 ) -> tuple[list[list[Variant]], list[str]]:
     """The couples of variants that both sides can run, and notes on what is not compared.
@@ -194,15 +171,13 @@ def pair_up(
         found = {
             name: structs.replace(variant, stack=side.measured)
             for name, variant in listing.of(side.stack).items()
-            if variant.benchmark in manifest["benchmarks"]
+            if variant.benchmark in manifest.benchmarks
         }
         offers.append(Offer(side, found, listing.skips.get(side.stack, {})))
     same: list[str] = []
     if both[0].stack == both[1].stack and (both[0].commit or both[1].commit):
-        kept = offers[0].variants
-        same = [
-            name for name in kept if name in offers[1].variants and _suite(manifests[0], kept[name]) != sides.KERNELS
-        ]
+        of_both = ((name, item) for name, item in offers[0].variants.items() if name in offers[1].variants)
+        same = [name for name, item in of_both if manifests[0].benchmarks[item.benchmark].suite != sides.KERNELS]
         offers = [
             replace(offer, variants={name: item for name, item in offer.variants.items() if name not in same})
             for offer in offers
@@ -222,7 +197,7 @@ def couple(
     if lost and not common:
         why = candidate.skips.get(lost[0], f"stack {labels[1]} has no {offered[0][lost[0]].benchmark}")
         what = f"{labels[1]} cannot run {len(lost)} of the {len(offered[0])} variants of {labels[0]}"
-        cure = "select others with --tests, or add --common to compare what both can run"
+        cure = "select others with --test, or add --common to compare what both can run"
         raise PlumbError(f"{what}, such as {lost[0]}", why, cure)
     names = [name for name in offered[0] if name in offered[1]]
     notes = [f"not compared: {name} (only {labels[0]} can run it)" for name in lost] + list(told)
@@ -230,13 +205,9 @@ def couple(
         raise PlumbError("0 variants that both sides can run", "plumb gate", "nothing measured is not a PASS")
     parts = sorted({offered[0][name].partition for name in names})
     if len(parts) > 1:
-        raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --site SITE:PARTITION")
+        raise PlumbError(f"variants of partitions {', '.join(parts)}", "plumb gate", "choose: --partition NAME")
     new = sorted(offered[1].keys() - offered[0].keys())
     notes += [f"not compared: {name} (only {labels[1]} can run it)" for name in new]
     neither = [why for name, why in baseline.skips.items() if name in candidate.skips]
     notes += [f"skipped {count:>3} x {why}" for why, count in Counter(neither).most_common()]
     return [[offered[0][name], offered[1][name]] for name in names], notes
-
-
-def _suite(manifest: dict[str, Any], variant: Variant) -> str:
-    return str(manifest["benchmarks"][variant.benchmark]["suite"])

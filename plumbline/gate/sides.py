@@ -12,9 +12,9 @@ import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from plumbline.application import source
 from plumbline.application.source import Source
@@ -23,9 +23,10 @@ from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant
 from plumbline.stacks import kernels as kernels_of_stack
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Benchmark, Manifest
 
 #: as :func:`plumbline.stacks.kernels.build`: manifest of the stack, folder of the kernels' sources, prefix
-Build = Callable[[dict[str, Any], Path, Path], dict[str, dict[str, Any]]]
+Build = Callable[[Manifest, Path, Path], dict[str, Benchmark]]
 #: the parameters of tests that say where ranks, threads and pages are
 PLACING = ("placement", "memory", "threads")
 #: what a side may name, and what of it more than once
@@ -178,7 +179,7 @@ def _assigned(named: Mapping[str, str], kind: str, where: str) -> dict[str, str]
     return found
 
 
-def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
+def install_side(side: Side, build: Build | None = None) -> Manifest:
     """The manifest of what ``side`` measures; a commit is checked out, built and installed unless that was done before.
 
     A copy whose stack was reinstalled is built again. Programs built against the standard MPI ABI are left out. Of two
@@ -192,12 +193,12 @@ def install_side(side: Side, build: Build | None = None) -> dict[str, Any]:
         return _install_commit(side, side.commit, base, build or kernels_of_stack.build)
 
 
-def _install_commit(side: Side, commit: str, base: dict[str, Any], build: Build) -> dict[str, Any]:
+def _install_commit(side: Side, commit: str, base: Manifest, build: Build) -> Manifest:
     """The manifest of ``commit`` built against the stack ``base``; the caller holds the lock of the commit."""
-    rest = {key: value for key, value in base["benchmarks"].items() if value["suite"] != KERNELS}
+    rest = {key: value for key, value in base.benchmarks.items() if value.suite != KERNELS}
     if side.measured in manifests.names():
         made = manifests.load(side.measured)
-        kernels = {key: value for key, value in made["benchmarks"].items() if value["suite"] == KERNELS}
+        kernels = {key: value for key, value in made.benchmarks.items() if value.suite == KERNELS}
         if made == _copy(base, side, rest | kernels) and not manifests.problems(made):
             return made
     source = checkout(commit) / kernels_of_stack.FOLDER
@@ -214,8 +215,8 @@ def _install_commit(side: Side, commit: str, base: dict[str, Any], build: Build)
     return made
 
 
-def _copy(base: dict[str, Any], side: Side, benchmarks: dict[str, Any]) -> dict[str, Any]:
-    return {**base, "name": side.measured, "benchmarks": benchmarks}
+def _copy(base: Manifest, side: Side, benchmarks: dict[str, Benchmark]) -> Manifest:
+    return replace(base, name=side.measured, benchmarks=benchmarks)
 
 
 def _commits() -> Path:

@@ -37,29 +37,23 @@ class Listing:
 
 
 def list_variants(
-    stacks: list[str], tests: str | None, site: str | None, folder: Path, of: campaign.Tests | None = None
+    stacks: list[str], test: str | None, system: str | None, folder: Path, of: campaign.Tests | None = None
 ) -> Listing:
     """The variants of ``stacks`` that a dry run of ReFrame prepares, with ``folder`` as its work space.
 
-    ``of`` are the tests of an application; without it those of the suite.
-
-    ``tests`` is a pattern of ReFrame's ``-n``; without it, the tests tagged ``quick``. ``site`` is ``SITE`` or
-    ``SITE:PARTITION``; without it, the one that claims this host. Raises :class:`PlumbError` for a stack without any
-    variant, with the reason.
+    ``test`` is a regular expression that names of tests begin with; without it, they are those tagged ``quick``, or all
+    of an application's, whose tests are ``of``. ``system`` is ``SITE`` or ``SITE:PARTITION``; without it, the one that
+    claims this host. Raises :class:`PlumbError` for a stack without any variant, with the reason.
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
     command = [paths.program("reframe"), "-c", str(of.file if of else git.part("reframe-tests")), "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
-    command += ["-n", tests] if tests else [] if of else ["-t", "quick"]
-    command += ["--system", site] if site else []
-    environment = {
-        **os.environ,
-        **campaign.environment_of_reframe(),
-        "RFM_PREFIX": str(prefix),
-        **(of.variables if of else {}),
-    }
+    command += campaign.named(test) if test else [] if of else ["-t", "quick"]
+    command += ["--system", system] if system else []
+    environment = {**os.environ, **campaign.environment_of_reframe(), "RFM_PREFIX": str(prefix)}
+    environment |= of.variables if of else {}
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
         subprocess.run(command, env=environment, cwd=paths.root(), stdout=stream, stderr=subprocess.STDOUT, check=False)
@@ -86,7 +80,7 @@ def read(output: str, stage: Path, stacks: Mapping[str, str] = MappingProxyType(
         mine = found.variants.setdefault(variant.stack, {})
         if mine.setdefault(variant.name, variant) != variant:
             where = f"partitions {mine[variant.name].partition} and {variant.partition}"
-            raise PlumbError(f"{variant.name} is there twice", where, "choose one: --site SITE:PARTITION")
+            raise PlumbError(f"{variant.name} is there twice", where, "choose one: --partition NAME")
     return found
 
 

@@ -46,11 +46,11 @@ class Margins:
     must_detect: float = 0.10
 
     def __post_init__(self) -> None:
-        for name, value in (("--min-effect", self.min_effect), ("--must-detect", self.must_detect)):
+        for name, value in (("--tolerance", self.min_effect), ("--must-detect", self.must_detect)):
             if not math.isfinite(value) or not 0 <= value <= 10:
                 raise PlumbError(f"{name} is {value:g}", "plumb outliers", "give a fraction, such as 0.05 for 5 %")
         if self.must_detect <= self.min_effect:
-            what = f"--min-effect {self.min_effect:g}, --must-detect {self.must_detect:g}"
+            what = f"--tolerance {self.min_effect:g}, --must-detect {self.must_detect:g}"
             raise PlumbError(what, "plumb outliers", "--must-detect has to be the larger one")
 
 

@@ -62,23 +62,22 @@ def of_launches(record: Record, key: Callable[[Measurement], Key | None]) -> dic
     }
 
 
-def measured(records: Iterable[AnyRecord], test: str | None, figure: str | None = None) -> Iterator[Measured]:
-    """The figures of valid and of imported ``records``, of tests that begin with ``test``, of the name ``figure``."""
+def measured(records: Iterable[AnyRecord], figure: str | None = None) -> Iterator[Measured]:
+    """The figures of valid and of imported ``records``, of the name ``figure``."""
     for row in records:
-        if row.is_comparable and row.variant.test.startswith(test or ""):
+        if row.is_comparable:
             yield from ((row, one) for one in row.figures if figure in (None, one.name))
 
 
-def nodes(records: Iterable[AnyRecord], test: str | None = None, figure: str | None = None) -> list[Nodes]:
+def nodes(records: Iterable[AnyRecord], figure: str | None = None) -> list[Nodes]:
     """Classes of the single-node ``records`` (rows or whole ones) that count, sorted by name.
 
     A class is of one site, partition, stack, variant and figure. A node's values are the samples of its launches; those
-    of one campaign were measured together. ``test`` keeps the tests whose names begin with it, ``figure`` the figures
-    of that name.
+    of one campaign were measured together. ``figure`` keeps the figures of that name.
     """
     usable = group(
         (" ".join((row.site, row.partition, row.stack.name, row.variant.name, one.name)), (row, one))
-        for row, one in measured(records, test, figure)
+        for row, one in measured(records, figure)
         if len(row.nodes) == 1 and row.is_valid and all(0 < sample < math.inf for sample in one.samples)
     )
     return [
@@ -157,17 +156,14 @@ def _plain(text: str) -> str:
     return "unknown" if value is None else str(value)
 
 
-def series(records: Iterable[AnyRecord], test: str | None = None) -> list[Series]:
+def series(records: Iterable[AnyRecord]) -> list[Series]:
     """The series of valid and of imported ``records`` (rows or whole ones, oldest first), sorted by name.
 
     A series is of one site, partition, node set, environment (:func:`plumbline.host.provenance.fingerprint`),
-    provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids. ``test``
-    keeps the tests whose names begin with it.
+    provenance, stack, test variant, arguments, figure, unit and direction. Its index is the records' ids.
     """
     usable = group(
-        (json.dumps(_key(*item), sort_keys=True), item)
-        for item in measured(records, test)
-        if 0 < item[1].value < math.inf
+        (json.dumps(_key(*item), sort_keys=True), item) for item in measured(records) if 0 < item[1].value < math.inf
     )
     groups = [(_key(*own[0]), own) for own in usable.values()]
     differing = [name for name in LABELS if len({json.dumps(key[name]) for key, _ in groups}) > 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,12 @@ from xml.etree import ElementTree  # only written, never read
 from plumbline.base.terminal import NOT_XML
 from plumbline.base.units import percent, significant
 from plumbline.base.verdicts import counts, severity, worst
+from plumbline.views import table
 
-#: rows of the Markdown table; hosts cut long comments
+#: rows of the Markdown table (hosts cut long comments), its columns, and those of numbers
 ROWS = 200
+HEADER = ("series", "verdict", "candidate / baseline", "interval", "pairs", "ruled out from", "reason")
+RIGHT = ("candidate / baseline", "pairs", "ruled out from")
 #: what JUnit calls a state that is not a success
 ELEMENTS: dict[str, str] = {"FAIL": "failure", "INCONCLUSIVE": "skipped", "INVALID": "error"}
 
@@ -129,26 +131,23 @@ def junit(statements: Sequence[Statement], command: str, margins: str) -> str:
 def markdown(statements: Sequence[Statement], margins: str, facts: Sequence[tuple[str, str]] = ()) -> str:
     """The verdict, how many of each, a table with the worst first, and the notes among ``facts``."""
     rows = sorted(statements, key=lambda item: severity(item.state), reverse=True)
-    lines = [
-        f"**{overall(statements)}** ({counted(statements)}); {margins}",
-        "",
-        "| series | verdict | candidate / baseline | interval | pairs | ruled out from | reason |",
-        "|---|---|--:|---|--:|--:|---|",
+    cells = [
+        (
+            item.subject,
+            item.state,
+            "" if item.ratio is None else f"{item.ratio:.4g}",
+            "" if item.interval is None else f"{item.interval[0]:.4g} to {item.interval[1]:.4g}",
+            str(item.count),
+            item.ruled_out or "",
+            item.reason or "",
+        )
+        for item in rows[:ROWS]
     ]
-    for item in rows[:ROWS]:
-        ratio = "" if item.ratio is None else f"{item.ratio:.4g}"
-        interval = "" if item.interval is None else f"{item.interval[0]:.4g} to {item.interval[1]:.4g}"
-        start = (_cell(item.subject), item.state, ratio, interval, str(item.count))
-        lines.append(f"| {' | '.join((*start, item.ruled_out or '', _cell(item.reason or '')))} |")
+    lines = [f"**{overall(statements)}** ({counted(statements)}); {margins}", "", table.markdown(HEADER, cells, RIGHT)]
     if len(rows) > ROWS:
         lines += ["", f"{len(rows) - ROWS} more series are not shown, none worse than {rows[ROWS].state}."]
-    told = [f"- {_cell(text)}" for name, text in facts if name == "note"]
+    told = [f"- {table.escaped(text)}" for name, text in facts if name == "note"]
     return "\n".join([*lines, *([""] if told else []), *told]) + "\n"
-
-
-def _cell(text: str) -> str:
-    escaped = re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;")
-    return " ".join(escaped.split())
 
 
 def _xml(text: str) -> str:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from typing import Any
+
+from msgspec.structs import replace
 
 from plumbline import limits
 from plumbline.base import units
 from plumbline.base.errors import PlumbError
 from plumbline.limits import ceilings, raising
 from plumbline.limits.ceilings import LARGER, Measured
-from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Limit, Measurement, Record, Verdict
+from plumbline.records.model import Benchmark, Ceiling, Figure, Idle, Measurement, Record, Verdict
 from plumbline.records.variant import WantedFigure
 from plumbline.references import References, judge
+from plumbline.schemas.site import Facts
 from plumbline.statistics import resolution
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
 
 
-def settle(
-    record: Record, facts: dict[str, Any], host: Machine, expected: References, measured: Measured | None = None
-) -> None:
+def settle(record: Record, facts: Facts, host: Machine, expected: References, measured: Measured | None = None) -> None:
     """Work out ``figures``, ``verified``, ``reasons`` and ``verdict`` of ``record`` from its launches, in place.
 
     A figure is the median over the launches, without those whose pair the gate measured again. Only a record whose
@@ -83,9 +83,7 @@ def _reported(record: Record) -> list[WantedFigure]:
     return [one for one in record.variant.figures if not one.optional or any(launch.find(one) for launch in launches)]
 
 
-def _figure(
-    wanted: WantedFigure, record: Record, facts: dict[str, Any], host: Machine, measured: Measured | None
-) -> Figure:
+def _figure(wanted: WantedFigure, record: Record, facts: Facts, host: Machine, measured: Measured | None) -> Figure:
     chosen = [launch.measurement(wanted) for launch in record.counting()]
     figure = Figure.of(wanted.name, chosen)
     used = packages_used(record.plan, host)
@@ -94,7 +92,7 @@ def _figure(
     limit = limits.of(wanted.metric, facts, used, record.placement.nodes, about.directions, **known)
     own = _model(figure, chosen)
     if limit is not None:
-        figure.limit = Limit(**limit, percent=round(100 * figure.value / limit["value"], 2))
+        figure.limit = replace(limit, percent=round(100 * figure.value / limit.value, 2))
     elif figure.unit == units.GFLOP_S and own is not None:  # the peak at the clock of the same launches
         figure.ceiling = own
     elif measured is not None:
@@ -105,10 +103,10 @@ def _figure(
     return figure
 
 
-def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Figure:
+def _about(record: Record, wanted: WantedFigure, figure: Figure) -> ceilings.Quantity:
     """What decides which ceiling ``figure`` has."""
     params = record.counting()[0].measurement(wanted).params
-    return ceilings.Figure(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
+    return ceilings.Quantity(wanted.metric, figure.unit, params, record.variant.context.get("directions", 1))
 
 
 def _model(figure: Figure, chosen: list[Measurement]) -> Ceiling | None:

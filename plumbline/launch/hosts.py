@@ -22,22 +22,23 @@ from plumbline.base.errors import PlumbError
 from plumbline.host import provenance
 from plumbline.launch import process
 from plumbline.launch.environment import at_home
+from plumbline.schemas.site import Partition
 from plumbline.witness.compare_nodes import same_host
 
 #: seconds in which every node must have answered; srun tries again after 60 to 69 where slurmctld was just restarted
 PATIENCE_S = 90.0
 
 
-def chosen(partition: dict[str, Any], nodes: int) -> tuple[str, ...]:
+def chosen(partition: Partition, nodes: int) -> tuple[str, ...]:
     """The hosts of a launch on ``nodes`` nodes of a partition without a scheduler, this one first.
 
     Empty for one node, and where the scheduler of the partition gives the hosts. Raises :class:`PlumbError` where the
     partition names too few, or does not name the host that this runs on.
     """
-    named = tuple(partition.get("hosts", ()))
-    where = f"partition {partition['name']}"
+    named = tuple(partition.hosts)
+    where = f"partition {partition.name}"
     if not named:
-        if nodes > 1 and schedulers.named(partition["scheduler"]).hosts_are_named:
+        if nodes > 1 and schedulers.named(partition.scheduler).hosts_are_named:
             cure = "name them in site.yaml: hosts: [node1, node2]"
             raise PlumbError(f"{nodes} nodes asked, and neither a scheduler nor hosts gives them", where, cure)
         return ()

@@ -43,9 +43,7 @@ class Meter:
         """The energy used since this object was made; on several nodes, this waits :data:`LATE_S` at most."""
         if self._nodes > 1:
             return self._by_steps()
-        processors, gpus = (
-            counter.until(energy.Reading.now(counter.meter)) if counter else None for counter in self._first
-        )
+        processors, gpus = (start.until(energy.Reading.now(start.meter)) if start else None for start in self._first)
         return Used(processors, gpus)
 
     def _by_steps(self) -> Used:

@@ -147,7 +147,7 @@ def prove(run: Run) -> list[str]:
         *_misplaced(job, seen),
         *(processes.unseen_orphans(seen, run.ended.orphans, here) if job.plan.bound else []),
         *scheduling.faults(seen, scheduling.own()),
-        *program_files.other_library(job.manifest.get("loads", {}), job.ranks.layout.ranks, seen),
+        *program_files.other_library(job.manifest.loads, job.ranks.layout.ranks, seen),
         *program_files.note(job.record, seen),
     ]
     run.launch.settings = SettingsSeen(job.settings, {}) if job.settings else None

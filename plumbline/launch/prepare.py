@@ -9,7 +9,6 @@ import secrets
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,6 +22,7 @@ from plumbline.limits.ceilings import Measured, words
 from plumbline.records import store
 from plumbline.records.model import Benchmark, Placement, Record, Stack, Suite
 from plumbline.records.variant import Variant, checked
+from plumbline.schemas.site import Facts
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
@@ -43,8 +43,8 @@ class Prepared:
     """
 
     record: Record
-    manifest: dict[str, Any]
-    facts: dict[str, Any]
+    manifest: manifests.Manifest
+    facts: Facts
     ceilings: Measured | None
     host: machine.Machine
     ranks: hosts.Ranks
@@ -84,13 +84,12 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
     partition = site.partition(site.load(variant.site), variant.partition)
     named = hosts.chosen(partition, variant.nodes)
-    family = mpi.TABLE[manifest["mpi"]["family"]]
-    asked = {**manifest.get("settings", {}), **variant.settings} if entry["suite"] in plausible.MPI_SUITES else {}
-    given = {**settings.variables(family, asked), **partition.get("environment", {}), **variant.environment}
+    asked = {**manifest.settings, **variant.settings} if entry.suite in plausible.MPI_SUITES else {}
+    given = {**settings.variables(manifest.family, asked), **partition.environment, **variant.environment}
     inherited = environment.inherit(os.environ)
     stack = manifests.environment(manifest, os.environ)  # what it refers to by name is declared
     around = {**inherited.kept, **stack, **given}
-    launcher = mpi.launcher(manifest, partition, around)
+    launcher = manifest.launcher_on(partition, around)
     by_ssh = named if named or launcher.reaches(os.environ) else hosts.of_job(variant.nodes, os.environ)
     layout = mpi.Layout(
         nodes=variant.nodes,
@@ -106,7 +105,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, entry, resolved, layout)
-    record.command = [*start.arguments, *binder, *entry["command"], *variant.arguments]
+    record.command = [*start.arguments, *binder, *entry.command, *variant.arguments]
     record.environment = {**inherited.stated, **changes}
     record.removed_variables = inherited.removed(changes)
     kept = {name: value for name, value in inherited.kept.items() if name not in start.removed}
@@ -114,7 +113,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     return Prepared(
         record,
         manifest,
-        partition.get("facts", {}),
+        partition.facts,
         site.ceilings_of(variant.site, variant.partition, words(host)),
         host,
         hosts.Ranks(launcher, layout, exported, {**kept, **changes}),
@@ -123,7 +122,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
 
 
-def _entry(variant: Variant, manifest: dict[str, Any]) -> dict[str, Any]:
+def _entry(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchmark:
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
     if variant.benchmark in (OWN, APPLICATION):
         suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
@@ -131,19 +130,18 @@ def _entry(variant: Variant, manifest: dict[str, Any]) -> dict[str, Any]:
         version = (state.commit or state.digest)[:12] if state else ""
         command = list(variant.context["command"])
         return manifests.benchmark(suite, version, Path(variant.context["program"]), "not by Plumbline", command)
-    if variant.benchmark not in manifest["benchmarks"]:
-        offered = ", ".join(sorted(manifest["benchmarks"]))
+    if variant.benchmark not in manifest.benchmarks:
+        offered = ", ".join(sorted(manifest.benchmarks))
         what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"
         raise PlumbError(what, "its manifest", f"it has {offered}")
-    entry: dict[str, Any] = manifest["benchmarks"][variant.benchmark]
-    return entry
+    return manifest.benchmarks[variant.benchmark]
 
 
 def _new_record(
     variant: Variant,
     session: str,
-    manifest: dict[str, Any],
-    entry: dict[str, Any],
+    manifest: manifests.Manifest,
+    entry: manifests.Benchmark,
     resolved: plan.Plan,
     layout: mpi.Layout,
 ) -> Record:
@@ -159,9 +157,9 @@ def _new_record(
         partition=variant.partition,
         nodes=[schedulers.host_name()],
         suite=msgspec.convert(git.suite_state(), Suite),
-        stack=msgspec.convert({**manifest, "sha256": manifests.digest(manifest)}, Stack),
+        stack=msgspec.convert({**manifests.document(manifest), "sha256": manifests.digest(manifest)}, Stack),
         variant=variant,
-        benchmark=msgspec.convert(entry, Benchmark),
+        benchmark=msgspec.convert(entry, Benchmark, from_attributes=True),
         placement=Placement(
             name=variant.placement,
             memory=resolved.memory,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from plumbline.base import files, units
 from plumbline.records.model import Record
+from plumbline.stacks.manifest import Loads
 from plumbline.witness.model import Witness
 
 #: changed files that one reason names
@@ -36,7 +36,7 @@ def note(record: Record, seen: Sequence[Witness]) -> list[str]:
     return [*_other_program(record, seen), *_shown(list(changed))]
 
 
-def other_library(loads: Mapping[str, Any], ranks: int, seen: Sequence[Witness]) -> list[str]:
+def other_library(loads: Loads | None, ranks: int, seen: Sequence[Witness]) -> list[str]:
     """Why the ranks are not one MPI program of ``ranks`` ranks on the stack's library.
 
     ``loads`` is that of the stack's manifest. A copy of one of its files, with the same content, is that file. Ranks
@@ -44,8 +44,8 @@ def other_library(loads: Mapping[str, Any], ranks: int, seen: Sequence[Witness])
     """
     worlds = sorted({rank.world for rank in seen if rank.world} - {ranks})
     used = sorted({rank.mpi_library for rank in seen if rank.mpi_library})
-    others = [path for path in used if loads.get("library") and not _is_of(path, loads["files"])]
-    words = f"{', '.join(others)}, the stack's is {loads['library']}" if others else ""
+    others = [path for path in used if loads and loads.library and not _is_of(path, loads.files)]
+    words = f"{', '.join(others)}, the stack's is {loads.library}" if loads and others else ""
     if not worlds:
         return [f"the program loaded another MPI library: {words}"] if others else []
     sizes = " or ".join(units.counted(size, "rank") for size in worlds)

@@ -9,6 +9,7 @@ from typing import Any
 
 from plumbline.base import units
 from plumbline.limits import peaks
+from plumbline.schemas.site import Facts
 from plumbline.topology import binder
 from plumbline.topology.machine import Machine
 from plumbline.topology.plan import Plan
@@ -25,7 +26,7 @@ TOLERANCE = 1.001
 
 def of(
     metric: str,
-    facts: dict[str, Any],
+    facts: Facts,
     packages_used: float | None,
     nodes: int,
     directions: int = 1,
@@ -36,7 +37,7 @@ def of(
     working_set: int | None = None,
     message: bool = True,
 ) -> peaks.Limit | None:
-    """The limit of ``metric`` as ``{"value", "unit", "method"}``, or None where the site gives no fact for it.
+    """The limit of ``metric`` or None where the site gives no fact for it.
 
     ``unit`` is the figure's: operations are known by it, and only percentages are shares of a whole.
     ``packages_used`` is how many packages' memory the plan touches (a part of one counts as a fraction), None if it
@@ -56,7 +57,7 @@ def of(
         caches = None if cache_bytes is None else cache_bytes * nodes
         memory = peaks.partly_cached(peaks.dram(facts, packages), working_set, caches)
         known = [limit for limit in (memory, peaks.cache(facts, everywhere)) if limit is not None]
-        return min(known, key=lambda limit: float(limit["value"])) if known else None
+        return min(known, key=lambda limit: limit.value) if known else None
     if metric.endswith("bandwidth") and message and nodes > 1:
         return peaks.link(facts, directions)
     return None

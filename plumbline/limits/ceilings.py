@@ -169,8 +169,8 @@ def words(host: Machine) -> str:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure whose ceiling is wanted."""
+class Quantity:
+    """What decides which ceiling a figure has."""
 
     metric: str
     unit: str
@@ -182,11 +182,11 @@ class Rule(NamedTuple):
     """Figures, and the ceiling that they are compared with; ``text`` says both as docs/sites.md does."""
 
     text: str
-    applies: Callable[[Figure, Taken], bool]
-    bound: Callable[[Figure, Taken, Measured], Bound | None]
+    applies: Callable[[Quantity, Taken], bool]
+    bound: Callable[[Quantity, Taken, Measured], Bound | None]
 
 
-def of(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+def of(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
     """The ceiling of ``figure`` by :data:`TABLE`; None where there is none.
 
     Plans in which threads share a core have none: together they may reach more than the one thread that was measured.
@@ -212,7 +212,7 @@ def level_of(data: int, caches: dict[int, int]) -> int:
     return inside[0] if inside else MEMORY
 
 
-def _memory(_: Figure, used: Taken, measured: Measured) -> Bound | None:
+def _memory(_: Quantity, used: Taken, measured: Measured) -> Bound | None:
     known = measured.memory_bandwidth_MB_per_s
     by_node = {ceiling.numa_node: ceiling for ceiling in known if ceiling.numa_node is not None}
     whole = [ceiling for ceiling in known if ceiling.numa_node is None]
@@ -230,7 +230,7 @@ def _memory(_: Figure, used: Taken, measured: Measured) -> Bound | None:
     return _least([_of_cores(whole, used.cores, units.MB_S, "memory"), shared])
 
 
-def _sweep(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+def _sweep(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
     level = level_of(figure.params[limits.WORKING_SET], used.caches)
     if level == MEMORY:
         return _memory(figure, used, measured)
@@ -240,12 +240,12 @@ def _sweep(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     return _least(bounds if any(ceiling.cores != 1 for ceiling in known) else bounds[:1])
 
 
-def _peak(_: Figure, used: Taken, measured: Measured) -> Bound | None:
+def _peak(_: Quantity, used: Taken, measured: Measured) -> Bound | None:
     known, what = measured.peak_GFlop_per_s, "multiply-add peak"
     return _least([_of_cores(known, used.cores, units.GFLOP_S, what), _of_all(known, units.GFLOP_S, what)])
 
 
-def _copy(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+def _copy(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
     """One core copies each message at least once; the level follows from the caches of one core, for both buffers."""
     level = level_of(2 * figure.params["bytes"], used.own_caches)
     known = [ceiling for ceiling in measured.copy_bandwidth_MB_per_s if ceiling.level == level]
@@ -253,7 +253,7 @@ def _copy(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     return _of_cores(known, figure.directions, units.MB_S, f"copy in {where}")
 
 
-def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
+def _handover(figure: Quantity, used: Taken, measured: Measured) -> Bound | None:
     pair = figure.params.get("class", used.pair)
     chosen = next((ceiling for ceiling in measured.handover_latency_ns if ceiling.pair == pair), None)
     if chosen is None:
@@ -261,7 +261,7 @@ def _handover(figure: Figure, used: Taken, measured: Measured) -> Bound | None:
     return Bound(chosen.best / 1000, units.US, f"handover of a cache line, {pair}", chosen.spread_percent, (chosen,))
 
 
-def _is_message(figure: Figure, used: Taken) -> bool:
+def _is_message(figure: Quantity, used: Taken) -> bool:
     """Whether it is of a message in host memory between two ranks that run alone, or between pairs measured in turn."""
     if figure.params.get("buffers", "H H") != "H H":
         return False

@@ -1,21 +1,27 @@
-"""Peaks of the hardware from site facts, each as ``{"value", "unit", "method"}``, or None where a fact is absent."""
+"""Peaks of the hardware from site facts, or None where a fact is absent."""
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import Struct
 
 from plumbline.base import units
+from plumbline.schemas.site import Facts
 
-Limit = dict[str, Any]
+
+class Limit(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+    """The physical bound of a figure, the method that gives it, and the percentage of it that the figure reached."""
+
+    value: int | float
+    unit: str
+    method: str
+    percent: int | float | None = None
 
 
-def dram(facts: dict[str, Any], packages: float | None) -> Limit | None:
+def dram(facts: Facts, packages: float | None) -> Limit | None:
     """Peak rate in MB/s of the memory channels of ``packages`` packages; a part of one counts as a fraction."""
-    channels = facts.get("memory_channels_per_package")
-    rate = facts.get("memory_mts")
-    if channels is None or rate is None or packages is None:
+    channels, rate, width = facts.memory_channels_per_package, facts.memory_mts, facts.memory_bytes_per_transfer
+    if not channels or not rate or packages is None:
         return None
-    width = facts.get("memory_bytes_per_transfer", 8)
     method = f"{packages:g} packages x {channels} channels x {rate:g} MT/s x {width} B"
     return _limit(packages * channels * rate * width, units.MB_S, method)
 
@@ -27,39 +33,39 @@ def partly_cached(memory: Limit | None, working_set: int, cache_bytes: int | Non
     """
     if memory is None or cache_bytes is None or working_set <= cache_bytes:
         return None
-    value = memory["value"] * working_set / (working_set - cache_bytes)
-    method = f"{memory['method']}, {working_set / 1e6:.4g} MB of data over {cache_bytes / 1e6:.4g} MB of cache"
-    return _limit(value, memory["unit"], method)
+    value = memory.value * working_set / (working_set - cache_bytes)
+    method = f"{memory.method}, {working_set / 1e6:.4g} MB of data over {cache_bytes / 1e6:.4g} MB of cache"
+    return _limit(value, memory.unit, method)
 
 
-def cache(facts: dict[str, Any], cores: int | None) -> Limit | None:
+def cache(facts: Facts, cores: int | None) -> Limit | None:
     """Peak rate in MB/s of ``cores`` cores to their first-level caches; no other cache is faster."""
-    width, clock = facts.get("cache_bytes_per_cycle"), facts.get("core_ghz")
-    if width is None or clock is None or cores is None:
+    width, clock = facts.cache_bytes_per_cycle, facts.core_ghz
+    if not width or not clock or cores is None:
         return None
     method = f"{cores} cores x {width} B x {clock:g} GHz, first-level caches"
     return _limit(cores * width * clock * 1000, units.MB_S, method)
 
 
-def flops(facts: dict[str, Any], cores: int | None) -> Limit | None:
+def flops(facts: Facts, cores: int | None) -> Limit | None:
     """Peak of ``cores`` cores in double precision, in GFlop/s; a fused multiply-add counts as two operations."""
-    clock = facts.get("core_ghz")
-    if clock is None or cores is None:
+    clock = facts.core_ghz
+    if not clock or cores is None:
         return None
-    if "flops_per_cycle" in facts:
-        each, how = facts["flops_per_cycle"], f"{facts['flops_per_cycle']} flop/cycle"
-    elif "fma_units" in facts and "simd_bits" in facts:
-        lanes = facts["simd_bits"] // 64
-        each, how = facts["fma_units"] * lanes * 2, f"{facts['fma_units']} FMA units x {lanes} x 2 flop/cycle"
+    if facts.flops_per_cycle:
+        each, how = facts.flops_per_cycle, f"{facts.flops_per_cycle} flop/cycle"
+    elif facts.fma_units and facts.simd_bits:
+        lanes = facts.simd_bits // 64
+        each, how = facts.fma_units * lanes * 2, f"{facts.fma_units} FMA units x {lanes} x 2 flop/cycle"
     else:
         return None
     return _limit(cores * each * clock, units.GFLOP_S, f"{cores} cores x {how} x {clock:g} GHz")
 
 
-def link(facts: dict[str, Any], directions: int) -> Limit | None:
+def link(facts: Facts, directions: int) -> Limit | None:
     """Peak rate of a node's link in MB/s; ``directions`` is 2 for a figure that adds up both."""
-    gbit = facts.get("link_gbit")
-    if gbit is None:
+    gbit = facts.link_gbit
+    if not gbit:
         return None
     return _limit(gbit * 125.0 * directions, units.MB_S, f"{directions} x link of {gbit:g} Gbit/s")
 
@@ -70,4 +76,4 @@ def whole() -> Limit:
 
 
 def _limit(value: float, unit: str, method: str) -> Limit:
-    return {"value": value, "unit": unit, "method": method}
+    return Limit(value=value, unit=unit, method=method)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import asdict, replace
 
 from plumbline.base import units
-from plumbline.limits.ceilings import Bound, Ceiling, Figure, Measured, Raise, Taken, of
+from plumbline.limits.ceilings import Bound, Ceiling, Measured, Quantity, Raise, Taken, of
 
 #: a figure raises its ceiling if it is above it by more percent than this
 LEAST_PERCENT = 1.0
@@ -30,7 +30,7 @@ class Reached:
         return ratio > 1 + LEAST_PERCENT / 100
 
 
-def raised(measured: Measured, figure: Figure, used: Taken, reached: Reached) -> Measured:
+def raised(measured: Measured, figure: Quantity, used: Taken, reached: Reached) -> Measured:
     """``measured`` with the ceilings of ``figure`` raised to what was ``reached``.
 
     Of a ceiling made of several, each is raised by the same factor: if two cores reached more than twice what one core
@@ -42,10 +42,7 @@ def raised(measured: Measured, figure: Figure, used: Taken, reached: Reached) ->
         parts = {id(part): _became(part, factor * part.best, reached) for part in bound.parts}
         if not all(1 / MOST <= part.best / part.raised[0].before <= MOST for part in parts.values()):
             return measured
-        known = {
-            name: [parts.get(id(ceiling), ceiling) for ceiling in ceilings]
-            for name, ceilings in _lists(changed).items()
-        }
+        known = {name: [parts.get(id(each), each) for each in ceilings] for name, ceilings in _lists(changed).items()}
         changed = replace(changed, **known)
     return changed
 

@@ -16,6 +16,7 @@ from plumbline.limits.ceilings import LARGER, MEMORY, Ceiling, Measured, cache_b
 from plumbline.measure import driver, jobs
 from plumbline.records.model import Figure, Record
 from plumbline.records.variant import Variant, WantedFigure
+from plumbline.schemas.site import Partition
 from plumbline.site import ceilings_file as file_of
 from plumbline.stacks import manifest as manifests
 from plumbline.topology import binder, machine, plan
@@ -92,8 +93,8 @@ class Experiment:
         return f"{lists} ({' '.join([self.program, *self.arguments])}, placement {self.place.placement})"
 
 
-def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[str], None], add: bool = False) -> int:
-    """Measure the ceilings of partition ``part`` (an element of ``site.yaml``) of site ``name``, in a job if needed.
+def measure(name: str, part: Partition, stack: str | None, say: Callable[[str], None], add: bool = False) -> int:
+    """Measure the ceilings of partition ``part`` of site ``name``, in a job if needed.
 
     Returns 0 if every ceiling was measured, 1 if some were left out, which the file and a line say. ``stack``: whose
     kernels; None: those of the first of the partition's that are installed. ``add``: ceilings that were measured on
@@ -101,47 +102,45 @@ def measure(name: str, part: dict[str, Any], stack: str | None, say: Callable[[s
     """
     work = paths.build() / "ceilings" / name
     if jobs.needed(part):
-        words = ["site", "measure", "--name", name, "--partition", part["name"]]
+        words = ["site", "measure", "--site", name, "--partition", part.name]
         words += [*(["--stack", stack] if stack else []), *(["--add"] if add else [])]
-        return jobs.run_plumb(words, part, 1, (work / f"job-{part['name']}").resolve(), say)
+        return jobs.run_plumb(words, part, 1, (work / f"job-{part.name}").resolve(), say)
     return _here(name, part, stack or _stack(part), work, say, add)
 
 
-def is_current(name: str, part: dict[str, Any]) -> bool:
+def is_current(name: str, part: Partition) -> bool:
     """Whether the ceilings of ``part`` are of its present machine: this host, or its stored topology if it has jobs."""
-    behind = schedulers.named(part["scheduler"]).has_jobs
-    host = machine.load(site.folder(name) / part["topology"] if behind else None)
-    return site.ceilings_of(name, part["name"], words(host)) is not None
+    behind = schedulers.named(part.scheduler).has_jobs
+    host = machine.load(site.folder(name) / part.topology if behind else None)
+    return site.ceilings_of(name, part.name, words(host)) is not None
 
 
-def _stack(part: dict[str, Any]) -> str:
+def _stack(part: Partition) -> str:
     """The first stack of ``part`` that is installed and has the kernels."""
-    for name in part["stacks"]:
-        if name in manifests.names() and "membw" in manifests.load(name)["benchmarks"]:
-            return str(name)
-    known = ", ".join(part["stacks"]) or "none"
+    for name in part.stacks:
+        if name in manifests.names() and "membw" in manifests.load(name).benchmarks:
+            return name
+    known = ", ".join(part.stacks) or "none"
     raise PlumbError("no stack of the partition has the kernels", f"its stacks: {known}", "plumb stack install NAME")
 
 
-def _here(name: str, part: dict[str, Any], stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
+def _here(name: str, part: Partition, stack: str, work: Path, say: Callable[[str], None], add: bool) -> int:
     host = machine.load()
-    benchmarks = manifests.load(stack)["benchmarks"]
+    benchmarks = manifests.load(stack).benchmarks
     wanted = list(experiments(host))
     left_out = [
-        f"{experiment.describe()}: stack {stack} has no {experiment.program}"
-        for experiment in wanted
-        if experiment.program not in benchmarks
+        f"{each.describe()}: stack {stack} has no {each.program}" for each in wanted if each.program not in benchmarks
     ]
     chosen = [experiment for experiment in wanted if experiment.program in benchmarks]
     if not chosen:
         raise PlumbError("the stack has none of the kernels that measure", stack, "name another one with --stack")
     begin = time.monotonic()
     watts, unknown = _idle()
-    descriptions = [description(experiment, name, part["name"], stack) for experiment in chosen]
-    _, records = driver.run(descriptions, work / f"work-{part['name']}", say=say, into=work)
+    descriptions = [description(experiment, name, part.name, stack) for experiment in chosen]
+    _, records = driver.run(descriptions, work / f"work-{part.name}", say=say, into=work)
     found = collect(chosen, records, left_out)
     measured = Measured(
-        partition=part["name"],
+        partition=part.name,
         machine=words(host),
         host=schedulers.host_name(),
         measured=records[0].time,

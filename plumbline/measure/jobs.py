@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from plumbline import schedulers
 from plumbline.base import files, paths
@@ -25,6 +24,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.launch.signals import Interrupted, interruptible
 from plumbline.schedulers import Scheduler, names
 from plumbline.schedulers.program import last_line
+from plumbline.schemas.site import Partition
 from plumbline.witness.compare_nodes import same_host
 
 #: seconds between two looks at what a job has written
@@ -39,12 +39,12 @@ CANCEL_S = 30.0
 
 @dataclass(frozen=True)
 class Submission:
-    """A command for ``nodes`` whole nodes of ``partition`` (an element of ``site.yaml``), and its own folder.
+    """A command for ``nodes`` whole nodes of ``partition``, and a folder of its own.
 
     The command runs on the first of the nodes. ``hosts``: on these nodes; empty: on any.
     """
 
-    partition: dict[str, Any]
+    partition: Partition
     command: Sequence[str]
     nodes: int
     folder: Path
@@ -53,7 +53,7 @@ class Submission:
     @property
     def scheduler(self) -> Scheduler:
         """The scheduler of the partition."""
-        return schedulers.named(self.partition["scheduler"])
+        return schedulers.named(self.partition.scheduler)
 
     @property
     def output(self) -> Path:
@@ -72,8 +72,8 @@ class Submission:
 
     def job(self) -> schedulers.Job:
         """The job as the scheduler takes it."""
-        access = names.words_of_all(self.partition.get("access", []))
-        hosts = self.hosts or self.partition.get("hosts", [])[: self.nodes]
+        access = names.words_of_all(self.partition.access)
+        hosts = self.hosts or self.partition.hosts[: self.nodes]
         return schedulers.Job("plumb", self.nodes, self.log, access, hosts)
 
     def job_id(self) -> str | None:
@@ -81,15 +81,15 @@ class Submission:
         return self.scheduler.job_id(_read(self.folder / "submit.out"))
 
 
-def needed(partition: dict[str, Any]) -> bool:
-    """Whether a command for ``partition`` (an element of ``site.yaml``) has to be started on its nodes.
+def needed(partition: Partition) -> bool:
+    """Whether a command for ``partition`` has to be started on its nodes.
 
     It is reached by jobs only, and this process is in none; or by ssh, and this is none of its hosts.
     """
-    scheduler = schedulers.named(partition["scheduler"])
+    scheduler = schedulers.named(partition.scheduler)
     if scheduler.has_jobs:
         return not scheduler.inside(os.environ)
-    hosts = [] if scheduler.is_one_host else partition.get("hosts", [])
+    hosts = [] if scheduler.is_one_host else partition.hosts
     return bool(hosts) and not any(same_host(name, socket.gethostname()) for name in hosts)
 
 
@@ -133,7 +133,7 @@ def run(submission: Submission, say: Callable[[str], None]) -> int:
 
 def run_plumb(
     words: Sequence[str],
-    partition: dict[str, Any],
+    partition: Partition,
     nodes: int,
     folder: Path,
     say: Callable[[str], None],
@@ -150,10 +150,11 @@ def options(args: argparse.Namespace, *names: str) -> list[str]:
     words: list[str] = []
     for name in names:
         value = getattr(args, name)
-        if value is not None and value is not False:
-            text = f"{value:g}" if isinstance(value, float) else value
-            text = text.absolute() if isinstance(text, files.Output) else text
-            words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(text)])]
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                text = f"{one:g}" if isinstance(one, float) else one
+                text = text.absolute() if isinstance(text, files.Output) else text
+                words += [f"--{name.replace('_', '-')}", *([] if one is True else [str(text)])]
     return words
 
 
@@ -181,7 +182,7 @@ def _script(submission: Submission) -> str:
     Schedulers differ in the variables and the folder that a job begins with, in when they write its output, and in
     whether waiting for it ends with its exit status. Therefore the script sets or writes all of these itself.
     """
-    lines = [*submission.scheduler.script_begins, *submission.partition.get("prepare", [])]
+    lines = [*submission.scheduler.script_begins, *submission.partition.prepare]
     lines += [f"cd {shlex.quote(str(Path.cwd()))} || exit", "status=0"]
     lines += [f"{shlex.join(submission.command)} >>{shlex.quote(str(submission.output))} 2>&1 || status=$?"]
     lines += [f"echo $status >{shlex.quote(str(submission.status))}", "exit $status"]
@@ -223,7 +224,7 @@ def _require_answer(submission: Submission, child: subprocess.Popen[bytes]) -> N
     while submission.scheduler.id_at_once and child.poll() is None and submission.job_id() is None:
         if time.monotonic() > deadline:
             what = f"{submission.scheduler.name} has named no job within {ANSWER_S:g} s"
-            raise PlumbError(what, submission.partition["name"], "does it answer? plumb nodes states asks it")
+            raise PlumbError(what, submission.partition.name, "does it answer? plumb nodes states asks it")
         time.sleep(LOOK_S)
 
 

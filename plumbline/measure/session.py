@@ -24,6 +24,7 @@ from plumbline.host import provenance
 from plumbline.launch.signals import interruptible
 from plumbline.measure import jobs
 from plumbline.schedulers import names
+from plumbline.schemas.site import Partition
 from plumbline.stacks import manifest as manifests
 
 #: shows a line
@@ -108,7 +109,7 @@ class Kind(Generic[Kept]):
             self.save(folder, state)
         return state
 
-    def in_job(self, folder: Path, part: dict[str, Any], nodes: int, options: list[str], say: Say) -> int:
+    def in_job(self, folder: Path, part: Partition, nodes: int, options: list[str], say: Say) -> int:
         """Continue the session of ``folder`` in a job of partition ``part``; returns the exit status of its command.
 
         ``options`` are added to ``--resume``. A session that was measured on some nodes gets them again.

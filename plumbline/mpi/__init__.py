@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
@@ -14,6 +13,7 @@ from plumbline.mpi.mpich import Mpich
 from plumbline.mpi.mvapich import Mvapich
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.schedulers import RankLauncher, RankVariables, Scheduler
+from plumbline.schemas.site import Partition
 
 __all__ = [
     "ERRORS",
@@ -113,30 +113,29 @@ class Launcher:
         return Command((self.program, *words), {}, scheduler.hidden_variables)
 
 
-def launcher(manifest: dict[str, Any], partition: dict[str, Any], environment: Mapping[str, str]) -> Launcher:
-    """What starts the ranks of a stack on a partition: the scheduler's own launcher if the partition names it.
+def launcher(own: Launcher, stack: str, partition: Partition | None, environment: Mapping[str, str]) -> Launcher:
+    """What starts the ranks of ``stack`` on a partition: the scheduler's launcher if that names it, else its ``own``.
 
-    ``environment``: what the launch has already. Raises :class:`PlumbError` where the scheduler's launcher cannot start
-    ranks of this library here.
+    ``partition`` None: this host, by the stack's own. ``environment``: what the launch has already. Raises
+    :class:`PlumbError` where the scheduler's launcher cannot start ranks of this library here.
     """
-    family = TABLE[manifest["mpi"]["family"]]
-    name = partition.get("launcher")
-    if name not in _OWN:
-        return Launcher(family, manifest["launcher"]["family"], manifest["launcher"]["command"])
-    own, scheduler = _OWN[name]
-    where = f"partition {partition['name']}"
+    if partition is None or partition.launcher not in _OWN:
+        return own
+    name, family = partition.launcher, own.family
+    rank_launcher, scheduler = _OWN[name]
+    where = f"partition {partition.name}"
     if not scheduler.inside(environment):
         raise PlumbError(
             f"ranks are started by {name}, and this is not inside a job of its scheduler", where, "submit it"
         )
-    plugin = partition.get(f"{name}_mpi", {}).get(family.name, family.pmi)
-    offered = own.plugins()
+    plugin = getattr(partition, f"{name}_mpi").get(family.name, family.pmi)
+    offered = rank_launcher.plugins()
     if plugin not in offered:
         cure = (
             f"{name} --mpi=list offers {', '.join(offered) or 'nothing'}; choose with {name}_mpi: {{{family.name}: …}}"
         )
-        raise PlumbError(f"{manifest['name']} needs {name} --mpi={plugin}, which is not offered here", where, cure)
-    return Launcher(family, name, name, plugin, family.step_variables(own, plugin, environment, where))
+        raise PlumbError(f"{stack} needs {name} --mpi={plugin}, which is not offered here", where, cure)
+    return Launcher(family, name, name, plugin, family.step_variables(rank_launcher, plugin, environment, where))
 
 
 def rank(environment: Mapping[str, str]) -> int | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plumbline.base import group
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
 from plumbline.nodes import read
+from plumbline.nodes.model import Hca, Nic, Node, NumaNode
 from plumbline.nodes.read import Facts
 from plumbline.schedulers import names
 
@@ -75,55 +77,55 @@ class Comparison:
 def compare(facts: Facts) -> Comparison:
     """Group the nodes that are alike and name what differs on the others; nodes without an answer come first."""
     prints = fingerprints(facts.nodes)
-    members: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for name, fingerprint in prints.items():
-        members[tuple(fingerprint.values())].append(name)
-    groups = sorted((sorted(group) for group in members.values()), key=lambda group: (-len(group), group))
+    members = group((tuple(fingerprint.values()), name) for name, fingerprint in prints.items())
+    groups = sorted(map(sorted, members.values()), key=lambda alike: (-len(alike), alike))
     norm = prints[groups[0][0]]
     unnamed = facts.unnamed()
     result = Comparison(groups, norm, _absent(facts, unnamed), answered=len(facts.nodes))
     result.asked = len(facts.nodes) + len(facts.damaged) + len(facts.silent) + unnamed
     counts = {what: Counter(fingerprint[what] for fingerprint in prints.values()) for what in norm}
-    apart: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for group in groups[1:]:
-        for what, here in prints[group[0]].items():
-            if here != norm[what]:
-                apart[what, here] += group
-    for (what, here), group in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
+    apart = group(
+        ((what, here), name)
+        for alike in groups[1:]
+        for what, here in prints[alike[0]].items()
+        if here != norm[what]
+        for name in alike
+    )
+    for (what, here), others in sorted(apart.items(), key=lambda item: (len(item[1]), item[1], item[0])):
         usual = norm[what]
-        result.differences.append(Difference(sorted(group), what, here, usual, counts[what][usual]))
-    times = {name: float(node["time"]) for name, node in facts.nodes.items()}
+        result.differences.append(Difference(sorted(others), what, here, usual, counts[what][usual]))
+    times = {name: node.time for name, node in facts.nodes.items()}
     result.spread = max(times.values()) - min(times.values())
     result.differences += clocks(times, facts.job)
     return result
 
 
-def fingerprints(nodes: Mapping[str, dict[str, Any]]) -> dict[str, Fingerprint]:
+def fingerprints(nodes: Mapping[str, Node]) -> dict[str, Fingerprint]:
     """What has to be the same on like nodes, as words for people; the same keys in the same order for every node."""
-    sizes = _memory_classes([node["memory_bytes"] for node in nodes.values()])
+    sizes = _memory_classes([node.memory_bytes for node in nodes.values()])
     return {name: _fingerprint(node, sizes) for name, node in nodes.items()}
 
 
-def _fingerprint(node: dict[str, Any], sizes: dict[int, int]) -> Fingerprint:
-    knobs, size = node["knobs"], node["memory_bytes"]
+def _fingerprint(node: Node, sizes: dict[int, int]) -> Fingerprint:
+    knobs, size = node.knobs, node.memory_bytes
     return {
-        "CPU": _said(node["cpu"]["model"]),
-        "packages/cores/threads": "/".join(_said(node[key]) for key in ("packages", "cores", "threads")),
-        "CPUs allowed": _said(_length(node["cgroup"]["cpus_allowed"])),
-        "NUMA": _numa(node["numa"]),
+        "CPU": _said(node.cpu.model),
+        "packages/cores/threads": "/".join(map(_said, (node.packages, node.cores, node.threads))),
+        "CPUs allowed": _said(_length(node.cgroup.cpus_allowed)),
+        "NUMA": _numa(node.numa),
         "memory": "not readable" if size is None else f"{sizes[size] / 2**30:.1f} GiB",
-        "kernel": node["kernel"],
-        "distribution": _said(node["distribution"]),
-        "microcode": _said(node["cpu"]["microcode"]),
-        "SMT": _said(node["smt"]),
-        "turbo": _said(knobs["turbo"]),
-        "THP": _said(knobs["thp"]),
-        "NUMA balancing": _said(knobs["numa_balancing"]),
-        "governor": _said(knobs["governor"]),
-        "clock source": _said(knobs["clocksource"]),
-        "GPUs": _counted(f"{gpu['vendor']}:{gpu['device']} at NUMA {_said(gpu['numa'], '-')}" for gpu in node["gpus"]),
-        "network cards": _counted(_nic(nic) for nic in node["nics"] if nic["physical"]),
-        "fabric adapters": _counted(_hca(hca) for hca in node["hcas"]),
+        "kernel": node.kernel,
+        "distribution": _said(node.distribution),
+        "microcode": _said(node.cpu.microcode),
+        "SMT": _said(node.smt),
+        "turbo": _said(knobs.turbo),
+        "THP": _said(knobs.thp),
+        "NUMA balancing": _said(knobs.numa_balancing),
+        "governor": _said(knobs.governor),
+        "clock source": _said(knobs.clocksource),
+        "GPUs": _counted(f"{gpu.vendor}:{gpu.device} at NUMA {_said(gpu.numa, '-')}" for gpu in node.gpus),
+        "network cards": _counted(_nic(nic) for nic in node.nics if nic.physical),
+        "fabric adapters": _counted(_hca(hca) for hca in node.hcas),
     }
 
 
@@ -152,7 +154,7 @@ def clocks(times: Mapping[str, float], job: Mapping[str, Any]) -> list[Differenc
 def summary(facts: Facts, comparison: Comparison) -> str:
     """One line about the nodes of a partition, for ``site.yaml``."""
     norm, like = comparison.norm, len(comparison.groups[0])
-    numa = len(facts.nodes[comparison.groups[0][0]]["numa"])
+    numa = len(facts.nodes[comparison.groups[0][0]].numa)
     text = (
         f"{like} like node{'s' * (like != 1)}: {norm['CPU']}, packages/cores/threads {norm['packages/cores/threads']}"
     )
@@ -169,7 +171,7 @@ class Captured:
     """
 
     topology: str
-    limits: dict[str, Any]
+    limits: dict[str, int | float]
     nodes: int
     summary: str
 
@@ -181,9 +183,9 @@ def captured(folder: Path) -> Captured:
     for name in comparison.groups[0]:
         xml = read.topology(found, name)
         if xml is not None:
-            limits = dict(found.nodes[name]["limits"])
+            limits = found.nodes[name].limits
             return Captured(without_serials(xml), limits, len(found.nodes), summary(found, comparison))
-    reason = found.nodes[comparison.groups[0][0]]["missing"].get("topology", "no HOST.xml is there")
+    reason = found.nodes[comparison.groups[0][0]].missing.get("topology", "no HOST.xml is there")
     raise PlumbError(
         f"no node of the largest group of equal nodes has a topology: {reason}", str(folder), "make setup, then again"
     )
@@ -221,23 +223,22 @@ def _length(cpus: str | None) -> int | None:
         return None
 
 
-def _numa(nodes: list[dict[str, Any]]) -> str:
-    cpus = " ".join(f"{node['node']}:{node['cpus'] or 'no CPU'}" for node in nodes)
-    distances = "/".join(" ".join(map(str, node["distances"])) for node in nodes)
+def _numa(nodes: list[NumaNode]) -> str:
+    cpus = " ".join(f"{node.node}:{node.cpus or 'no CPU'}" for node in nodes)
+    distances = "/".join(" ".join(map(str, node.distances)) for node in nodes)
     return f"{len(nodes)} ({cpus}; distances {distances})"
 
 
-def _nic(nic: dict[str, Any]) -> str:
-    speed = "speed unknown" if nic["speed_mbit"] is None else f"{nic['speed_mbit'] / 1000:g} Gbit/s"
-    return f"{_said(nic['driver'])} {speed} {_said(nic['state'])}"
+def _nic(nic: Nic) -> str:
+    speed = "speed unknown" if nic.speed_mbit is None else f"{nic.speed_mbit / 1000:g} Gbit/s"
+    return f"{_said(nic.driver)} {speed} {_said(nic.state)}"
 
 
-def _hca(hca: dict[str, Any]) -> str:
+def _hca(hca: Hca) -> str:
     ports = ", ".join(
-        f"{_said(port['state'])} {_said(port['rate_gbit'])} Gbit/s {_said(port['link_layer'], '')}".strip()
-        for port in hca["ports"]
+        f"{_said(port.state)} {_said(port.rate_gbit)} Gbit/s {_said(port.link_layer, '')}".strip() for port in hca.ports
     )
-    return f"{_said(hca['type'])} ({ports}) at NUMA {_said(hca['numa'], '-')}"
+    return f"{_said(hca.type)} ({ports}) at NUMA {_said(hca.numa, '-')}"
 
 
 def _counted(kinds: Iterable[str]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import names
+from plumbline.schemas.site import Partition, Site
 
 #: for every partition that jobs are pinned in: ``PLUMB_PIN_JOBS=cpu=node7,gpu=node9``
 VARIABLE = "PLUMB_PIN_JOBS"
@@ -26,12 +26,12 @@ def of(partition: str, environment: Mapping[str, str] = os.environ) -> str | Non
     return None
 
 
-def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
+def explicit(site: Site, given: list[str]) -> dict[str, str]:
     """Node by partition of ``given``: ``PARTITION=NODE``, or ``NODE`` where the site has one partition.
 
     Raises :class:`PlumbError` for a partition that the site lacks, and for a node that cannot be used.
     """
-    parts = {part["name"]: part for part in document["partitions"]}
+    parts = {part.name: part for part in site.partitions}
     found = {}
     for item in given:
         name, equals, node = item.partition("=")
@@ -42,7 +42,7 @@ def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
                     f"'{item}' names no partition", "--node", f"write PARTITION={item}: {', '.join(parts)}"
                 )
         if name not in parts:
-            raise PlumbError(f"no partition '{name}'", f"site {document['name']}", f"it has {', '.join(parts)}")
+            raise PlumbError(f"no partition '{name}'", f"site {site.name}", f"it has {', '.join(parts)}")
         usable = _usable(parts[name])
         if node not in usable:
             raise PlumbError(f"{node} cannot be used", f"partition {name}", f"these can: {names.fold(usable)}")
@@ -50,7 +50,7 @@ def explicit(document: dict[str, Any], given: list[str]) -> dict[str, str]:
     return found
 
 
-def turn(document: dict[str, Any], asked: str) -> dict[str, str]:
+def turn(site: Site, asked: str) -> dict[str, str]:
     """Node by partition for turn ``asked``, ``I/K``: the I-th of the first K usable nodes, again from 1 after K.
 
     Raises :class:`PlumbError` for a partition with fewer than K such nodes: figures of K nodes were asked for.
@@ -59,23 +59,22 @@ def turn(document: dict[str, Any], asked: str) -> dict[str, str]:
         raise PlumbError(f"'{asked}' is not a turn", "--turn", "write I/K, such as 2/3: the second of three nodes")
     number, count = map(int, asked.split("/"))
     found = {}
-    for part in document["partitions"]:
-        if count == 1 and schedulers.named(part["scheduler"]).is_one_host:
+    for part in site.partitions:
+        if count == 1 and schedulers.named(part.scheduler).is_one_host:
             continue
         usable = _usable(part)
         if len(usable) < count:
             what = f"{len(usable)} nodes can be used ({names.fold(usable)}), not {count}" if usable else "no node is up"
-            raise PlumbError(what, f"partition {part['name']}", "ask for fewer, or repair nodes (plumb nodes states)")
-        found[part["name"]] = usable[(number - 1) % count]
+            raise PlumbError(what, f"partition {part.name}", "ask for fewer, or repair nodes (plumb nodes states)")
+        found[part.name] = usable[(number - 1) % count]
     return found
 
 
-def _usable(part: dict[str, Any]) -> list[str]:
-    scheduler = schedulers.named(part["scheduler"])
+def _usable(part: Partition) -> list[str]:
+    scheduler = schedulers.named(part.scheduler)
     if not scheduler.can_pin:
         what = f"jobs of {scheduler.name} cannot be put on a node that is named"
         cure = "give the scheduler's own option: plumb campaign -- -J OPTION"
-        raise PlumbError(what, f"partition {part['name']}", cure)
-    access = part.get("access", [])
-    found = schedulers.nodes(scheduler, scheduler.queue(None, access), part.get("hosts", []), access)
+        raise PlumbError(what, f"partition {part.name}", cure)
+    found = schedulers.nodes(scheduler, scheduler.queue(None, part.access), part.hosts, part.access)
     return [node.name for node in found if node.usable]

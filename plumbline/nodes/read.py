@@ -9,6 +9,7 @@ from typing import Any
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.nodes.collect import JOB
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names
 
 
@@ -17,7 +18,7 @@ class Facts:
     """The nodes that answered by name, the names of those that did not, damaged files with the reason."""
 
     folder: Path
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
     #: what ``.job.json`` has about the collection; empty if it is not there
@@ -42,21 +43,20 @@ def folder(place: Path) -> Facts:
     found.job = _job(place / JOB)
     for file in listed:
         try:
-            node = schemas.parse_json(file.read_text(encoding="utf-8"))
-            schemas.check("node", node, str(file))
-            names.host(node["host"], str(file))
+            node = schemas.convert("node", schemas.parse_json(file.read_text(encoding="utf-8")), Node, str(file))
+            names.host(node.host, str(file))
         except (OSError, ValueError) as error:
             found.damaged[file.name] = f"not readable as JSON: {error}"
             continue
         except PlumbError as error:
             found.damaged[file.name] = error.what
             continue
-        if node["host"] != file.stem:
-            found.damaged[file.name] = f"holds facts of {node['host']}"
-        elif found.job and node["job"] is not None and node["job"] != found.job["job"]:
+        if node.host != file.stem:
+            found.damaged[file.name] = f"holds facts of {node.host}"
+        elif found.job and node.job is not None and node.job != found.job["job"]:
             found.silent[file.stem] = "no answer; its file is of an earlier collection"
         else:
-            found.nodes[node["host"]] = node
+            found.nodes[node.host] = node
     if not found.nodes:
         why = "; ".join(f"{name}: {reason}" for name, reason in sorted(found.damaged.items())[:3])
         raise PlumbError(

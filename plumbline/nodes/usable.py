@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
 from plumbline.schedulers import Node, Scheduler
+from plumbline.schemas.site import Site
 
 #: variable of ReFrame's tests: ``-S max_nodes=1``, or for single partitions ``-S max_nodes=cpu=1,gpu=4``
 VARIABLE = "max_nodes"
@@ -31,27 +31,24 @@ def limit(partition: str, offered: int, text: str) -> int:
     return offered
 
 
-def survey(document: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
+def survey(site: Site) -> tuple[dict[str, int], list[str]]:
     """The usable nodes of each partition that has fewer than a test may ask for, and lines for people.
 
-    The lines name each node that cannot be used, and each of these partitions. ``document`` is ``site.yaml``. Raises
+    The lines name each node that cannot be used, and each of these partitions. Raises
     :class:`PlumbError` if the scheduler does not answer.
     """
     counts: dict[str, int] = {}
     lines = []
-    for part in document["partitions"]:
-        scheduler = schedulers.named(part["scheduler"])
+    for part in site.partitions:
+        scheduler = schedulers.named(part.scheduler)
         if not scheduler.knows_nodes:
             continue
-        hosts, access = part.get("hosts", []), part.get("access", [])
-        found = _settled(scheduler, hosts, access)
+        found = _settled(scheduler, part.hosts, part.access)
         good = sum(node.usable for node in found)
         lines += [_out_of_work(node) for node in found if not node.usable]
-        if good < int(part.get("nodes", max(1, len(hosts)))):
-            counts[part["name"]] = good
-            lines.append(
-                f"partition {part['name']}: {good} of {len(found)} nodes can be used; tests of more are skipped"
-            )
+        if good < part.nodes_offered:
+            counts[part.name] = good
+            lines.append(f"partition {part.name}: {good} of {len(found)} nodes can be used; tests of more are skipped")
     return counts, lines
 
 

@@ -95,8 +95,9 @@ def chart(
     are straight lines across, ``levels`` lines from point to point. The height is ``height``, or follows the width of
     ``square`` cells. ``wide`` is the room for names on the left. A table that is on the page anyway stands ``beside``.
 
-    ``series`` (:func:`series`) have points of their own, with texts behind x and y: what ``each`` names, which are the
-    point's line for the pointer; or, of points at the same x shown ``together``, the value.
+    Under the pointer is the row. ``series`` (:func:`series`) have points of their own, with texts behind x and y: those
+    that ``each`` names (empty: the series) are there with the cells of kind ``named`` and the place on axes that are
+    ``told``; or points at the same x are shown ``together``, with their text.
     """
     return {
         **table(title, columns, rows),

@@ -277,17 +277,13 @@ def _measurements(block: _Block, output: _Output, last: int | None) -> list[Meas
     for number, row in block.rows:
         if real(row.get("defects", "0"), "defects", number) != 0:
             raise ParseError(f"{block.title}: wrong data received: {row['defects']} defects", at(number))
-        measurements = table.measurements(row, COLUMNS, block.params, number)
-        if not all(measurement.iterations for measurement in measurements):
+        cells = table.measurements(row, COLUMNS, block.params, number)
+        if not all(cell.iterations for cell in cells):
             raise ParseError(f"{block.title}: a row without repetitions", at(number))
-        measurements = [
-            measurement
-            for measurement in measurements
-            if measurement.unit != MB_S or measurement.params.get("bytes") != 0
-        ]
-        if [measurement.metric for measurement in measurements] == ["latency", "bandwidth"]:
-            measurements[0] = _finer(*measurements)
-        result += measurements
+        cells = [cell for cell in cells if cell.unit != MB_S or cell.params.get("bytes") != 0]
+        if [cell.metric for cell in cells] == ["latency", "bandwidth"]:
+            cells[0] = _finer(*cells)
+        result += cells
     if "#bytes" not in block.columns:
         table.one_row(block.rows, block.title, block.start)
         return result

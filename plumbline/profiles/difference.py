@@ -43,13 +43,9 @@ def _time(totals: dict[tuple[str, int], Total], key: tuple[str, int]) -> int:
 def _traffic(old: Profile, new: Profile) -> str:
     both = [sums.traffic(profile) for profile in (old, new)]
     rows = [
-        (
-            name,
-            *(str(classes[name].messages if name in classes else 0) for classes in both),
-            *(_bytes(classes, name) for classes in both),
-        )
+        (name, *(str(of[name].messages if name in of else 0) for of in both), *(_bytes(of, name) for of in both))
         for name in sums.CLASSES
-        if any(name in classes for classes in both)
+        if any(name in of for of in both)
     ]
     header = ("sent inside", "messages", "messages now", "bytes", "bytes now")
     shown = table(header, rows, right=header[1:]) if rows else "no message from one rank to another"

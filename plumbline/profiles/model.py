@@ -1,7 +1,7 @@
 """What a profile is: types that decode the files of the ranks, and the file that is kept beside a record.
 
 Times are in nanoseconds, sizes in bytes, ranks those of MPI_COMM_WORLD.
-``plumbline/schemas/profile.json`` is made from :class:`Printed` (:mod:`plumbline.commands.schema_files`).
+``plumbline/schemas/profile.json`` is made from :class:`Printed` (``tests/support/schema_files.py``).
 """
 
 from __future__ import annotations
@@ -120,16 +120,12 @@ class RankProfile(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def mpi_ns(self) -> int:
         """Time in MPI calls."""
-        return sum(
-            size.time_ns for communicator in self.communicators for call in communicator.calls for size in call.sizes
-        )
+        return sum(size.time_ns for group in self.communicators for call in group.calls for size in call.sizes)
 
     @property
     def calls(self) -> int:
         """How many calls were counted."""
-        return sum(
-            size.count for communicator in self.communicators for call in communicator.calls for size in call.sizes
-        )
+        return sum(size.count for group in self.communicators for call in group.calls for size in call.sizes)
 
     @property
     def sent_bytes(self) -> int:

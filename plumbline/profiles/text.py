@@ -129,26 +129,22 @@ def _suggested(profile: Profile) -> str:
     return map_table(found) if found else ""
 
 
-def crossings(compared: Sequence[RankMap]) -> Table:
+def crossings(seats: Sequence[RankMap]) -> Table:
     """Bytes by what they cross under each map."""
-    sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in compared]
+    sizes = [{traffic.inside: traffic.bytes for traffic in each.traffic} for each in seats]
     kinds = [name for name in sums.CLASSES if any(name in size for size in sizes)]
-    rows = [
-        (each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(compared, sizes, strict=True)
-    ]
+    rows = [(each.name, *(str(size.get(name, 0)) for name in kinds)) for each, size in zip(seats, sizes, strict=True)]
     return ("bytes sent inside", *kinds), rows
 
 
-def map_table(compared: Sequence[RankMap]) -> str:
+def map_table(seats: Sequence[RankMap]) -> str:
     """What messages cross under each map; how the last one, the suggested, seats the ranks, and what it saves."""
-    last = compared[-1]
+    last = seats[-1]
     shown = " ".join(map(str, last.ranks[:RANKS_SHOWN])) + (
         " …: --json has all" if len(last.ranks) > RANKS_SHOWN else ""
     )
-    lines = [_numbers(crossings(compared)), f"{last.name}, the rank in each place: {shown}"]
-    return "\n".join(
-        [*lines, *(_saved(worse, last) for worse in compared[:-1] if maps.distance(last) < maps.distance(worse))]
-    )
+    lines = [_numbers(crossings(seats)), f"{last.name}, the rank in each place: {shown}"]
+    return "\n".join([*lines, *(_saved(old, last) for old in seats[:-1] if maps.distance(last) < maps.distance(old))])
 
 
 def _saved(one: RankMap, better: RankMap) -> str:

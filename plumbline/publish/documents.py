@@ -129,7 +129,7 @@ def machine(name: str, rows: Sequence[Row], trail: list[list[str]]) -> dict[str,
 def _drawings(name: str, partitions: set[str]) -> Iterator[Piece]:
     """A drawing of each partition whose topology is known, or why there is none."""
     try:
-        described = {part["name"]: part["topology"] for part in site.load(name)["partitions"]}
+        described: dict[str, str | PlumbError] = {part.name: part.topology for part in site.load(name).partitions}
     except PlumbError as error:
         described = dict.fromkeys(sorted(partitions), error)
     for partition, topology in described.items():

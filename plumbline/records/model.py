@@ -3,7 +3,7 @@
 A record that decodes is complete and valid in form; nothing else has to be checked. Members that a type does not name
 are an error in :class:`Record`, :class:`Launch` and :class:`Figure`, whose members the suite alone decides; elsewhere
 they are ignored, so that files written by other versions stay readable. ``plumbline/schemas/record.json`` is made from
-these types (:mod:`plumbline.commands.schema_files`), for readers that are not Python.
+these types (``tests/support/schema_files.py``), for readers that are not Python.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import Better, human
+from plumbline.limits.peaks import Limit
 from plumbline.parsers.measurement import Measurement, Number
 from plumbline.records import seal
 from plumbline.records.variant import Variant, WantedFigure
@@ -202,15 +203,6 @@ class Launch(Struct, gc=False, kw_only=True, omit_defaults=True, forbid_unknown_
             what = f"figure {wanted.name} is absent: no {wanted.metric} at {where}"
             raise PlumbError(what, f"launch {self.order}")
         return found
-
-
-class Limit(Struct, gc=False, kw_only=True, omit_defaults=True):
-    """The physical bound of a figure, the method that gives it, and the percentage of it that the figure reached."""
-
-    value: Number
-    unit: str
-    method: str
-    percent: Number | None = None
 
 
 class Ceiling(Struct, frozen=True, gc=False, kw_only=True):

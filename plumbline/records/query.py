@@ -13,6 +13,7 @@ is checked whole.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from plumbline.base import paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.records import compacted, sources, store
 from plumbline.records.compacted import Unreadable
-from plumbline.records.model import AnyRecord, Record, Row
+from plumbline.records.model import AnyRecord, Record, Row, Variant
 from plumbline.records.sources import Sources
 from plumbline.records.store import Damage
 
@@ -35,11 +36,13 @@ Answer = TypeVar("Answer")
 class Selection:
     """Which records: all conditions that are set must hold. Times are UTC, ISO 8601, and may be shortened.
 
-    ``test`` is the beginning of a test's name; ``since`` is included, ``until`` is not; ``valid`` keeps only records
-    that are complete, verified and not invalid, ``comparable`` only these and imported ones.
+    ``test`` is a regular expression that a test's name, with its parameters but without blanks, begins with, and
+    ``campaign`` the beginning of an id; ``since`` is included, ``until`` is not; ``valid`` keeps only records that are
+    complete, verified and not invalid, ``comparable`` only these and imported ones.
     """
 
     site: str | None = None
+    partition: str | None = None
     test: str | None = None
     since: str | None = None
     until: str | None = None
@@ -52,10 +55,11 @@ class Selection:
     def admits(self, record: AnyRecord) -> bool:
         """Whether ``record`` is wanted (``site`` apart, which is the folder that is read)."""
         return (
-            (self.test is None or record.variant.test.startswith(self.test))
+            (self.test is None or begins(record.variant, self.test))
+            and (self.partition is None or record.partition == self.partition)
             and (self.since is None or record.time >= self.since)
             and (self.until is None or record.time < self.until)
-            and (self.campaign is None or record.campaign == self.campaign)
+            and (self.campaign is None or (record.campaign or "").startswith(self.campaign))
             and (self.session is None or record.session == self.session)
             and (self.stack is None or record.stack.name == self.stack)
             and (not self.valid or record.is_valid)
@@ -93,12 +97,17 @@ def _row_maker() -> Callable[[Record], Row]:
     return row
 
 
-def require_test(beginning: str) -> None:
-    """Raise :class:`PlumbError` if there are records, but none of a test whose name begins with ``beginning``."""
-    known = sorted({row.variant.test for row in records()[0]})
-    if known and not any(name.startswith(beginning) for name in known):
-        what = f"no record of a test whose name begins with '{beginning}'"
-        raise PlumbError(what, str(paths.results()), suggest(beginning, known))
+def begins(variant: Variant, pattern: str) -> bool:
+    """Whether the name of the test of ``variant``, as ReFrame shows it, begins with what ``pattern`` matches."""
+    return re.match(pattern, variant.name.replace(" ", "")) is not None
+
+
+def require_test(pattern: str) -> None:
+    """Raise :class:`PlumbError` if there are records, but none of a test whose name begins with ``pattern``."""
+    known = {row.variant.name: row.variant for row in records()[0]}.values()
+    if known and not any(begins(variant, pattern) for variant in known):
+        what = f"no record of a test whose name begins with '{pattern}'"
+        raise PlumbError(what, str(paths.results()), suggest(pattern, sorted({variant.test for variant in known})))
 
 
 def full(wanted: Collection[str], files: Collection[str] | None = None) -> tuple[list[Record], list[Damage]]:

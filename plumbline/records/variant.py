@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from plumbline import schemas
 from plumbline.parsers.measurement import Number
+from plumbline.schemas.site import StackName
 
-#: text on one line; the name of a folder or of a part of a site. ``(?!\n)``: Python's ``$`` passes over a line's end
+#: text on one line. ``(?!\n)``: Python's ``$`` passes over a line's end
 Line: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]+$(?!\n)")]
-Name: TypeAlias = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.@+-]*$(?!\n)")]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
@@ -88,9 +88,9 @@ class Asked(Variant, frozen=True, gc=False, kw_only=True, omit_defaults=True, fo
 
     test: Line
     name: Line
-    site: Name
-    partition: Name
-    stack: Name
+    site: StackName
+    partition: StackName
+    stack: StackName
     threads: Count | None
     ranks_per_node: Count | None
     nodes: Count

@@ -63,7 +63,7 @@ class Outcome:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3, test: str | None = None) -> Outcome:
+def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3) -> Outcome:
     """What ``records`` (oldest first) say about the references of a site; nothing is written.
 
     Refused are records that are not complete, verified, valid or below their physical limit, and those with most
@@ -76,7 +76,7 @@ def propose(records: Sequence[AnyRecord], site_name: str, min_sessions: int = 3,
     outcome = Outcome()
     usable = []
     for record in records:
-        if record.site != site_name or (test and not record.variant.test.startswith(test)):
+        if record.site != site_name:
             continue
         reason = refusal(record)
         if reason:

@@ -1,8 +1,7 @@
-"""``plumb campaign``: ReFrame over all tests of a profile, then one table of what was found."""
+"""A campaign: ReFrame over all tests of a profile, then one table of what was found."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import secrets
@@ -14,7 +13,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from plumbline import schedulers, site
 from plumbline.base import files, git, paths, terminal, units
@@ -27,6 +25,7 @@ from plumbline.records import outcome, query
 from plumbline.records.model import Row
 from plumbline.reframe import cases
 from plumbline.reframe.cases import Case
+from plumbline.schemas.site import Site
 from plumbline.views import show, summary
 
 #: exit status of a shell command that Ctrl-C ended
@@ -39,25 +38,14 @@ REASON_LENGTH = 240
 OUTPUTS = 3
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb campaign``."""
-    parser.add_argument("--profile", choices=("quick", "full"), default="quick")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--node", action="append", default=[], metavar="[PARTITION=]NODE", help="jobs run on this node, repeated"
-    )
-    where.add_argument("--turn", metavar="I/K", help="jobs run on the I-th of the first K nodes that can be used")
-    parser.add_argument("reframe", nargs="*", metavar="-- REFRAME OPTION", help="passed on to ReFrame")
+def run(profile: str, options: Sequence[str] = (), nodes: Sequence[str] = (), turn: str | None = None) -> int:
+    """Run the tests tagged with ``profile``, with ReFrame's own ``options``, and print the summary.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Run the tests tagged with the profile, with ReFrame's own options as given, and print the summary.
-
-    Returns 0 when every variant that the machine can hold ended verified, 1 when one did not or there was none, 130 if
-    interrupted.
+    The jobs run on ``nodes``, or on the node whose ``turn`` it is. Returns the exit status: 0 when every variant that
+    the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
-    options = ["-t", args.profile, "-S", f"profile={args.profile}"]
-    return measure(Tests(git.part("reframe-tests"), args.profile, [*options, *args.reframe]), args.node, args.turn)
+    chosen = ["-t", profile, "-S", f"profile={profile}", *options]
+    return measure(Tests(git.part("reframe-tests"), profile, chosen), nodes, turn)
 
 
 @dataclass(frozen=True)
@@ -77,6 +65,11 @@ def measure(tests: Tests, nodes: Sequence[str] = (), turn: str | None = None) ->
     """Run ``tests``, on ``nodes`` if they are named, and print the summary; the status is that of :func:`run`."""
     with files.reserved(_folder() / "lock", "another campaign runs in this checkout", "wait for its end"):
         return _campaign(tests, nodes, turn)
+
+
+def named(test: str) -> list[str]:
+    """ReFrame's options for the tests whose names begin with what the regular expression ``test`` matches."""
+    return ["-n", f"^(?:{test})"]
 
 
 def _campaign(tests: Tests, nodes: Sequence[str], turn: str | None) -> int:
@@ -118,7 +111,7 @@ def _make_stage(campaign: str) -> Path:
     return place / campaign
 
 
-def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
+def _nodes_chosen(here: Site | None, nodes: Sequence[str], turn: str | None) -> dict[str, str]:
     """Pin the jobs as asked."""
     if not nodes and turn is None:
         return {}
@@ -132,20 +125,20 @@ def _nodes_chosen(here: dict[str, Any] | None, nodes: Sequence[str], turn: str |
     return {pinned.VARIABLE: ",".join(f"{name}={node}" for name, node in chosen.items())}
 
 
-def _policy(here: dict[str, Any] | None) -> list[str]:
+def _policy(here: Site | None) -> list[str]:
     """One case after the other where there is one host: ReFrame would end a case only after the next has run."""
-    schedulers_here = [schedulers.named(part["scheduler"]) for part in here["partitions"]] if here else []
+    schedulers_here = [schedulers.named(part.scheduler) for part in here.partitions] if here else []
     return ["--exec-policy=serial"] if all(scheduler.is_one_host for scheduler in schedulers_here) else []
 
 
-def _nodes_now(here: dict[str, Any] | None, extra: Sequence[str]) -> list[str]:
+def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
     """Print which nodes of the site cannot be used; returns the option that keeps jobs from waiting for them.
 
     Nothing where ``extra``, ReFrame's other options, has that option, or where no site can be measured here.
     """
     if any(word.startswith(f"{usable.VARIABLE}=") for word in extra):
         return []
-    if here is None or here.get("archived", False):
+    if here is None or here.archived:
         return []
     counts, lines = usable.survey(here)
     for line in lines:

@@ -12,14 +12,14 @@ from plumbline import schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.nodes import pinned
+from plumbline.schemas.site import Partition, Site
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 from plumbline.topology import machine
 from plumbline.topology.machine import Machine
 
 #: the feature of every environment made from a stack manifest
 FEATURE = "plumb-stack"
-#: seconds that a job may wait for its nodes; longer is a failure
-MAX_PENDING_S = 3600
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
 UNCONFIGURED = "no site is configured for this host: run 'make setup', then '. ./activate'"
@@ -30,12 +30,12 @@ def configuration() -> dict[str, Any]:
 
     Raises :class:`PlumbError` where a stack of this host's own site is not installed.
     """
-    stacks = {manifest["name"]: manifest for manifest in manifests.load_all()}
+    stacks = {manifest.name: manifest for manifest in manifests.load_all()}
     sites = site.load_all()
     for found in sites:
         if site.is_here(found):
             _require_stacks(found, stacks)
-    offered = {name for found in sites for part in found["partitions"] for name in part["stacks"]}
+    offered = {name for found in sites for part in found.partitions for name in part.stacks}
     environments = [_environment(manifest) for manifest in stacks.values()]
     environments += [_elsewhere(name) for name in sorted(offered - stacks.keys())]
     return {
@@ -46,53 +46,48 @@ def configuration() -> dict[str, Any]:
     }
 
 
-def _require_stacks(found: dict[str, Any], stacks: dict[str, dict[str, Any]]) -> None:
+def _require_stacks(found: Site, stacks: dict[str, Manifest]) -> None:
     """What this host's own site offers must be installed; an unknown name is a typo."""
-    for part in found["partitions"]:
-        missing = [name for name in part["stacks"] if name not in stacks]
+    for part in found.partitions:
+        missing = [name for name in part.stacks if name not in stacks]
         if missing:
             raise PlumbError(
-                f"site {found['name']}, partition {part['name']}: stack {missing[0]} is not installed",
-                str(paths.sites() / found["name"] / "site.yaml"),
+                f"site {found.name}, partition {part.name}: stack {missing[0]} is not installed",
+                str(paths.sites() / found.name / "site.yaml"),
                 f"plumb stack install {missing[0]}, or take it out of the list",
             )
 
 
-def _system(found: dict[str, Any]) -> dict[str, Any]:
+def _system(found: Site) -> dict[str, Any]:
     return {
-        "name": found["name"],
-        "descr": found["description"],
-        "hostnames": found["hostnames"],
-        "modules_system": found.get("modules_system", "nomod"),
-        "partitions": [_partition(found, part) for part in found["partitions"]],
+        "name": found.name,
+        "descr": found.description,
+        "hostnames": found.hostnames,
+        "modules_system": found.modules_system,
+        "partitions": [_partition(found, part) for part in found.partitions],
     }
 
 
-def _partition(found: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
-    scheduler = schedulers.named(part["scheduler"])
+def _partition(found: Site, part: Partition) -> dict[str, Any]:
+    scheduler = schedulers.named(part.scheduler)
     return {
-        **scheduler.reframe_partition(part.get("access", []), part.get("hosts", []), pinned.of(part["name"])),
-        "name": part["name"],
-        "descr": part.get("description", part["name"]),
+        **scheduler.reframe_partition(part.access, part.hosts, pinned.of(part.name)),
+        "name": part.name,
+        "descr": part.description or part.name,
         "scheduler": scheduler.reframe_backend(),
         "launcher": "local",  # plumb launch starts the ranks itself
-        "environs": [environment_name(stack) for stack in part["stacks"]] or [NOTHING],
+        "environs": [environment_name(stack) for stack in part.stacks] or [NOTHING],
         "max_jobs": scheduler.reframe_jobs,
-        "prepare_cmds": [*scheduler.script_begins, *part.get("prepare", [])],
+        "prepare_cmds": [*scheduler.script_begins, *part.prepare],
         "extras": {
-            "archived": found.get("archived", False),
+            "archived": found.archived,
             "scheduler": scheduler.name,
-            "max_job_s": part.get("max_job_s"),
-            "nodes": nodes_offered(part),
-            "max_pending_s": part.get("max_pending_s", MAX_PENDING_S),
-            "topology": str(paths.sites() / found["name"] / part["topology"]),
+            "max_job_s": part.max_job_s or None,
+            "nodes": part.nodes_offered,
+            "max_pending_s": part.max_pending_s,
+            "topology": str(paths.sites() / found.name / part.topology),
         },
     }
-
-
-def nodes_offered(part: dict[str, Any]) -> int:
-    """How many nodes of a partition one test may use: ``nodes`` of site.yaml, else one, or all hosts that it names."""
-    return int(part.get("nodes", max(1, len(part.get("hosts", [])))))
 
 
 def environment_name(stack: str) -> str:
@@ -100,15 +95,15 @@ def environment_name(stack: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", stack)
 
 
-def _environment(manifest: dict[str, Any]) -> dict[str, Any]:
+def _environment(manifest: Manifest) -> dict[str, Any]:
     return {
-        "name": environment_name(manifest["name"]),
-        "modules": manifest["modules"],
+        "name": environment_name(manifest.name),
+        "modules": manifest.modules,
         "features": [FEATURE],
         "extras": {
-            "stack": manifest["name"],
-            "benchmarks": sorted(manifest["benchmarks"]),
-            "accelerator": manifest.get("accelerator"),
+            "stack": manifest.name,
+            "benchmarks": sorted(manifest.benchmarks),
+            "accelerator": manifest.accelerator,
         },
     }
 
@@ -149,11 +144,11 @@ def configured() -> bool:
     return any(FEATURE in environment.features for environment in environments)
 
 
-def partitions() -> list[dict[str, Any]]:
-    """The partitions of the configured site, as site.yaml has them; none if there is no site."""
+def partitions() -> list[Partition]:
+    """The partitions of the configured site; none if there is no site."""
     if not configured():
         return []
-    return site.load(runtime().system.name)["partitions"]
+    return site.load(runtime().system.name).partitions
 
 
 def node_counts() -> list[int]:
@@ -161,7 +156,7 @@ def node_counts() -> list[int]:
 
     Where no partition offers two nodes it is ``[2]``, so that such tests end as skipped, with the reason.
     """
-    most = max((nodes_offered(part) for part in partitions()), default=1)
+    most = max((part.nodes_offered for part in partitions()), default=1)
     powers = {1 << power for power in range(1, most.bit_length()) if 1 << power <= most}
     return sorted(powers | ({most} - {1})) or [2]
 
@@ -169,4 +164,4 @@ def node_counts() -> list[int]:
 @functools.cache
 def machines() -> tuple[Machine, ...]:
     """The machine of every partition, for parameters that depend on it; none if there is no site."""
-    return tuple(machine.load(paths.sites() / runtime().system.name / part["topology"]) for part in partitions())
+    return tuple(machine.load(paths.sites() / runtime().system.name / part.topology) for part in partitions())

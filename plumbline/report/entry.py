@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 from typing import Any
 
@@ -134,38 +133,29 @@ def _reference(figure: Figure) -> str:
 
 def _picture(record: Record) -> Block:
     """Every launch in the order started: how far each figure was from its median."""
-    series = []
-    for place, figure in enumerate(record.figures):
-        drawn = [
-            (at, far, launch, value)
-            for at, (launch, value) in enumerate(figures.launches(record, figure))
-            if value is not None and math.isfinite(far := figures.from_median(value, figure))
-        ]
-        points = [
-            (
-                at,
-                at,
-                far,
-                f"{figure.name} {' '.join(units.human(value, figure.unit))}",
-                f"{far:.2f} %",
-                "; ".join(launch.disturbance.causes),
-            )
-            for at, far, launch, value in drawn
-        ]
-        hollow = [number for number, (_, _, launch, _) in enumerate(drawn) if launch.disturbed]
-        series.append(blocks.series(figure.name, figures.colour(place), points, hollow=hollow))
+    series = [
+        figures.series(
+            figure.name,
+            figures.colour(number),
+            [
+                (dot, (dot.place, dot.place, units.significant(dot.far, 6), dot.seen))
+                for dot in figures.dots(record, figure)
+            ],
+        )
+        for number, figure in enumerate(record.figures)
+    ]
     return blocks.chart(
         "Every launch",
         "How far each launch lies from the median of its figure, in the order started. Open dots: disturbed.",
-        ["launch"],
-        [[f"launch {launch.order}"] for launch in record.launches],
+        ["launch", column("disturbed", "named")],
+        [(f"launch {launch.order}", "; ".join(launch.disturbance.causes)) for launch in record.launches],
         beside=True,
         height=190,
         series=series,
-        each=["figure", "from median", "disturbed"],
+        each=[""],
         legend=len(series) > 1,
         x={"name": "launch of the session", "labels": [launch.order for launch in record.launches]},
-        y={"name": "% from median"},
+        y={"name": "% from median", "told": True},
     )
 
 

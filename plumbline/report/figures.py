@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from plumbline.base import units
+from plumbline.pages import blocks
+from plumbline.pages.blocks import Block
 from plumbline.records.model import Figure, Launch, Record
 
 #: colours of the page's style for stacks: Okabe and Ito's palette
@@ -29,7 +32,8 @@ def palette(names: Iterable[str]) -> dict[str, str]:
 def line(number: int, **parts: Any) -> dict[str, Any]:
     """The look of a line with mark and dash of that number."""
     dash = {"type": DASHES[number % len(DASHES)], "width": 1.6}
-    return {"type": "line", "symbol": MARKS[number % len(MARKS)], "lineStyle": dash, **parts}
+    shown = {"symbol": MARKS[number % len(MARKS)], "lineStyle": dash, "emphasis": {"focus": "series"}}
+    return {"type": "line", **shown, **parts}
 
 
 def launches(record: Record, figure: Figure) -> list[tuple[Launch, float | None]]:
@@ -44,9 +48,35 @@ def spread(figure: Figure) -> float | None:
     return (max(values) - min(values)) / figure.value if len(values) > 1 and figure.value > 0 else None
 
 
-def from_median(value: float, figure: Figure) -> float:
-    """How far a launch lies from the median of its figure, in percent; nan where the median is 0 or no number."""
-    return 100 * (value / figure.value - 1) if figure.value else math.nan
+@dataclass(frozen=True)
+class Dot:
+    """A launch with its value of a figure, at its ``place`` in the record, and how far it is from the median, in %."""
+
+    launch: Launch
+    place: int
+    value: float
+    far: float
+    seen: str
+
+    @property
+    def causes(self) -> str:
+        """What disturbed the launch."""
+        return "; ".join(self.launch.disturbance.causes)
+
+
+def dots(record: Record, figure: Figure) -> list[Dot]:
+    """The launches of the record that can be drawn."""
+    return [
+        Dot(launch, place, value, far, " ".join(units.human(value, figure.unit)))
+        for place, (launch, value) in enumerate(launches(record, figure))
+        if value is not None and math.isfinite(far := 100 * (value / figure.value - 1) if figure.value else math.nan)
+    ]
+
+
+def series(name: str, colour: str, drawn: Sequence[tuple[Dot, Sequence[object]]]) -> Block:
+    """Dots with their points: those of disturbed launches are open."""
+    hollow = [place for place, (dot, _) in enumerate(drawn) if dot.launch.disturbed]
+    return blocks.series(name, colour, [point for _, point in drawn], hollow=hollow)
 
 
 def bound(figure: Figure) -> str:

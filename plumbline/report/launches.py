@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from plumbline.base import units
 from plumbline.pages import blocks
-from plumbline.pages.blocks import Block, Piece, block, link, number, section
+from plumbline.pages.blocks import Block, Piece, block, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
 from plumbline.views import summary
 
 #: rows of one picture: a taller one is more than some browsers can draw
 ROWS = 60
-COLUMNS = ("variant", "figure", number("median"), "unit", number("spread", "%"), number("launches"))
+COLUMNS = ("variant", column("figure", "named"), number("median"), "unit", number("spread", "%"), number("launches"))
 #: a record, its entry, its name within its test, and a figure of it
 Row = tuple[Record, int, str, Figure]
 
@@ -69,32 +69,28 @@ def _label(record: Record, figure: Figure | None) -> str:
 
 def _strip(title: str, rows: Sequence[Row], colours: dict[str, str], every: bool) -> Block:
     names = ", ".join(dict.fromkeys(figure.name for *_, figure in rows))
-    points: dict[str, list[tuple[object, ...]]] = {record.stack.name: [] for record, *_ in rows}
-    hollow: dict[str, list[int]] = {name: [] for name in points}
-    for place, (record, _, _, figure) in enumerate(rows):
-        own = points[record.stack.name]
-        for launch, value in figures.launches(record, figure):
-            if value is None or not math.isfinite(far := figures.from_median(value, figure)):
-                continue
-            if launch.disturbed:
-                hollow[record.stack.name].append(len(own))
-            seen = f"{figure.name} {' '.join(units.human(value, figure.unit))}"
-            started = f"{launch.order}, {launch.start[11:19]}"
-            causes = "; ".join(launch.disturbance.causes)
-            own.append((place, far, len(rows) - 1 - place, seen, f"{far:.2f} %", started, causes))
-    widest = max((abs(far) for own in points.values() for _, far, *_ in own if isinstance(far, float)), default=1.0)
-    end = _end(max(1.0, widest))
+    drawn = [
+        (record.stack.name, dot, (place, dot.far, len(rows) - 1 - place, dot.seen,
+         f"{dot.launch.order}, {dot.launch.start[11:19]}", dot.causes))
+        for place, (record, _, _, figure) in enumerate(rows)
+        for dot in figures.dots(record, figure)
+    ]  # fmt: skip
+    series = [
+        figures.series(name, colours[name], [(dot, point) for stack, dot, point in drawn if stack == name])
+        for name in dict.fromkeys(stack for stack, _, _ in drawn)
+    ]
+    end = _end(max([1.0, *(abs(dot.far) for _, dot, _ in drawn)]))
     return blocks.chart(
         title,
         "All figures." if every else f"First figure of each variant: {names}.",
         COLUMNS,
         [_row(row) for row in rows],
         targets=[entry for _, entry, *_ in rows],
-        series=[blocks.series(name, colours[name], own, hollow=hollow[name]) for name, own in points.items()],
-        each=["figure", "from median", "launch", "disturbed"],
+        series=series,
+        each=["measured", "launch", "disturbed"],
         height=62 + len(rows) * 19,
         wide=250,
-        x={"name": "% from median", "min": -end, "max": end, "interval": end / 2},
+        x={"name": "% from median", "told": True, "min": -end, "max": end, "interval": end / 2},
         y={
             "min": -0.5,
             "max": len(rows) - 0.5,

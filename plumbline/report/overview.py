@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plumbline.base import units
+from plumbline.base import group, units
 from plumbline.base.units import counted
 from plumbline.pages import blocks
 from plumbline.pages.blocks import Block, Piece, block, cell, column, link, number, section
@@ -74,7 +74,6 @@ def head(
 
 def overview(site: str, entries: Numbered) -> Block:
     """The records in a table that is searched, filtered and sorted: a row for each figure, of which one is shown."""
-    rows = [row for record, entry in entries for row in _rows(record, entry)]
     verdicts = Counter[str](record.final_verdict for record, _ in entries)
     stacks, tests = (
         sorted(names) for names in ({r.stack.name for r, _ in entries}, {r.variant.test for r, _ in entries})
@@ -91,7 +90,7 @@ def overview(site: str, entries: Numbered) -> Block:
         {
             **blocks.table("Variants, worst first", COLUMNS, ()),
             "is": "listing",
-            "rows": rows,
+            "rows": [_row(record, entry) for record, entry in entries],
             "id": "variants",
             "look": "cards",
             "noun": counted(len(entries), "variant"),
@@ -113,64 +112,42 @@ def overview(site: str, entries: Numbered) -> Block:
     )
 
 
-def _rows(record: Record, entry: int) -> list[dict[str, Any]]:
-    """A row for each figure, or one that says why there is none."""
+def _row(record: Record, entry: int) -> dict[str, Any]:
+    """A record: its cells and what they are sorted by, and those of each line: a figure, or why there is none."""
     verdict, name, placed = record.final_verdict, summary.name(record.variant), summary.placement(record.placement)
     hit = sum(launch.disturbed for launch in record.launches)
-    start = [
-        block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict),
-        link(name, entry=entry),
-        record.stack.name,
-        placed,
-    ]
-    end = f"{hit} of {len(record.launches)}" if hit else "0"
-    keys = [SEVERITY.index(verdict), name, record.stack.name, placed]
     words = [record.id, record.variant.name, name, record.stack.name, placed, verdict, *record.nodes, *record.faults]
     words += [figure.name for figure in record.figures]
-    common = {"words": " ".join(words).lower(), "tags": [verdict, record.variant.test, record.stack.name]}
-    share = hit / max(1, len(record.launches))
+    last = (f"{hit} of {len(record.launches)}" if hit else "0", hit / max(1, len(record.launches)))
+    lines: list[list[Sequence[Piece]]] = [list(zip(*_cells(figure), last, strict=True)) for figure in record.figures]
     if record.faults or not record.figures:
         why = cell((record.faults or ["no figure"])[0], look="why", span=6, label="reason")
-        return [{**common, "cells": [*start, why, end], "keys": [*keys, "", -1, "", -1, -1, 0, share]}]
-    return [
-        {
-            **common,
-            "more": place > 0,
-            "cells": [*start, *_cells(figure), end],
-            "keys": [*keys, *_keys(figure), share],
-        }
-        for place, figure in enumerate(record.figures)
-    ]
+        lines = [[[why, last[0]], ["", -1, "", -1, -1, 0, last[1]]]]
+    badge = block("badge", "" if verdict == "unreferenced" else verdict, verdict=verdict)
+    return {
+        "words": " ".join(words).lower(),
+        "tags": [verdict, record.variant.test, record.stack.name],
+        "cells": [badge, link(name, entry=entry), record.stack.name, placed],
+        "keys": [SEVERITY.index(verdict), name, record.stack.name, placed],
+        "lines": lines,
+    }
 
 
-def _cells(figure: Figure) -> list[Piece]:
+def _cells(figure: Figure) -> list[tuple[Piece, object]]:
+    """The cells of a figure, each with what its column is sorted by."""
     value, unit = units.human(figure.value, figure.unit)
-    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
+    spread, reached = figures.spread(figure), figure.reached
+    change = figure.value / figure.reference.value - 1 if figure.reference else None
     filled = min(100.0, max(0.0, reached.percent)) if reached else 0.0
+    bar = reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure))
     return [
-        figure.name,
-        cell(value, value=figure.value),
-        unit,
-        None if spread is None else f"{100 * spread:.1f}",
-        reached and block("bar", summary.percent(figure), share=filled, hint=figures.bound(figure)),
-        None if change is None else units.signed(change).removesuffix(" %"),
+        (figure.name, figure.name),
+        (cell(value, value=figure.value), figure.value),
+        (unit, figure.unit),
+        (None, -1) if spread is None else (f"{100 * spread:.1f}", spread),
+        (bar, reached.percent if reached else -1),
+        (None, 0) if change is None else (units.signed(change).removesuffix(" %"), change),
     ]
-
-
-def _keys(figure: Figure) -> list[object]:
-    spread, change, reached = figures.spread(figure), _change(figure), figure.reached
-    return [
-        figure.name,
-        figure.value,
-        figure.unit,
-        -1 if spread is None else spread,
-        reached.percent if reached else -1,
-        change or 0,
-    ]
-
-
-def _change(figure: Figure) -> float | None:
-    return figure.value / figure.reference.value - 1 if figure.reference else None
 
 
 def left_out(
@@ -218,10 +195,11 @@ def _skipped(outcome: Mapping[str, Any] | None) -> list[Piece]:
     if outcome is None:
         return [block("paragraph", "Skipped cases: not recorded for these records (only plumb campaign keeps them).")]
     ran = counted(len(outcome["cases"]), "case")
-    groups: dict[tuple[str, str], list[str]] = {}
-    for case in outcome["cases"]:
-        if case["state"] in WITHOUT_FIGURES:
-            groups.setdefault((case["state"], case["reason"] or "no reason given"), []).append(case["case"])
+    groups = group(
+        ((case["state"], case["reason"] or "no reason given"), case["case"])
+        for case in outcome["cases"]
+        if case["state"] in WITHOUT_FIGURES
+    )
     if not groups:
         return [block("paragraph", f"All {ran} of the campaign ran.")]
     found = sorted(groups.items(), key=lambda one: (one[0][0] == "SKIP", -len(one[1]), one[0][1]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.base import group, units
 from plumbline.pages import blocks
-from plumbline.pages.blocks import Block, Piece, absent, block, cell, link, number, section
+from plumbline.pages.blocks import Block, Piece, absent, block, cell, column, link, number, section
 from plumbline.records.model import Figure, Record
 from plumbline.report import figures
 from plumbline.views import summary
@@ -166,30 +166,21 @@ def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
     stacks = sorted({one.stack for one in cells})
     series = []
     for place, name in enumerate(stacks):
-        dots: list[tuple[object, ...]] = []
-        bars: list[tuple[object, ...]] = []
-        hollow = []
-        for row, one in enumerate(cells):
-            if one.stack != name:
-                continue
-            lane = labels.index(one.label) + (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
-            middle = " ".join(units.human(one.figure.value, one.figure.unit))
-            bars.append((row, one.figure.value / factor, lane, name, "", middle))
-            for launch, value in figures.launches(one.record, one.figure):
-                if value is None:
-                    continue
-                if launch.disturbed:
-                    hollow.append(len(dots))
-                seen = f"{launch.order}: {' '.join(units.human(value, one.figure.unit))}"
-                causes = "; ".join(launch.disturbance.causes)
-                dots.append((row, value / factor, lane, name, seen, middle, causes))
-        tint = next(one.colour for one in cells if one.stack == name)
-        series.append(blocks.series(name, tint, dots, hollow=hollow))
+        aside = (place - (len(stacks) - 1) / 2) * 0.7 / len(stacks)
+        own = [(row, labels.index(one.label) + aside, one) for row, one in enumerate(cells) if one.stack == name]
+        dots = [
+            (dot, (row, dot.value / factor, lane, f"{dot.launch.order}: {dot.seen}", dot.causes))
+            for row, lane, one in own
+            for dot in figures.dots(one.record, one.figure)
+        ]
+        bars = [(row, one.figure.value / factor, lane) for row, lane, one in own]
+        tint = own[0][2].colour
+        series.append(figures.series(name, tint, dots))
         series.append(blocks.series(name, tint, bars, look={"symbol": "rect", "symbolSize": [3, 13]}))
     return blocks.chart(
         f"{kernel} by placement",
         "A dot per launch, a bar at the median. Colour: stack. Open dots: disturbed.",
-        ["placement", "stack", number("median", unit), number("launches", unit)],
+        ["placement", column("stack", "named"), column("median", "number named", unit), number("launches", unit)],
         [
             (
                 link(one.label, entry=one.entry),
@@ -201,7 +192,7 @@ def _dots(kernel: str, cells: Sequence[Cell]) -> Block:
         ],
         targets=[one.entry for one in cells],
         series=series,
-        each=["stack", "launch", "median", "disturbed"],
+        each=["launch", "disturbed"],
         legend=True,
         wide=210,
         height=100 + len(labels) * max(30, 13 * len(stacks)),

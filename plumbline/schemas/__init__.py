@@ -6,9 +6,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 import jsonschema
 import msgspec
@@ -17,6 +17,8 @@ import yaml
 from plumbline.base.errors import PlumbError
 
 T = TypeVar("T")
+#: ends patterns of types, as an error has it: Python's ``$`` alone also passes over a line's end
+END_OF_TEXT = r"$(?!\\n)"
 #: most values in a YAML file; those that an alias repeats count each time
 MOST_VALUES = 1_000_000
 
@@ -53,9 +55,19 @@ _Validator = jsonschema.validators.extend(
 )
 
 
+def whole(pattern: str) -> msgspec.Meta:
+    """What a type says of texts that ``pattern`` matches from beginning to end."""
+    return msgspec.Meta(pattern=f"^({pattern})$(?!\\n)")
+
+
+def one_of(names: Iterable[str]) -> msgspec.Meta:
+    """What a type says of texts that are one of ``names``, which consist of letters, digits and hyphens."""
+    return whole("|".join(names))
+
+
 @functools.cache
 def validator(name: str) -> Any:
-    """The compiled validator of schema ``name``."""
+    """The compiled validator of the schema ``name``, a file of this folder."""
     text = (Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8")
     return _Validator(json.loads(text))
 
@@ -83,43 +95,41 @@ def check(name: str, document: Any, where: str) -> None:
     except RecursionError:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
-        raise PlumbError(f"not a valid {name}: {_message(name, error)}", where, "fix or regenerate it")
+        place = ".".join(map(str, error.absolute_path)) or "top level"
+        raise PlumbError(f"not a valid {name}: {place}: {error.message[:200]}", where, "fix or regenerate it")
 
 
-def convert(name: str, document: Any, kind: type[T], where: str, cure: str = "fix or regenerate it") -> T:
+def convert(name: str, document: Any, kind: type[T], where: str) -> T:
     """``document``, of :func:`parse_json` or :func:`read_yaml`, as the type that schema ``name`` is made from.
 
     Raises :class:`PlumbError` naming the first offending key, and for what no file or program can be given.
     """
     try:
         made = msgspec.convert(document, kind)
-        _check_values(document)
+        check_values(document)
     except msgspec.ValidationError as error:
-        raise PlumbError(fault(name, error), where, cure) from None
-    except ValueError as error:
-        raise PlumbError(f"not a valid {name}: {error}", where, cure) from None
-    except RecursionError:
-        raise PlumbError(f"not a valid {name}: nested too deeply", where, cure) from None
-    return made
+        what = fault(name, error, document)
+    except (ValueError, RecursionError) as error:
+        what = f"not a valid {name}: {'nested too deeply' if isinstance(error, RecursionError) else error}"
+    else:
+        return made
+    raise PlumbError(what, where, "fix or regenerate it")
 
 
-def fault(name: str, error: msgspec.ValidationError) -> str:
-    """Where and what is wrong in a document ``name`` that a type does not take."""
+def fault(name: str, error: msgspec.ValidationError, document: Any = None) -> str:
+    """Where and what is wrong in a document ``name`` that a type does not take; with its value in ``document``."""
     what, _, path = str(error).partition(" - at `")
-    return f"not a valid {name}: {path.strip('`').replace('` in `', ' in ').removeprefix('$.') or 'top level'}: {what}"
+    place = path.strip("`").replace("` in `", " in ").replace("$.", "") or "top level"
+    if document is not None and what.startswith("Expected") and ", got " not in what:
+        what = f"{what}, not {_at(document, path)!r:.200}"
+    return f"not a valid {name}: {place}: {what}".replace(END_OF_TEXT, "$")
 
 
-def _message(name: str, error: jsonschema.ValidationError) -> str:
-    """Where and what is wrong. Where another key demands a value, that key is named: it may be the wrong one."""
-    place, path = [str(part) for part in error.absolute_path], list(error.absolute_schema_path)
-    if error.validator == "enum" and "then" in path:
-        rule = validator(name).schema
-        for step in path[: path.index("then")]:
-            rule = rule if step == "if" else rule[step]
-        for key in rule["if"].get("required", []):
-            known = " and ".join(map(str, cast(list[Any], error.validator_value)))
-            return f"{'.'.join([*place[:-1], key])}: goes with {place[-1]} {known} alone, not with {error.instance!r}"
-    return f"{'.'.join(place) or 'top level'}: {error.message[:200]}"
+def _at(value: Any, path: str) -> Any:
+    """What stands at a path as msgspec writes it; where it leaves a key open, the mapping that has this key."""
+    for index, key in re.findall(r"\[(\d+)\]|\.(\w+)", path.partition("[...]")[0]):
+        value = value[int(index)] if index else value[key]
+    return value
 
 
 def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
@@ -129,7 +139,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     """
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
-        _check_values(document, finite=False)
+        check_values(document, finite=False)
     except FileNotFoundError:
         raise PlumbError(f"{what} does not exist", str(file), cure) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -148,7 +158,7 @@ def read_yaml(file: Path, what: str, cure: str) -> dict[str, Any]:
     return document
 
 
-def _check_values(document: Any, finite: bool = True) -> None:
+def check_values(document: Any, finite: bool = True) -> None:
     """Raise ValueError for a key or text that is no text, and for aliases that repeat values without end.
 
     Without ``finite`` also numbers that are not finite pass: the schema may say it with their place.

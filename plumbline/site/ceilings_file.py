@@ -43,11 +43,9 @@ def read(name: str) -> list[Measured]:
         return []
     try:
         document = schemas.read_yaml(file, "ceilings", CURE)
-        return msgspec.convert(document, Document).partitions
+        return schemas.convert("ceilings", document, Document, str(file)).partitions
     except PlumbError as error:  # nobody writes this file by hand
         raise PlumbError(error.what, error.where, CURE) from None
-    except msgspec.ValidationError as error:
-        raise PlumbError(schemas.fault("ceilings", error), str(file), CURE) from None
 
 
 def ceilings_of(name: str, partition: str, machine: str) -> Measured | None:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plumbline import schemas
+import msgspec
+from msgspec import Struct, structs
+
+from plumbline import mpi, schedulers, schemas
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError, suggest
+from plumbline.schemas.site import MPIRUN, Facts, Partition, Site
 from plumbline.site.tests import family
 
 FILE = "site.yaml"
+#: what :func:`check_values` takes in place of a type whose members are looked at by themselves
+_LOOSE: dict[str, Any] = {"partitions": list[dict[str, Any]], "facts": dict[str, Any]}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 
 
@@ -43,71 +50,80 @@ def references_missing(name: str, test: str) -> str | None:
     return f"reference file is missing: {file}: write it with the lines {lines}"
 
 
-def load(name: str) -> dict[str, Any]:
+def load(name: str) -> Site:
     """``site.yaml`` of site ``name``; raises :class:`PlumbError` unless it is valid and its topology files exist."""
     if not _NAME.fullmatch(name):
         raise PlumbError(
             f"'{name[:40]}' cannot be the name of a site", str(paths.sites()), "plumb site list names them"
         )
     file = folder(name) / FILE
-    document = schemas.read_yaml(file, f"site '{name}'", f"plumb site init --name {name}")
-    check(document, str(file))
-    if document["name"] != name:
-        raise PlumbError(f"the site calls itself '{document['name']}'", str(file), f"its folder is called '{name}'")
-    for part in document["partitions"]:
-        topology = file.parent / part["topology"]
-        if not topology.is_file():
+    found = check(schemas.read_yaml(file, f"site '{name}'", f"plumb site init --site {name}"), str(file))
+    if found.name != name:
+        raise PlumbError(f"the site calls itself '{found.name}'", str(file), f"its folder is called '{name}'")
+    for part in found.partitions:
+        if not (file.parent / part.topology).is_file():
             raise PlumbError(
-                f"partition {part['name']} has no topology file {part['topology']}",
+                f"partition {part.name} has no topology file {part.topology}",
                 str(file),
-                f"plumb site init --name {name} captures this host's",
+                f"plumb site init --site {name} captures this host's",
             )
-    return document
+    return found
 
 
-def load_all() -> list[dict[str, Any]]:
+def load_all() -> list[Site]:
     """Every site, sorted by name."""
     return [load(name) for name in names()]
 
 
-def is_here(document: dict[str, Any]) -> bool:
+def is_here(site: Site) -> bool:
     """Whether a site claims this host, as ReFrame decides it: one of its patterns matches the host's name."""
-    return any(re.match(pattern, socket.gethostname()) for pattern in document["hostnames"])
+    return any(re.match(pattern, socket.gethostname()) for pattern in site.hostnames)
 
 
-def claiming(documents: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The site of ``documents`` that claims this host: the first, as ReFrame chooses; None if none does."""
-    return next((document for document in documents if is_here(document)), None)
+def claiming(sites: list[Site]) -> Site | None:
+    """The one of ``sites`` that claims this host: the first, as ReFrame chooses; None if none does."""
+    return next((site for site in sites if is_here(site)), None)
 
 
 def here() -> str:
     """The name of the site that claims this host; raises :class:`PlumbError` if none does, or a site is not valid."""
-    documents = load_all()
-    claimed = claiming(documents)
+    sites = load_all()
+    claimed = claiming(sites)
     if claimed is None:
-        known = ", ".join(document["name"] for document in documents) or "none: plumb site init makes one"
+        known = ", ".join(site.name for site in sites) or "none: plumb site init makes one"
         raise PlumbError(f"no site claims this host, {socket.gethostname()}", str(paths.sites()), f"known: {known}")
-    return str(claimed["name"])
+    return claimed.name
 
 
-def partition(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """The element of ``partitions`` that is called ``name``; raises :class:`PlumbError` if there is none."""
-    for part in document["partitions"]:
-        if part["name"] == name:
-            return dict(part)
-    known = [part["name"] for part in document["partitions"]]
-    raise PlumbError(
-        f"site {document['name']} has no partition '{name}'",
-        str(folder(document["name"]) / FILE),
-        suggest(name, known),
-    )
+def partition(site: Site, name: str) -> Partition:
+    """The partition that is called ``name``; raises :class:`PlumbError` if there is none."""
+    known = {part.name: part for part in site.partitions}
+    if name not in known:
+        where = str(folder(site.name) / FILE)
+        raise PlumbError(f"site {site.name} has no partition '{name}'", where, suggest(name, known))
+    return known[name]
 
 
 def check_values(document: dict[str, Any], where: str) -> None:
     """Raise :class:`PlumbError` for the first value of another type; keys may be missing, and unknown ones stand."""
-    for error in schemas.validator("site").iter_errors(document):
-        if error.validator == "type":
-            raise PlumbError(f"{error.json_path.removeprefix('$.')}: {error.message}", where, "correct or remove it")
+    for place, mapping, kind in _mappings(document):
+        types = {field.name: _LOOSE.get(field.name, field.type) for field in structs.fields(kind)}
+        for key in mapping.keys() & types.keys():
+            try:
+                msgspec.convert(mapping[key], types[key])
+            except msgspec.ValidationError as error:
+                raise PlumbError(f"{place}{key}: {error}", where, "correct or remove it") from None
+
+
+def _mappings(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], type[Struct]]]:
+    """The mappings that a site consists of, each with its place and its type; what is no mapping is left out."""
+    yield "", document, Site
+    parts = document.get("partitions")
+    for number, part in enumerate(parts if isinstance(parts, list) else []):
+        if isinstance(part, dict):
+            yield f"partitions[{number}].", part, Partition
+            if isinstance(part.get("facts"), dict):
+                yield f"partitions[{number}].facts.", part["facts"], Facts
 
 
 def _check_texts(value: Any, where: str, key: str = "") -> None:
@@ -120,27 +136,55 @@ def _check_texts(value: Any, where: str, key: str = "") -> None:
         raise PlumbError(f"{key.removeprefix('.')} has a character that cannot be shown", where, "write it in one line")
 
 
-def check(document: dict[str, Any], where: str) -> None:
-    """Raise :class:`PlumbError` for the first unknown key, with a suggestion, or else for the first wrong value."""
-    for error in schemas.validator("site").iter_errors(document):
-        if error.validator == "additionalProperties" and "properties" in error.schema:
-            known = list(error.schema["properties"])
-            key = next(key for key in error.instance if key not in known)
-            place = f"{error.json_path}.{key}".removeprefix("$.")
-            raise PlumbError(f"unknown key '{place}'", where, suggest(str(key), known))
-    schemas.check("site", document, where)
+def check(document: dict[str, Any], where: str) -> Site:
+    """The site that ``document`` describes.
+
+    Raises :class:`PlumbError` for the first unknown key or word, with a suggestion, or else for the first wrong value.
+    """
+    for place, mapping, kind in _mappings(document):
+        types = {field.name: field.type for field in structs.fields(kind)}
+        for key in mapping:
+            if key not in types:
+                raise PlumbError(f"unknown key '{place}{key}'", where, suggest(key, types))
+    site = schemas.convert("site", document, Site, where)
     _check_texts(document, where)
-    for pattern in document["hostnames"]:
+    for pattern in site.hostnames:
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
             what = f"hostnames: {pattern!r} is not a regular expression: {error}"
             raise PlumbError(what, where, "correct it") from None
     seen: set[str] = set()
-    for part in document["partitions"]:
-        if part["name"] in seen:
-            raise PlumbError(f"two partitions are called '{part['name']}'", where, "rename one")
-        seen.add(part["name"])
-        topology = Path(part["topology"])
+    for number, part in enumerate(site.partitions):
+        _check_words(part, f"partitions[{number}]", where)
+        if part.name in seen:
+            raise PlumbError(f"two partitions are called '{part.name}'", where, "rename one")
+        seen.add(part.name)
+        topology = Path(part.topology)
         if topology.is_absolute() or ".." in topology.parts:
             raise PlumbError(f"topology '{topology}' lies outside the site folder", where, "name a file inside it")
+    return site
+
+
+def _check_words(part: Partition, place: str, where: str) -> None:
+    """Raise :class:`PlumbError` for a word of ``part`` that no scheduler or MPI library has, or not its scheduler."""
+    own = schedulers.RANK_LAUNCHERS
+    families = [family for name in own for family in getattr(part, f"{name}_mpi")]
+    for key, words, known in (
+        ("scheduler", [part.scheduler], schedulers.TABLE),
+        ("launcher", [part.launcher], (MPIRUN, *own)),
+        ("MPI family", families, mpi.TABLE),
+    ):
+        for word in words:
+            if word not in known:
+                raise PlumbError(f"{place}: {key} '{word}' is unknown", where, suggest(word, known))
+    takers = {
+        "launcher": [name for name, one in schedulers.TABLE.items() if one.rank_launcher is own.get(part.launcher)],
+        "hosts": [name for name, one in schedulers.TABLE.items() if one.hosts_are_named],
+    }
+    for key, said in (("launcher", part.launcher in own), ("hosts", bool(part.hosts))):
+        if said and part.scheduler not in takers[key]:
+            what = f"{key} goes with scheduler {' and '.join(takers[key])} alone, not with '{part.scheduler}'"
+            raise PlumbError(f"{place}: {what}", where, "correct or remove one of them")
+    if len(set(part.hosts)) < len(part.hosts):
+        raise PlumbError(f"{place}: hosts names a host twice", where, "remove one")

@@ -13,12 +13,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from plumbline import mpi
+from msgspec.structs import replace
+
 from plumbline.base import files, git, paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import blas, fetch, libraries, locked, manifest, tuned
+from plumbline.stacks.manifest import Benchmark, Loads, Manifest
 from plumbline.stacks.stream import Compiler
 
 FOLDER = "custom-kernels"
@@ -30,89 +31,91 @@ ABI_LIBRARY = "libmpi_abi.so.1"
 
 def refresh(name: str) -> bool:
     """Build the kernels of installed stack ``name`` unless they are up to date; returns whether it built them."""
-    document = manifest.load(name)
+    stack = manifest.load(name)
     reason = stale(name)
     if reason is None:
         return False
     print(f"{name}: building the kernels ({reason})", flush=True)
     source = git.part(FOLDER)
     prefix = paths.stacks() / name / "kernels"
-    found = build(document, source, prefix)
-    others = {key: entry for key, entry in document["benchmarks"].items() if entry["suite"] != "kernels"}
+    found = build(stack, source, prefix)
+    others = {key: entry for key, entry in stack.benchmarks.items() if entry.suite != "kernels"}
     with locked("abi"):  # until the manifest names the ABI build, nothing but the lock keeps others from removing it
-        document["benchmarks"] = dict(sorted((others | found | _abi(document, source)).items()))
-        document["loads"] = _loads(document)
-        manifest.save(document)
-        tuned.renew(document)
+        stack = replace(stack, benchmarks=dict(sorted((others | found | _abi(stack, source)).items())))
+        stack = replace(stack, loads=_loads(stack))
+        manifest.save(stack)
+        tuned.renew(stack)
         _prune()
-    mark = {"sources": fingerprint(source, document), "files": digest(source)}
+    mark = {"sources": fingerprint(source, stack), "files": digest(source)}
     files.replace(prefix / MARK, json.dumps(mark) + "\n")
     print(f"{name}: {len(found)} kernels", flush=True)
     return True
 
 
-def _loads(document: dict[str, Any]) -> dict[str, Any]:
+def _loads(stack: Manifest) -> Loads:
     """What the stack's programs load, with the kernels as they are now.
 
     Files recorded when the stack was made keep their recorded SHA-256, even if they changed since; only the files of
     the BLAS, which belongs to the kernels, are recorded anew.
     """
-    before = document.get("loads", {"library": None, "files": {}})
+    before = stack.loads or manifest.NOT_RECORDED
     own = f"{paths.stacks() / 'blas'}/"  # MKL loads what suits the processor, which ldd does not list
-    found = libraries.loads(document, before["library"] and Path(before["library"]), Path(own).glob("lib/*"))
-    found["files"] |= {file: digest for file, digest in before["files"].items() if not file.startswith(own)}
-    return found
+    library = Path(before.library) if before.library else None
+    found = libraries.loads(stack, library, Path(own).glob("lib/*"))
+    kept = {file: digest for file, digest in before.files.items() if not file.startswith(own)}
+    return replace(found, files=found.files | kept)
 
 
 def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
-    document = manifest.load(name)
-    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, document):
+    stack = manifest.load(name)
+    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
-    found = manifest.problems(document)
+    found = manifest.problems(stack)
     return found[0] if found else None
 
 
-def outdated(document: dict[str, Any]) -> PlumbError | None:
+def outdated(stack: Manifest) -> PlumbError | None:
     """The error to report if a stack's kernels were built from other sources than the present ones; else None.
 
     Another compiler or CPU does not count, because a job may check this on another node. None also where the sources
     are not recorded, as for a stack whose kernels :func:`refresh` did not build.
     """
-    name = document.get("tuned", {}).get("of", document["name"])  # a tuned stack has those of the one it is made of
-    prefix = paths.stacks() / name / "kernels"
+    prefix = paths.stacks() / stack.made_of / "kernels"  # a tuned stack has those of the one that it is made of
     if _mark(prefix, "files") in (None, digest(paths.root() / FOLDER)):
         return None
-    what = f"the kernels of stack {document['name']} are older than their sources"
-    return PlumbError(what, str(prefix), f"plumb stack install {name}")
+    what = f"the kernels of stack {stack.name} are older than their sources"
+    return PlumbError(what, str(prefix), f"plumb stack install {stack.made_of}")
 
 
-def build(document: dict[str, Any], source: Path, prefix: Path) -> dict[str, dict[str, Any]]:
+def build(stack: Manifest, source: Path, prefix: Path) -> dict[str, Benchmark]:
     """Build the kernels of ``source`` (a ``custom-kernels`` folder) for a stack; its entries for the manifest.
 
     The programs go to ``prefix``/bin. Raises :class:`PlumbError` with the compiler's first error line.
     """
-    options = [f"-DMPI_C_COMPILER={wrapper(document)}"]
-    programs = _compile(document, source, prefix, document["name"], options)
-    return {program.name: _entry(program, document, source, "") for program in programs}
+    options = [f"-DMPI_C_COMPILER={wrapper(stack)}"]
+    programs = _compile(stack, source, prefix, stack.name, options)
+    return {program.name: _entry(program, stack, source, "") for program in programs}
 
 
-def wrapper(document: dict[str, Any]) -> Path:
+def wrapper(stack: Manifest) -> Path:
     """The stack's compiler wrapper; raises :class:`PlumbError` if it has none."""
-    folder = Path(document["prefix"]) / "bin"
-    names = mpi.TABLE[document["mpi"]["family"]].compiler_wrappers
+    folder = Path(stack.prefix) / "bin"
+    names = stack.family.compiler_wrappers
     found = next((folder / name for name in names if (folder / name).exists()), None)
     if found is None:
-        raise PlumbError(
-            f"stack '{document['name']}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}"
-        )
+        raise PlumbError(f"stack '{stack.name}' has no compiler wrapper", str(folder), f"one of {', '.join(names)}")
     return found
 
 
-def fingerprint(source: Path, document: dict[str, Any]) -> str:
-    """SHA-256 that changes when a source file, the compiler, its target CPU, the MPI library or the BLAS changes."""
+def fingerprint(source: Path, stack: Manifest | str) -> str:
+    """SHA-256 that changes when a source file, the compiler, its target CPU, the MPI library or the BLAS changes.
+
+    ``stack`` has the library, or says what stands for it.
+    """
     compiler = Compiler.find()
-    made_with = f"{compiler.path} {compiler.version} {compiler.native()} {document['mpi']}"
+    library = stack if isinstance(stack, str) else manifest.document(stack)["mpi"]
+    made_with = f"{compiler.path} {compiler.version} {compiler.native()} {library}"
     return hashlib.sha256(f"{made_with} {digest(source)}".encode()).hexdigest()
 
 
@@ -139,12 +142,12 @@ def _mark(prefix: Path, member: str = "sources") -> str | None:
         return None
 
 
-def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, options: list[str]) -> list[Path]:
+def _compile(stack: Manifest, source: Path, prefix: Path, label: str, options: list[str]) -> list[Path]:
     """Configure, build and install; the installed programs."""
     owner = f"{label}-kernels"
     place = hashlib.sha256(f"{source} {prefix}".encode()).hexdigest()[:8]
     folder = paths.build() / "kernels" / f"{label}-{place}"
-    environment = {**os.environ, **manifest.environment(document, os.environ)}
+    environment = {**os.environ, **manifest.environment(stack, os.environ)}
     shutil.rmtree(folder, ignore_errors=True)
     start = ["cmake", "-S", str(source / "kernels"), "-B", str(folder)]
     complaint = "the kernels do not compile"
@@ -158,43 +161,43 @@ def _compile(document: dict[str, Any], source: Path, prefix: Path, label: str, o
     return sorted((prefix / "bin").iterdir())
 
 
-def _entry(program: Path, document: dict[str, Any], source: Path, how: str) -> dict[str, Any]:
+def _entry(program: Path, stack: Manifest, source: Path, how: str) -> Benchmark:
     compiler = Compiler.find()
     built = f"gcc {compiler.version} -O3 for {compiler.native()}{how}, from {FOLDER}"
     facts = blas.facts() if program.name == "dgemm" else None
-    return manifest.benchmark("kernels", fingerprint(source, document)[:12], program, built, facts=facts)
+    return manifest.benchmark("kernels", fingerprint(source, stack)[:12], program, built, facts=facts)
 
 
-def _abi(document: dict[str, Any], source: Path) -> dict[str, dict[str, Any]]:
+def _abi(stack: Manifest, source: Path) -> dict[str, Benchmark]:
     """The entries of the programs built against the standard ABI; none where the library does not have it.
 
     The caller holds the lock ``abi``.
     """
-    home = Path(document["prefix"])
+    home = Path(stack.prefix)
     library = home / "lib" / ABI_LIBRARY
     if not library.exists():
         return {}
-    wanted = fingerprint(source, {"mpi": "standard ABI"})
+    wanted = fingerprint(source, "standard ABI")
     # One folder per state of the sources: another stack may still hold programs of an older one.
     prefix = paths.stacks() / "abi" / wanted[:12]
     if _mark(prefix) != wanted:
-        _build_abi(document, source, prefix)
+        _build_abi(stack, source, prefix)
         files.replace(prefix / MARK, json.dumps({"sources": wanted}) + "\n")
     found = {}
-    environment = {**os.environ, **manifest.environment(document, os.environ)}
+    environment = {**os.environ, **manifest.environment(stack, os.environ)}
     for program in sorted((prefix / "bin").iterdir()):
         if libraries.of(program, f"{program.name}-abi", "abi", environment).get(ABI_LIBRARY) != library.resolve():
-            raise PlumbError(f"{program.name} does not get {library}", f"stack {document['name']}", "unset LD_PRELOAD")
-        found[f"{program.name}-abi"] = _entry(program, document, source, " against the standard MPI ABI")
+            raise PlumbError(f"{program.name} does not get {library}", f"stack {stack.name}", "unset LD_PRELOAD")
+        found[f"{program.name}-abi"] = _entry(program, stack, source, " against the standard MPI ABI")
     return found
 
 
-def _build_abi(document: dict[str, Any], source: Path, prefix: Path) -> None:
+def _build_abi(stack: Manifest, source: Path, prefix: Path) -> None:
     """Build without the compiler wrapper, because the wrapper of a library links the library's own ABI."""
-    home = Path(document["prefix"])
+    home = Path(stack.prefix)
     options = ["-DMPI_SKIP_COMPILER_WRAPPER=ON", "-DMPI_SKIP_GUESSING=ON", "-DMPI_C_COMPILE_DEFINITIONS=MPI_ABI"]
     options += [f"-DMPI_C_HEADER_DIR={home / 'include'}", "-DMPI_C_LIB_NAMES=mpi_abi"]
-    _compile(document, source, prefix, "abi", [*options, f"-DMPI_mpi_abi_LIBRARY={home / 'lib' / ABI_LIBRARY}"])
+    _compile(stack, source, prefix, "abi", [*options, f"-DMPI_mpi_abi_LIBRARY={home / 'lib' / ABI_LIBRARY}"])
 
 
 def _prune() -> None:
@@ -203,7 +206,7 @@ def _prune() -> None:
     The caller holds the lock ``abi``.
     """
     try:
-        programs = [entry["file"] for item in manifest.load_all() for entry in item["benchmarks"].values()]
+        programs = [entry.file for item in manifest.load_all() for entry in item.benchmarks.values()]
     except PlumbError:
         return
     used = {Path(program).parent.parent for program in programs}

@@ -7,11 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from plumbline import mpi
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import fetch, manifest
+from plumbline.stacks.manifest import Loads, Manifest
 
 _LINE = re.compile(r"(\S+) => (.*?)(?: \(0x|$)", re.MULTILINE)
 #: The folders of the system's own libraries, which are not part of a stack: they may differ between a cluster's nodes.
@@ -38,30 +37,30 @@ def _files(text: str) -> dict[str, Path | None]:
     return {name: None if file == "not found" else Path(file).resolve() for name, file in found.items()}
 
 
-def loads(document: dict[str, Any], library: Path | None = None, more: Iterable[Path] = ()) -> dict[str, Any]:
+def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = ()) -> Loads:
     """The member ``loads`` of a stack's manifest: what its programs load and read in addition to themselves.
 
     ``library`` is the MPI library where no program is linked with it, ``more`` are files that ``ldd`` does not list.
     Libraries in the system's own folders are left out, but for the MPI library and its parts. Raises
     :class:`PlumbError` for a program that lacks a library in the environment of a launch.
     """
-    family = mpi.TABLE[document["mpi"]["family"]]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(document, os.environ)}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
     found: set[Path] = set()
-    for program in sorted({entry["command"][0] for entry in document["benchmarks"].values()}):
+    for program in sorted({entry.command[0] for entry in stack.benchmarks.values()}):
         linked = _linked(program, environment)
         if missing := [name for name, file in linked.items() if file is None]:
             cure = "launches inherit no LD_LIBRARY_PATH: the stack's modules or its environment must set it"
-            raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {document['name']}", cure)
-        library = linked.get(family.library) or library
+            raise PlumbError(f"{program} lacks {', '.join(missing)}", f"stack {stack.name}", cure)
+        library = linked.get(stack.family.library) or library
         found |= {file for file in linked.values() if file is not None}
     library = library and library.resolve()
-    parts = manifest.parts(document, str(library) if library else None) | ({library} if library else set())
+    parts = manifest.parts(stack, str(library) if library else None) | ({library} if library else set())
     for part in (file for file in parts if ".so" in file.name):  # a part that lacks a library is not loaded
         found |= {file for file in _linked(str(part), environment).values() if file is not None}
     own = {file for file in found if not _SYSTEM.fullmatch(str(file.parent))}
     files = sorted({*own, *parts, *(file.resolve() for file in more)})
-    return {"library": str(library) if library else None, "files": {str(file): manifest.sha256(file) for file in files}}
+    hashes = {str(file): manifest.sha256(file) for file in files}
+    return Loads(library=str(library) if library else None, files=hashes)
 
 
 def _linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:

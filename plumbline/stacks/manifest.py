@@ -1,4 +1,8 @@
-"""Stack manifests: reading, writing, checking, and the environment that they ask for."""
+"""Stack manifests: their types, reading, writing, checking, and the environment that they ask for.
+
+A manifest is a :class:`Manifest`; ``plumbline/schemas/manifest.json`` is made from it
+(``tests/support/schema_files.py``). Members that a type does not name are an error, but for those below ``tuned``.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,19 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
-from plumbline import mpi, schemas
+import msgspec
+from msgspec import Meta, Struct
+
+from plumbline import mpi as families
+from plumbline import schemas
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.files import sha256
+from plumbline.mpi.settings import Configuration
+from plumbline.schemas.site import Partition
+from plumbline.stacks import PROVIDERS
 
 FILE = "manifest.json"
 #: benchmark id -> IMB's program
@@ -30,6 +41,156 @@ IMB_GPU_PROGRAMS = {"imb-mpi1-gpu": "IMB-MPI1-GPU"}
 #: also gives fewer to a size that takes longer than 10 s: the limit is set so that this does not apply
 _IMB_ITERATIONS = ("-iter_policy", "dynamic", "-time", "1000", "-iter")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+Variable: TypeAlias = Annotated[str, schemas.whole("[A-Za-z_][A-Za-z0-9_]*")]
+Suite: TypeAlias = Annotated[str, schemas.one_of(("stream", "imb", "osu", "kernels"))]
+Accelerator: TypeAlias = Annotated[str, schemas.one_of(("cuda", "rocm"))]
+BenchmarkId: TypeAlias = Annotated[str, schemas.whole("[a-z0-9][a-z0-9_-]*")]
+Sha256: TypeAlias = Annotated[str, schemas.whole("[0-9a-f]{64}")]
+
+
+class Version(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The family and the version of an MPI library."""
+
+    family: Annotated[str, schemas.one_of(families.TABLE)]
+    version: str
+
+
+class Mpi(Version, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The MPI library of a stack; ``abi`` is the family of MPI libraries whose binaries it runs."""
+
+    abi: Annotated[str, schemas.one_of(dict.fromkeys(family.abi for family in families.TABLE.values()))]
+
+
+class Compiler(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The C compiler of the benchmarks."""
+
+    name: str
+    version: str
+    path: str | None = None
+
+
+class Launcher(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What starts ranks: ``command`` is mpirun or mpiexec, an absolute path.
+
+    In a site's stacks.yaml it may be a name that is found with the modules loaded.
+    """
+
+    family: Annotated[str, schemas.one_of(families.KINDS)]
+    command: str
+
+
+class Benchmark(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A benchmark: ``file`` is the program or script that carries it, with its SHA-256; ``command`` starts it.
+
+    ``built`` says how: compiler and flags, package and version, or Spack DAG hash. ``facts`` are what a test must know:
+    array elements, interpreter, library hashes.
+    """
+
+    suite: Suite
+    version: str
+    command: Annotated[list[str], Meta(min_length=1)]
+    file: str
+    sha256: Sha256
+    built: str
+    facts: dict[str, Any] = {}
+
+
+class Loads(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the programs load and read beside themselves, but for the system's own libraries.
+
+    ``library`` is the MPI library, links resolved; ``files`` are it, its parts and settings and other libraries, each
+    with its SHA-256.
+    """
+
+    library: str | None
+    files: dict[str, Sha256]
+
+
+class Source(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A package that a stack was made from."""
+
+    name: str
+    version: str
+    hash: str
+
+
+class Fingerprint(Struct, frozen=True):
+    """Where a configuration was measured.
+
+    ``library`` is the SHA-256 of the MPI library, ``cpu`` the model of the processor, ``kernel`` the release of Linux;
+    ``ranks`` are those of each node.
+    """
+
+    library: str
+    cpu: str
+    kernel: str
+    ranks: int
+    placement: str
+    nodes: Annotated[int, Meta(ge=1)] = 1
+
+
+class Tuned(Struct, frozen=True):
+    """What a manifest says of its settings: for which stack they were found (``of``), when, and in which session."""
+
+    of: str
+    time: str
+    session: str
+    fingerprint: Fingerprint
+    configuration: Configuration
+
+
+class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A stack: what every provider ends in.
+
+    In the values of ``environment``, the variables to set, ``${NAME}`` is replaced by the value that the variable has
+    outside. ``accelerator``: whose memory the MPI library and its OSU programs take as buffers; None: none is known.
+    ``sources`` are all packages that it was made from. ``loads`` is None in manifests of early versions. ``settings``
+    are the MPI library's, by its own names; every launch proves that it has them. ``tuned``, of a stack NAME+tuned,
+    says where they were found to be good; with it, ``settings`` and ``loads`` must be there.
+    """
+
+    schema: Literal[1]
+    name: Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_.@+-]*")]
+    provider: Annotated[str, schemas.one_of(PROVIDERS)]
+    mpi: Mpi
+    compiler: Compiler
+    launcher: Launcher
+    prefix: str
+    environment: dict[Variable, str]
+    modules: list[str]
+    accelerator: Accelerator | None = None
+    benchmarks: Annotated[dict[BenchmarkId, Benchmark], Meta(min_length=1)]
+    sources: list[Source]
+    loads: Loads | None = None
+    settings: dict[
+        Annotated[str, schemas.whole("[A-Za-z0-9_]+")], Annotated[str, schemas.whole("[^\\x00-\\x1f\\x7f]+")]
+    ] = {}
+    tuned: Tuned | None = None
+
+    def __post_init__(self) -> None:
+        if self.tuned and not (self.settings and self.loads):
+            raise ValueError("a tuned stack needs `settings` and `loads`")
+
+    @property
+    def family(self) -> families.Family:
+        """The line of its MPI library."""
+        return families.TABLE[self.mpi.family]
+
+    @property
+    def made_of(self) -> str:
+        """The name of the stack that a tuned one was made from; of another one, its own."""
+        return self.tuned.of if self.tuned else self.name
+
+    def launcher_on(self, partition: Partition | None, environment: Mapping[str, str]) -> families.Launcher:
+        """What starts its ranks on a partition (:func:`plumbline.mpi.launcher`)."""
+        own = families.Launcher(self.family, self.launcher.family, self.launcher.command)
+        return families.launcher(own, self.name, partition, environment)
+
+
+#: of a stack of an early version, whose manifest does not say what its programs load
+NOT_RECORDED = Loads(library=None, files={})
 
 
 def imb_arguments(operation: str, largest: int, count: str) -> list[str]:
@@ -52,11 +213,12 @@ def names() -> list[str]:
     return sorted(name for name in found if not name.startswith("."))  # a stack that is being made, or replaced
 
 
-def load(name: str) -> dict[str, Any]:
-    """The manifest of stack ``name``; raises :class:`PlumbError` if there is none, or none that obeys the schema."""
+def load(name: str) -> Manifest:
+    """The manifest of stack ``name``; raises :class:`PlumbError` if there is none, or none that is valid."""
     file = path(name)
     try:
         document = schemas.parse_json(file.read_text(encoding="utf-8"))
+        schemas.check_values(document)
     except FileNotFoundError:
         installed = ", ".join(names()) or "none"
         cure = suggest(name, names(), f"plumb stack install {name}")
@@ -65,32 +227,37 @@ def load(name: str) -> dict[str, Any]:
         # no provider makes a tuned stack again
         cure = f"plumb stack remove {name}" if "+" in name else f"plumb stack install --force {name}"
         raise PlumbError(f"cannot read the manifest of stack '{name}': {error}", str(file), cure) from None
-    schemas.check("manifest", document, str(file))
-    if document["name"] != name:
-        raise PlumbError(f"the manifest calls itself '{document['name']}'", str(file), "reinstall the stack")
-    return dict(document)
+    manifest = schemas.convert("manifest", document, Manifest, str(file))
+    if manifest.name != name:
+        raise PlumbError(f"the manifest calls itself '{manifest.name}'", str(file), "reinstall the stack")
+    return manifest
 
 
-def load_all() -> list[dict[str, Any]]:
+def load_all() -> list[Manifest]:
     """The manifests of all installed stacks, sorted by name."""
     return [load(name) for name in names()]
 
 
-def save(document: dict[str, Any], folder: Path | None = None) -> Path:
+def document(manifest: Manifest) -> dict[str, Any]:
+    """The JSON document that a manifest is."""
+    return dict(msgspec.to_builtins(manifest))
+
+
+def save(manifest: Manifest, folder: Path | None = None) -> Path:
     """Write a manifest in one step, to ``folder`` or to the stack's own; returns the file.
 
-    In its own folder the stack counts as installed from then on. Raises :class:`PlumbError` unless the manifest obeys
-    its schema.
+    In its own folder the stack counts as installed from then on. Raises :class:`PlumbError` unless the manifest is
+    valid.
     """
-    file = folder / FILE if folder else path(document["name"])
-    schemas.check("manifest", document, str(file))
-    files.replace(file, json.dumps(document, indent=2) + "\n")
+    file, written = folder / FILE if folder else path(manifest.name), document(manifest)
+    schemas.convert("manifest", written, Manifest, str(file))
+    files.replace(file, json.dumps(written, indent=2) + "\n")
     return file
 
 
-def digest(document: dict[str, Any]) -> str:
+def digest(manifest: Manifest) -> str:
     """SHA-256 of a stack's manifest, which differs between two states of the stack."""
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(document(manifest), sort_keys=True).encode()).hexdigest()
 
 
 def benchmark(
@@ -100,42 +267,49 @@ def benchmark(
     built: str,
     command: list[str] | None = None,
     facts: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+) -> Benchmark:
     """An element of ``benchmarks``: ``file`` carries the program and is started alone unless ``command`` says how."""
-    found = {"suite": suite, "version": version, "command": command or [str(file)], "file": str(file)}
-    return {**found, "sha256": sha256(file), "built": built, **({"facts": facts} if facts else {})}
+    return Benchmark(
+        suite=suite,
+        version=version,
+        command=command or [str(file)],
+        file=str(file),
+        sha256=sha256(file),
+        built=built,
+        facts=facts or {},
+    )
 
 
-def problems(document: dict[str, Any], leave_out: str | None = None) -> list[str]:
+def problems(manifest: Manifest, leave_out: str | None = None) -> list[str]:
     """What is wrong with an installed stack, one line each; empty if everything is there and unchanged.
 
     Checked are the launcher, every program and what the programs load; programs of the suite ``leave_out`` are not.
     """
-    name = document["name"]
+    name = manifest.name
     found = []
-    launcher = document["launcher"]["command"]
+    launcher = manifest.launcher.command
     if not os.access(launcher, os.X_OK):
         found.append(f"stack {name}: launcher is missing: {launcher}")
-    for ident, benchmark in document["benchmarks"].items():
-        if benchmark["suite"] == leave_out:
+    for ident, benchmark in manifest.benchmarks.items():
+        if benchmark.suite == leave_out:
             continue
-        program, file = benchmark["command"][0], Path(benchmark["file"])
+        program, file = benchmark.command[0], Path(benchmark.file)
         if not os.access(program, os.X_OK):
             found.append(f"stack {name}: program of {ident} is missing: {program}")
         elif not file.is_file():
             found.append(f"stack {name}: file of {ident} is missing: {file}")
-        elif files.sha256_once(file) != benchmark["sha256"]:
+        elif files.sha256_once(file) != benchmark.sha256:
             found.append(f"stack {name}: {ident} is not the program that was recorded (SHA-256 differs): {file}")
-    return found + _changes(document)
+    return found + _changes(manifest)
 
 
-def _changes(document: dict[str, Any]) -> list[str]:
+def _changes(manifest: Manifest) -> list[str]:
     """Which of the files that the programs load are not those that were recorded."""
-    name, loads = document["name"], document.get("loads")
+    name, loads = manifest.name, manifest.loads
     if loads is None:
         return [f"stack {name}: it is not recorded what its programs load (made by an earlier version)"]
     found = []
-    for entry, recorded in loads["files"].items():
+    for entry, recorded in loads.files.items():
         try:
             if files.sha256_once(Path(entry)) != recorded:
                 found.append(f"stack {name}: what its programs load was changed (SHA-256 differs): {entry}")
@@ -143,21 +317,21 @@ def _changes(document: dict[str, Any]) -> list[str]:
             found.append(f"stack {name}: a file that its programs load is missing: {entry}")
         except OSError as error:
             found.append(f"stack {name}: a file that its programs load cannot be read: {error}")
-    added = sorted(str(file) for file in parts(document, loads["library"]) if str(file) not in loads["files"])
+    added = sorted(str(file) for file in parts(manifest, loads.library) if str(file) not in loads.files)
     return found + [f"stack {name}: its programs would load what was not there before: {file}" for file in added]
 
 
-def recorded(document: dict[str, Any], benchmark: dict[str, Any]) -> dict[Path, str | None]:
+def recorded(manifest: Manifest, benchmark: Benchmark) -> dict[Path, str | None]:
     """The files that a launch of ``benchmark`` runs and loads, with their SHA-256; None where none is recorded."""
-    started = dict.fromkeys((document["launcher"]["command"], benchmark["command"][0]))
-    known = {benchmark["file"]: benchmark["sha256"], **document.get("loads", {"files": {}})["files"]}
+    started = dict.fromkeys((manifest.launcher.command, benchmark.command[0]))
+    known = {benchmark.file: benchmark.sha256, **(manifest.loads or NOT_RECORDED).files}
     return {Path(file): digest for file, digest in {**started, **known}.items()}
 
 
-def parts(document: dict[str, Any], library: str | None) -> set[Path]:
+def parts(manifest: Manifest, library: str | None) -> set[Path]:
     """What the MPI ``library`` of a stack loads and reads without being asked, as it is now; links are resolved."""
-    family = mpi.TABLE[document["mpi"]["family"]]
-    found = [file for pattern in family.settings for file in Path(document["prefix"]).glob(pattern)]
+    family = manifest.family
+    found = [file for pattern in family.settings for file in Path(manifest.prefix).glob(pattern)]
     if library is not None:
         found += [file for pattern in family.parts for file in Path(library).parent.glob(pattern)]
     return {file.resolve() for file in found if file.is_file()}
@@ -172,24 +346,26 @@ def stale(name: str, mark: str, changed: str, leave_out: str | None = None) -> s
     if not path(name).exists():
         return "not installed"
     try:
-        document = load(name)
+        manifest = load(name)
     except PlumbError as error:
         return error.what
     if not files.holds(path(name).with_name("lock"), mark):
         return changed
-    found = problems(document, leave_out)
+    found = problems(manifest, leave_out)
     return found[0] if found else None
 
 
-def check(document: dict[str, Any]) -> None:
+def check(manifest: Manifest) -> None:
     """Raise :class:`PlumbError` unless all programs of the stack, and what they load, have their recorded SHA-256."""
-    found = problems(document)
+    found = problems(manifest)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        name = document["name"]
-        made_of = document.get("tuned", {}).get("of", name)
-        cure = f"plumb stack install --force {made_of}" if document["provider"] == "wheel" else "make the stack again"
-        raise PlumbError(found[0] + more, str(path(name)), cure)
+        cure = (
+            f"plumb stack install --force {manifest.made_of}"
+            if manifest.provider == "wheel"
+            else "make the stack again"
+        )
+        raise PlumbError(found[0] + more, str(path(manifest.name)), cure)
 
 
 def expand(value: str, base: Mapping[str, str]) -> str:
@@ -206,9 +382,7 @@ def expand(value: str, base: Mapping[str, str]) -> str:
     return ":".join(pieces)
 
 
-def environment(document: dict[str, Any], base_env: Mapping[str, str]) -> dict[str, str]:
+def environment(manifest: Manifest, base_env: Mapping[str, str]) -> dict[str, str]:
     """The variables of the stack, expanded, and of its settings; the caller lays them over ``base_env``."""
-    found = {name: expand(value, base_env) for name, value in document["environment"].items()}
-    for name, value in document.get("settings", {}).items():
-        found[mpi.TABLE[document["mpi"]["family"]].setting_variable(name)] = value
-    return found
+    found = {name: expand(value, base_env) for name, value in manifest.environment.items()}
+    return found | {manifest.family.setting_variable(name): value for name, value in manifest.settings.items()}

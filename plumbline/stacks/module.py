@@ -11,7 +11,10 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from plumbline import mpi, schemas
 from plumbline.base import paths
@@ -23,6 +26,39 @@ FILE = "stacks.yaml"
 _LOAD = r'module unload "$@" >/dev/null 2>&1; printf "\0\0"; env -0; printf "\0\0"; module load "$@" >&2 && env -0'
 #: What a shell and module systems keep for themselves, and what every launch has anyway.
 _NOT_FOR_LAUNCHES = re.compile(r"_|SHLVL|PWD|OLDPWD|BASH_|LMOD_|MODULE|LOADEDMODULES|MANPATH|INFOPATH|PATH$")
+
+
+class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A benchmark that a site has: ``program`` is an absolute path, or a name found with the modules loaded."""
+
+    suite: manifest.Suite
+    version: str
+    program: str
+    built: str = ""
+    facts: dict[str, Any] = {}
+
+
+class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stack that a site has.
+
+    ``accelerator``: whose memory the MPI library and its OSU programs take as buffers.
+    """
+
+    modules: list[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_./+=-]*")]] = []
+    mpi: manifest.Version
+    launcher: manifest.Launcher
+    compiler: manifest.Compiler
+    environment: dict[manifest.Variable, str] = {}
+    accelerator: manifest.Accelerator | None = None
+    benchmarks: Annotated[dict[manifest.BenchmarkId, Program], Meta(min_length=1)]
+
+
+class Descriptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """site-configs/SITE/stacks.yaml: what a site already has, by modules and programs (provider ``module``)."""
+
+    stacks: Annotated[
+        dict[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_.-]*")], Description], Meta(min_length=1)
+    ]
 
 
 def names() -> tuple[str, ...]:
@@ -40,67 +76,65 @@ def work(name: str, force: bool) -> Work | None:
         otherwise = f"describe it in a site's {FILE}; known: {', '.join(sorted(known)) or 'none'}"
         cure = suggest(name, sorted(known), otherwise)
         raise PlumbError(f"no module stack is called '{name}'", "plumb stack install", cure)
-    document = _manifest(name, *known[name])
+    stack = _manifest(name, *known[name])
     try:
         present = manifest.load(name) if manifest.path(name).exists() else None
     except PlumbError:
         if not force:
             raise
         present = None  # it is written again
-    if present and present["provider"] != "module":
+    if present and present.provider != "module":
         raise PlumbError(f"stack '{name}' is of another provider", str(manifest.path(name)), "give it another name")
-    if present == document and not force:
+    if present == stack and not force:
         return None
 
     def make(_: None) -> None:
-        manifest.check(document)
-        manifest.save(document)
-        print(f"{name}: {len(document['benchmarks'])} benchmarks", flush=True)
+        manifest.check(stack)
+        manifest.save(stack)
+        print(f"{name}: {len(stack.benchmarks)} benchmarks", flush=True)
 
     return Work(str(known[name][0]), make, plan="would be written from {}", begin="")
 
 
-def _descriptions() -> dict[str, tuple[Path, dict[str, Any]]]:
+def _descriptions() -> dict[str, tuple[Path, Description]]:
     """Stack name -> the file that describes it and the description."""
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    found: dict[str, tuple[Path, Description]] = {}
     for file in sorted(paths.sites().glob(f"*/{FILE}")):
         document = schemas.read_yaml(file, "the stacks of a site", "restore the file")
-        schemas.check("module-stacks", document, str(file))
-        for name, entry in document["stacks"].items():
+        for name, entry in schemas.convert("module-stacks", document, Descriptions, str(file)).stacks.items():
             if name in found:
                 raise PlumbError(f"stack '{name}' is described twice", f"{found[name][0]} and {file}", "rename one")
             found[name] = (file, entry)
     return found
 
 
-def _manifest(name: str, file: Path, entry: dict[str, Any]) -> dict[str, Any]:
-    modules = list(entry.get("modules", []))
-    loaded = _loaded(name, modules)
-    search, given = loaded.pop("PATH"), entry.get("environment", {})
-    command = _find(entry["launcher"]["command"], search, file)
-    document = {
-        "schema": 1,
-        "name": name,
-        "provider": "module",
-        "mpi": {**entry["mpi"], "abi": mpi.TABLE[entry["mpi"]["family"]].abi},
-        "compiler": dict(entry["compiler"]),
-        "launcher": {"family": entry["launcher"]["family"], "command": str(command)},
-        "prefix": str(command.parent.parent),
-        "environment": {**loaded, **{name: _insert(value, loaded) for name, value in given.items()}},
-        "modules": modules,
-        **({"accelerator": entry["accelerator"]} if "accelerator" in entry else {}),
-        "benchmarks": {
-            ident: _benchmark(one, search, file, modules) for ident, one in sorted(entry["benchmarks"].items())
-        },
-        "sources": [],
-    }
-    return {**document, "loads": libraries.loads(document)}
+def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
+    loaded = _loaded(name, entry.modules)
+    search = loaded.pop("PATH")
+    command = _find(entry.launcher.command, search, file)
+    family = mpi.TABLE[entry.mpi.family]
+    programs = sorted(entry.benchmarks.items())
+    stack = manifest.Manifest(
+        schema=1,
+        name=name,
+        provider="module",
+        mpi=manifest.Mpi(family=family.name, version=entry.mpi.version, abi=family.abi),
+        compiler=entry.compiler,
+        launcher=replace(entry.launcher, command=str(command)),
+        prefix=str(command.parent.parent),
+        environment=loaded | {name: _insert(value, loaded) for name, value in entry.environment.items()},
+        modules=entry.modules,
+        accelerator=entry.accelerator,
+        benchmarks={ident: _benchmark(one, search, file, entry.modules) for ident, one in programs},
+        sources=[],
+    )
+    return replace(stack, loads=libraries.loads(stack))
 
 
-def _benchmark(one: dict[str, Any], search: str, file: Path, modules: list[str]) -> dict[str, Any]:
-    program = _find(one["program"], search, file)
-    how = one.get("built") or f"by the site, modules {' '.join(modules) or 'none'}"
-    return manifest.benchmark(one["suite"], one["version"], program, how, facts=one.get("facts"))
+def _benchmark(one: Program, search: str, file: Path, modules: list[str]) -> manifest.Benchmark:
+    program = _find(one.program, search, file)
+    how = one.built or f"by the site, modules {' '.join(modules) or 'none'}"
+    return manifest.benchmark(one.suite, one.version, program, how, facts=one.facts)
 
 
 def _find(program: str, search: str, file: Path) -> Path:

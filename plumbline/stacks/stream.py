@@ -70,10 +70,6 @@ class Compiler:
             raise PlumbError("no C compiler", "gcc", "install it, e.g. apt-get install gcc or dnf install gcc")
         return cls(found, _ask([found, "-dumpfullversion"]))
 
-    def document(self) -> dict[str, str]:
-        """As the manifest has it."""
-        return {"name": "gcc", "version": self.version, "path": self.path}
-
     def native(self) -> str:
         """What ``-march=native`` means here: ``znver4``, ``neoverse-v2``, …"""
         for line in _ask([self.path, "-march=native", "-Q", "--help=target"]).splitlines():

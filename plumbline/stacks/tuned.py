@@ -4,45 +4,18 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.host.collector import Reader
-from plumbline.mpi.settings import Configuration
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Fingerprint, Manifest, Tuned
 
 SUFFIX = "+tuned"
-
-
-class Fingerprint(Struct, frozen=True):
-    """Where a configuration was measured.
-
-    ``library`` is the SHA-256 of the MPI library, ``cpu`` the model of the processor, ``kernel`` the release of Linux;
-    ``ranks`` are those of each node.
-    """
-
-    library: str
-    cpu: str
-    kernel: str
-    ranks: int
-    placement: str
-    nodes: int = 1
-
-
-class Tuned(Struct, frozen=True):
-    """The note on its settings in a manifest: for which stack they were found (``of``), when, and in which session."""
-
-    of: str
-    time: str
-    session: str
-    fingerprint: Fingerprint
-    configuration: Configuration
 
 
 def suffix(nodes: int) -> str:
@@ -50,30 +23,28 @@ def suffix(nodes: int) -> str:
     return SUFFIX if nodes == 1 else f"{SUFFIX}-{nodes}n"
 
 
-def fingerprint(document: Mapping[str, Any], ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
-    """The fingerprint of the stack with the manifest ``document`` on this host."""
+def fingerprint(stack: Manifest, ranks: int, placement: str, nodes: int = 1) -> Fingerprint:
+    """The fingerprint of ``stack`` on this host."""
     read = Reader()
     cpu = read.cpuinfo("model name") or read.cpuinfo("CPU part") or platform.machine()
-    return Fingerprint(_library(document), cpu, platform.release(), ranks, placement, nodes)
+    return Fingerprint(_library(stack), cpu, platform.release(), ranks, placement, nodes)
 
 
-def make(
-    document: Mapping[str, Any], settings: Mapping[str, str], tuned: Tuned, read: Iterable[Path]
-) -> dict[str, Any]:
-    """The manifest of the tuned stack: ``document`` with ``settings``; ``read`` are further files that it loads."""
-    loads = document.get("loads", {"library": None, "files": {}})
-    return {
-        **document,
-        "name": tuned.of + suffix(tuned.fingerprint.nodes),
-        "settings": dict(settings),
-        "tuned": msgspec.json.decode(msgspec.json.encode(tuned)),
-        "loads": {**loads, "files": {**loads["files"], **{str(file): files.sha256(file) for file in read}}},
-    }
+def make(stack: Manifest, settings: Mapping[str, str], tuned: Tuned, read: Mapping[str, str]) -> Manifest:
+    """The tuned stack: ``stack`` with ``settings``; ``read`` are further files that it loads, with their SHA-256."""
+    loads = stack.loads or manifests.NOT_RECORDED
+    return replace(
+        stack,
+        name=tuned.of + suffix(tuned.fingerprint.nodes),
+        settings=dict(settings),
+        tuned=tuned,
+        loads=replace(loads, files={**loads.files, **read}),
+    )
 
 
-def renew(document: Mapping[str, Any]) -> None:
-    """Write the tuned stacks made from ``document`` again, with its present programs and their own settings."""
-    for folder in sorted(paths.stacks().glob(document["name"] + SUFFIX + "*")):
+def renew(stack: Manifest) -> None:
+    """Write the tuned stacks made from ``stack`` again, with its present programs and their own settings."""
+    for folder in sorted(paths.stacks().glob(stack.name + SUFFIX + "*")):
         if not manifests.path(folder.name).exists():
             continue
         try:
@@ -81,18 +52,19 @@ def renew(document: Mapping[str, Any]) -> None:
         except PlumbError as error:  # the stack that it was made from is whole all the same
             print(f"plumb: left as it is: {error}", file=sys.stderr)
             continue
-        own = [Path(name) for name in old["loads"]["files"] if Path(name).parent == folder]
-        manifests.save(make(document, old["settings"], msgspec.convert(old["tuned"], Tuned), own))
+        if old.tuned and old.loads:
+            own = {name: files.sha256(Path(name)) for name in old.loads.files if Path(name).parent == folder}
+            manifests.save(make(stack, old.settings, old.tuned, own))
 
 
-def remarks(document: Mapping[str, Any]) -> list[str]:
+def remarks(stack: Manifest) -> list[str]:
     """How this host and the library differ from those for which a tuned stack was measured, one line each."""
-    if "tuned" not in document:
+    if stack.tuned is None:
         return []
-    was = msgspec.convert(document["tuned"], Tuned).fingerprint
-    now = fingerprint(document, was.ranks, was.placement, was.nodes)
+    was = stack.tuned.fingerprint
+    now = fingerprint(stack, was.ranks, was.placement, was.nodes)
     return [
-        f"the settings of {document['name']} were found {how} {old}, this is {new}"
+        f"the settings of {stack.name} were found {how} {old}, this is {new}"
         for how, old, new in (
             ("with the MPI library", was.library[:12], now.library[:12]),
             ("on", was.cpu, now.cpu),
@@ -102,7 +74,7 @@ def remarks(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _library(document: Mapping[str, Any]) -> str:
+def _library(stack: Manifest) -> str:
     """SHA-256 of the MPI library as it is now; empty where the manifest names none or the file is missing."""
-    library = document.get("loads", {}).get("library")
+    library = stack.loads and stack.loads.library
     return files.sha256_once(Path(library)) if library and Path(library).is_file() else ""

@@ -27,11 +27,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from plumbline import mpi
 from plumbline.base import files, git, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
+from plumbline.stacks.manifest import Benchmark, Compiler, Launcher, Manifest, Mpi, Source
 
 OSU = (
     "osu_latency", "osu_bw", "osu_bibw", "osu_multi_lat", "osu_bcast", "osu_allgather",
@@ -125,7 +129,7 @@ def stale(name: str) -> str | None:
     """Why stack ``name`` must be made (again); None when it is complete and of the present locks."""
     reason = manifest.stale(name, fingerprint(name), "pinned versions or its place changed", leave_out="kernels")
     if reason is None:
-        elements = manifest.load(name)["benchmarks"]["stream"]["facts"]["array_elements"]
+        elements = manifest.load(name).benchmarks["stream"].facts["array_elements"]
         if elements < stream.array_elements(stream.last_level_cache_bytes()):
             return "STREAM's arrays are too small for this machine's caches"
     return reason
@@ -180,8 +184,8 @@ class Installation:
         self.mark = mark
         self.place = paths.stacks() / name
         self.prefix = self.place.with_name(f".{name}.new")
-        self.benchmarks: dict[str, Any] = {}
-        self.sources: list[dict[str, str]] = []
+        self.benchmarks: dict[str, Benchmark] = {}
+        self.sources: list[Source] = []
         self.done = 0
         self.steps = 7 if self.imb else 6
         self.started = time.monotonic()
@@ -244,9 +248,8 @@ class Installation:
         for item in json.loads(report.read_text())["install"]:
             origin = item["download_info"]["archive_info"]
             digest = origin.get("hashes", {}).get("sha256") or origin["hash"].partition("=")[2]
-            self.sources.append(
-                {"name": item["metadata"]["name"], "version": item["metadata"]["version"], "hash": f"sha256:{digest}"}
-            )
+            about = item["metadata"]
+            self.sources.append(Source(name=about["name"], version=about["version"], hash=f"sha256:{digest}"))
 
     def add_imb(self, scratch: Path) -> None:
         """IMB's programs, and the OpenMP runtime that IMB-MT is linked with."""
@@ -268,7 +271,7 @@ class Installation:
             file = self.prefix / "bin" / program
             file.chmod(0o755)
             banner = IMB_VERSION.search(file.read_bytes())
-            version = banner[1].decode() if banner else origin["version"]
+            version = banner[1].decode() if banner else origin.version
             self.add(ident, "imb", version, [str(file)], file, note, origin)
 
     def add_osu(self, archive: Path) -> None:
@@ -281,7 +284,7 @@ class Installation:
             files.replace(script, more_decimals(script.read_text(), script.name))
             command = [str(self.python), "-I", str(script)]
             how = "Python port, demo of mpi4py with four decimals"
-            self.add(ident, "osu", f"mpi4py-{origin['version']}", command, script, how, origin)
+            self.add(ident, "osu", f"mpi4py-{origin.version}", command, script, how, origin)
         self.extract(archive, "LICENSE.rst", folder / "LICENSE.rst")
 
     def add_stream(self, archive: Path, scratch: Path, compiler: stream.Compiler) -> None:
@@ -303,11 +306,11 @@ class Installation:
         command: list[str],
         file: Path,
         how: str,
-        origin: dict[str, str],
+        origin: Source,
         facts: dict[str, Any] | None = None,
     ) -> None:
         """Note a benchmark for the manifest."""
-        built = f"{how}, from {origin['name']} {origin['version']} ({origin['hash']})"
+        built = f"{how}, from {origin.name} {origin.version} ({origin.hash})"
         self.benchmarks[ident] = manifest.benchmark(suite, version, file, built, command, facts)
 
     def finish(self, compiler: stream.Compiler) -> None:
@@ -318,55 +321,52 @@ class Installation:
         variables["LD_LIBRARY_PATH"] = manifest.expand(":".join([*folders, "${LD_LIBRARY_PATH}"]), os.environ)
         variables["MPI4PY_LIBMPI"] = str(self.library)
         family = self.recipe.family
-        version = self.package(self.recipe.package)["version"]
-        document = {
-            "schema": 1,
-            "name": self.name,
-            "provider": "wheel",
-            "mpi": {"family": family.name, "version": version, "abi": family.abi},
-            "compiler": compiler.document(),
-            "launcher": {
-                "family": family.launcher_kind(version),
-                "command": str(self.prefix / "bin" / self.recipe.command),
-            },
-            "prefix": str(self.prefix),
-            "environment": variables,
-            "modules": [],
-            "benchmarks": dict(sorted(self.benchmarks.items())),
-            "sources": self.sources,
-        }
-        environment = {**os.environ, **manifest.environment(document, os.environ)}
+        version = self.package(self.recipe.package).version
+        command = str(self.prefix / "bin" / self.recipe.command)
+        stack = Manifest(
+            schema=1,
+            name=self.name,
+            provider="wheel",
+            mpi=Mpi(family=family.name, version=version, abi=family.abi),
+            compiler=Compiler(name="gcc", version=compiler.version, path=compiler.path),
+            launcher=Launcher(family=family.launcher_kind(version), command=command),
+            prefix=str(self.prefix),
+            environment=variables,
+            modules=[],
+            benchmarks=dict(sorted(self.benchmarks.items())),
+            sources=self.sources,
+        )
+        environment = {**os.environ, **manifest.environment(stack, os.environ)}
         library = self.library.resolve()
         loaded = {"library": str(library), "library_sha256": manifest.sha256(library)}
         banner = self.probe(environment)
         for ident, entry in self.benchmarks.items():
-            if entry["suite"] == "osu":
-                interpreter = str(self.python.resolve())
-                entry["facts"] = {**loaded, "library_version": banner, "interpreter": interpreter}
-            elif entry["suite"] == "imb":
-                self.linked(ident, Path(entry["file"]), environment)
-                entry["facts"] = dict(loaded)
+            if entry.suite == "osu":
+                entry.facts.update(loaded, library_version=banner, interpreter=str(self.python.resolve()))
+            elif entry.suite == "imb":
+                self.linked(ident, Path(entry.file), environment)
+                entry.facts.update(loaded)
         modules = [file for file in self.prefix.glob("lib/python*/site-packages/**/*") if file.suffix in (".py", ".so")]
-        document["loads"] = libraries.loads(document, self.library, modules)
+        stack = replace(stack, loads=libraries.loads(stack, self.library, modules))
         files.replace(self.prefix / "lock", self.mark + "\n")
-        manifest.check(document)
-        manifest.save(self.moved(document), self.prefix)
+        manifest.check(stack)
+        manifest.save(self.moved(stack), self.prefix)
         print(f"{self.name}: {banner}; {len(self.benchmarks)} benchmarks ({time.monotonic() - self.started:.0f} s)")
 
-    def moved(self, document: dict[str, Any]) -> dict[str, Any]:
+    def moved(self, stack: Manifest) -> Manifest:
         """The manifest as it is once the stack is in its place."""
-        text = json.dumps(document)
+        text = json.dumps(manifest.document(stack))
         for prefix in (self.prefix.resolve(), self.prefix):
             place = prefix.with_name(self.place.name)
             text = text.replace(json.dumps(str(prefix))[1:-1], json.dumps(str(place))[1:-1])
-        return dict(json.loads(text))
+        return msgspec.json.decode(text, type=Manifest)
 
     def try_again(self) -> None:
         """Check the stack in its final place; if it is not what was made, remove its manifest and raise."""
-        document = manifest.load(self.name)
+        stack = manifest.load(self.name)
         try:
-            manifest.check(document)
-            self.probe({**os.environ, **manifest.environment(document, os.environ)})
+            manifest.check(stack)
+            self.probe({**os.environ, **manifest.environment(stack, os.environ)})
         except BaseException:
             manifest.path(self.name).unlink()
             raise
@@ -390,17 +390,17 @@ class Installation:
         if library != self.library.resolve():
             raise PlumbError(f"{ident} gets another MPI library: {library}", str(program), "unset LD_PRELOAD")
 
-    def package(self, name: str, archive: Path | None = None) -> dict[str, str]:
+    def package(self, name: str, archive: Path | None = None) -> Source:
         """The source entry of a package: the wheel that was installed, or the given archive."""
         digest = f"sha256:{manifest.sha256(archive)}" if archive else None
-        return next(item for item in self.sources if item["name"] == name and digest in (None, item["hash"]))
+        return next(item for item in self.sources if item.name == name and digest in (None, item.hash))
 
     def download(self, lock: str, scratch: Path, *, binary: bool) -> dict[str, Path]:
         """Fetch the archives of a lock and note them as sources: package -> file."""
         archives = fetch.download(lock, scratch / lock, self.name, binary=binary)
         for package, file in archives.items():
             version = file.name.removesuffix(".tar.gz").split("-")[1]
-            self.sources.append({"name": package, "version": version, "hash": f"sha256:{manifest.sha256(file)}"})
+            self.sources.append(Source(name=package, version=version, hash=f"sha256:{manifest.sha256(file)}"))
         return archives
 
     def extract(self, archive: Path, member: str, target: Path) -> None:

@@ -163,6 +163,6 @@ def _session(bench: Bench, configuration: Configuration, launched: Iterable[Laun
             label = f"confirm {one.name}"
             variants = [curves.variant_of(place, label, 1, each, one.program, TIME_LIMIT_S) for each in settings]
             couples.append([rules.settle(variant, [], "", RULE) for variant in variants])
-    measured = (asked.stack, asked.stack + tuned.suffix(asked.nodes))
     terms = setup.Terms(RULE, asked.seed, ("plumb", "tune", asked.stack))
-    return setup.compose(store.new_session(), measured, couples, terms, circumstances([asked.stack]))
+    candidate = asked.stack + tuned.suffix(asked.nodes)
+    return setup.Session(store.new_session(), asked.stack, candidate, couples, terms, circumstances([asked.stack]))

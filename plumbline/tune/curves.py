@@ -176,11 +176,11 @@ def of_launch(launch: Launch, wanted: Sequence[Row]) -> Curve | None:
     """The curve of ``launch``; None if it is not verified, or lacks one of the rows ``wanted``."""
     if not launch.verified or launch.status != "ok":
         return None
-    found: dict[Row, float] = {}
-    for item in launch.measurements:
-        params = item.params
-        if item.metric == METRIC and params.get("in_place", "no") == "no":
-            found[Row(params["operation"], params.get("bytes", 0))] = item.value
+    found = {
+        Row(item.params["operation"], item.params.get("bytes", 0)): item.value
+        for item in launch.measurements
+        if item.metric == METRIC and item.params.get("in_place", "no") == "no"
+    }
     return found if all(found.get(row, 0.0) > 0 for row in wanted) else None
 
 

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
-from plumbline import mpi
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
+from plumbline.measure.session import Say
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
+from plumbline.site import write
 from plumbline.stacks import manifest as manifests
-from plumbline.stacks.tuned import Fingerprint, Tuned, make, suffix
+from plumbline.stacks.manifest import Fingerprint, Manifest, Tuned
+from plumbline.stacks.tuned import fingerprint, make, suffix
+from plumbline.topology import plan
+from plumbline.tune.bench import Bench
+from plumbline.tune.confirm import Confirmed
 
 
 def emit(
-    document: dict[str, Any],
+    stack: Manifest,
     configuration: Configuration,
     fingerprint: Fingerprint,
     session: str,
     directory: Path | None = None,
 ) -> Path:
-    """Write the native files of ``configuration`` and the tuned stack of ``document``; the folder of both.
+    """Write the native files of ``configuration`` and the tuned version of ``stack``; the folder of both.
 
     It is ``NAME+tuned`` (``NAME+tuned-2n`` for two nodes) in ``directory``, the folder of all stacks by default; an
     earlier one is replaced once the new one is whole. Raises :class:`PlumbError` for a stack that is tuned already, a
     configuration that sets nothing, a foreign folder, or what cannot be written.
     """
-    name = document["name"]
-    if document.get("settings"):
+    name = stack.name
+    if stack.settings:
         raise PlumbError(f"stack {name} has settings already", "its manifest", "tune the stack that it was made from")
     if configuration == Configuration():
         raise PlumbError("the library's default is not a configuration to write", name, "there is nothing to do")
@@ -39,17 +43,13 @@ def emit(
     with files.writing(f"stack {folder.name}", folder):
         try:
             files.make_anew(fresh)
-            family = mpi.TABLE[document["mpi"]["family"]]
-            settings = tuple(_moved(item, fresh, folder) for item in family.settings_of(configuration, fresh))
-            read = [file for file in fresh.iterdir() if file.name != files.MARK]
-            for file, text in family.native_files(settings).items():
+            settings = tuple(_moved(item, fresh, folder) for item in stack.family.settings_of(configuration, fresh))
+            own = (file for file in fresh.iterdir() if file.name != files.MARK)
+            read = {str(folder / file.name): files.sha256(file) for file in own}
+            for file, text in stack.family.native_files(settings).items():
                 (fresh / file).write_text(text, encoding="utf-8")
             tuned = Tuned(name, store.now(), session, fingerprint, configuration)
-            made = make(document, {item.name: item.value for item in settings}, tuned, read)
-            made["loads"]["files"] = {
-                _as_in(fresh, folder, file): digest for file, digest in made["loads"]["files"].items()
-            }
-            manifests.save(made, fresh)
+            manifests.save(make(stack, {item.name: item.value for item in settings}, tuned, read), fresh)
             with files.replaced(folder, fresh):
                 pass
         except BaseException:
@@ -60,8 +60,23 @@ def emit(
 
 def _moved(item: Setting, fresh: Path, folder: Path) -> Setting:
     """A setting that names a file of ``fresh`` names it in ``folder``."""
-    return Setting(item.name, _as_in(fresh, folder, item.value))
+    file = Path(item.value)
+    return Setting(item.name, str(folder / file.name)) if file.parent == fresh else item
 
 
-def _as_in(fresh: Path, folder: Path, value: str) -> str:
-    return str(folder / Path(value).name) if Path(value).parent == fresh else value
+def write_down(bench: Bench, winner: Confirmed, say: Say) -> None:
+    """The settings that were proven, and the tuned stack that has them."""
+    for name, value in bench.settings(winner.configuration).items():
+        say(f"  {name} = {value}")
+    stack = manifests.load(bench.asked.stack)
+    if stack.settings:
+        say(f"no tuned stack is written: {bench.asked.stack} has settings of its own, change those")
+        return
+    placement = bench.asked.placements[0]
+    ranks = len(plan.resolve(placement, threads=1).ranks)
+    where = fingerprint(stack, ranks, placement, bench.asked.nodes)
+    folder = emit(stack, winner.configuration, where, winner.sessions[0])
+    say(f"stack {folder.name}: {folder}")
+    request = write.Request(name=bench.asked.site, partition=bench.asked.partition, add_stacks=[folder.name])
+    if write.offer_stacks(request):
+        say(f"site {bench.asked.site}, partition {bench.asked.partition}: offers {folder.name}")

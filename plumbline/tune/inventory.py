@@ -7,16 +7,16 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from plumbline import mpi
 from plumbline.base.errors import PlumbError
 from plumbline.launch.environment import at_home, inherit
 from plumbline.mpi.settings import Knob
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 
 PROGRAM = "list_settings"
 TIME_LIMIT_S = 60
@@ -73,20 +73,20 @@ class Inventory(Struct, frozen=True):
     lacking: tuple[str, ...]
 
 
-def of(document: dict[str, Any]) -> Inventory:
-    """The settings of the stack with the manifest ``document``; its own ``settings`` are in force for ``now``.
+def of(stack: Manifest) -> Inventory:
+    """The settings of ``stack``; its own ``settings`` are in force for ``now``.
 
     Raises :class:`PlumbError` if its library cannot be asked.
     """
-    family = mpi.TABLE[document["mpi"]["family"]]
-    default = _ask(document | {"settings": {}})
-    now = {told.name: told for told in _ask(document).settings} if document.get("settings") else {}
+    family = stack.family
+    default = _ask(replace(stack, settings={}, tuned=None))
+    now = {told.name: told for told in _ask(stack).settings} if stack.settings else {}
     settings = {}
     for told in default.settings:
         name = family.setting_name(told.name, told.about)
         value = now.get(told.name, told).value
         if not value:  # Intel MPI does not report values that are texts
-            value = document.get("settings", {}).get(name, "")
+            value = stack.settings.get(name, "")
         words = family.words(told.about) if told.type == "int" else []
         allowed = ", ".join(words) or _numbered(told.words) or family.range_of(told.about)
         default_shown, now_shown = (_worded(words, text) for text in (told.value, value))
@@ -107,9 +107,9 @@ def _numbered(words: Mapping[str, str]) -> str:
     return ", ".join(f"{number} {word}" for number, word in words.items())
 
 
-def _ask(document: dict[str, Any]) -> _Document:
-    program = _program(document)
-    variables = {**inherit(os.environ).kept, **manifests.environment(document, os.environ)}
+def _ask(stack: Manifest) -> _Document:
+    program = _program(stack)
+    variables = {**inherit(os.environ).kept, **manifests.environment(stack, os.environ)}
     with tempfile.TemporaryDirectory() as home:
         text = _output(program, at_home(variables, Path(home)))
     try:
@@ -118,17 +118,15 @@ def _ask(document: dict[str, Any]) -> _Document:
         raise PlumbError(f"{PROGRAM} printed no list of settings: {error}", str(program), "report this") from None
 
 
-def _program(document: dict[str, Any]) -> Path:
+def _program(stack: Manifest) -> Path:
     """It is beside the kernels of the library's own ABI, which a tuned stack shares with the one it was made from."""
-    entries = document["benchmarks"].items()
-    folders = {
-        Path(entry["file"]).parent for name, entry in entries if entry["suite"] == "kernels" and "-abi" not in name
-    }
+    entries = stack.benchmarks.items()
+    folders = {Path(entry.file).parent for name, entry in entries if entry.suite == "kernels" and "-abi" not in name}
     for folder in folders:
         if (program := folder.parent / "libexec" / PROGRAM).is_file():
             return program
-    name = document["name"].partition("+tuned")[0]
-    raise PlumbError(f"stack {document['name']} has no program {PROGRAM}", "its kernels", f"plumb stack install {name}")
+    cure = f"plumb stack install {stack.made_of}"
+    raise PlumbError(f"stack {stack.name} has no program {PROGRAM}", "its kernels", cure)
 
 
 def _output(program: Path, environment: Mapping[str, str]) -> bytes:

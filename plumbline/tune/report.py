@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from plumbline.base import group
 from plumbline.base.units import counted, human_bytes, human_seconds, percent, significant
 from plumbline.base.verdicts import State
 from plumbline.judge.decide import Verdict
@@ -115,15 +116,13 @@ def confirmed(result: Confirmed) -> str:
 
 
 def _of_placement(result: Confirmed, placement: str, marked: Container[str]) -> str:
-    lines: dict[tuple[str, str], list[tuple[int, Verdict]]] = {}
-    others: Counter[str] = Counter()
-    for (place, point), verdict in result.verdicts.items():
-        if place != placement:
-            continue
-        if point.row.operation in marked:
-            lines.setdefault((point.row.operation, point.way), []).append((point.row.size, verdict))
-        else:
-            others[verdict.state] += 1
+    points = [(point, verdict) for (place, point), verdict in result.verdicts.items() if place == placement]
+    lines = group(
+        ((point.row.operation, point.way), (point.row.size, verdict))
+        for point, verdict in points
+        if point.row.operation in marked
+    )
+    others = Counter(verdict.state for point, verdict in points if point.row.operation not in marked)
     cells = [(operation, way, *_counted(found)) for (operation, way), found in lines.items()]
     header = ("operation", "protocol", "sizes", "ratio", *STATES)
     text = (

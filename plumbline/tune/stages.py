@@ -76,14 +76,14 @@ def tuned(bench: Bench) -> Tuning:
         counted = {Row(operation, size): count for operation, size, count in bench.asked.counts}
         found.weights = weights.of(counted, next(iter(found.curves.values())))
         suspects = [name for name in suspects if name in weights.used(counted)]
-    document = manifests.load(bench.asked.stack)
-    offered = inventory.of(document)
+    stack = manifests.load(bench.asked.stack)
+    offered = inventory.of(stack)
     found.notes += [f"not in this version: {name}" for name in offered.lacking]
     knobs = race.chosen(race.wanted(offered.knobs, suspects, bench.asked.every, bench.asked.nodes), bench.asked.knobs)
     finalists = _race(bench, found, knobs)
     best = finalists[0] if finalists else Score(DEFAULT, 0.0, dict.fromkeys(next(iter(found.curves.values())), 1.0))
     wanted = [_with_rules(bench, found, knobs, offered, best), *(one.configuration for one in finalists)]
-    _confirm(bench, found, knobs, wanted, document["benchmarks"])
+    _confirm(bench, found, knobs, wanted, stack.benchmarks)
     return found
 
 

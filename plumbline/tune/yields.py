@@ -6,7 +6,6 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from plumbline import mpi, parsers
 from plumbline.base import paths
@@ -14,6 +13,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.launch import process
 from plumbline.launch.environment import at_home, inherit
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 
 KERNEL = "threaded_pingpong"
 BYTES, EXCHANGES = 16, 5000
@@ -38,45 +38,45 @@ class Yields:
     kept_us: float | None
 
 
-def measure(document: dict[str, Any]) -> Yields:
-    """Measure two ranks of the stack with the manifest ``document``, on cores of their own.
+def measure(stack: Manifest) -> Yields:
+    """Measure two ranks of ``stack``, on cores of their own.
 
     Raises :class:`PlumbError` if they cannot be started.
     """
-    if KERNEL not in document["benchmarks"]:
-        raise PlumbError(f"stack {document['name']} has no {KERNEL}", "its manifest", "install it again")
-    calls, time_us = _launch(document, keep=False)
+    if KERNEL not in stack.benchmarks:
+        raise PlumbError(f"stack {stack.name} has no {KERNEL}", "its manifest", "install it again")
+    calls, time_us = _launch(stack, keep=False)
     if calls == 0:
         return Yields(0.0, time_us, None)
-    times, kept = [time_us], [_launch(document, keep=True)[1]]
+    times, kept = [time_us], [_launch(stack, keep=True)[1]]
     for _ in range(LAUNCHES - 1):
-        times.append(_launch(document, keep=False)[1])
-        kept.append(_launch(document, keep=True)[1])
+        times.append(_launch(stack, keep=False)[1])
+        kept.append(_launch(stack, keep=True)[1])
     return Yields(calls / EXCHANGES, min(times), min(kept))
 
 
-def _launch(document: dict[str, Any], keep: bool) -> tuple[int, float]:
+def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
     """The calls of the rank with most of them, and the time of a round trip, us."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for inner in ("yields", "output"):
             (folder / inner).mkdir()
-        around = {**inherit(os.environ).kept, **manifests.environment(document, os.environ)}
-        launcher = mpi.launcher(document, {"name": "this host"}, around)
+        around = {**inherit(os.environ).kept, **manifests.environment(stack, os.environ)}
+        launcher = stack.launcher_on(None, around)
         start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=around)
         variables = {name: value for name, value in around.items() if name not in start.removed}
         preload = ["env", f"LD_PRELOAD={paths.yields_library()}", f"PLUMB_YIELDS_DIR={folder / 'yields'}"]
         preload += ["PLUMB_YIELDS_SPIN=1"] if keep else []
         bind = [str(paths.binder()), "--placement", "compact", "--threads", "1", "--output", "output", "--"]
-        command = [*start.arguments, *bind, *preload, *document["benchmarks"][KERNEL]["command"], *ARGUMENTS]
+        command = [*start.arguments, *bind, *preload, *stack.benchmarks[KERNEL].command, *ARGUMENTS]
         ended = process.run(command, at_home({**variables, **start.environment}, folder), folder, TIME_LIMIT_S)
         if ended.status != "ok":
             lines = process.printed(folder / "stderr").strip().splitlines() or [ended.status]
-            what = f"two ranks of {document['name']} cannot be started: {lines[-1]}"
+            what = f"two ranks of {stack.name} cannot be started: {lines[-1]}"
             raise PlumbError(what, KERNEL, "plumb stack check")
         counts = [int(file.read_text(encoding="utf-8")) for file in (folder / "yields").iterdir()]
         if len(counts) != 2:
-            what = f"{len(counts)} of 2 ranks of {document['name']} counted their yields"
+            what = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
             raise PlumbError(what, str(paths.yields_library()), "make setup")
         text = "".join(process.printed(file) for file in sorted((folder / "output").iterdir()))
     found = parsers.parse("kernel", text, {"kernel": KERNEL})

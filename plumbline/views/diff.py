@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from plumbline.base import units
+from plumbline.records import model
 from plumbline.records.model import FLEETING, LoadedFile, Record
 from plumbline.views.table import table
 
@@ -69,6 +70,15 @@ def _flatten(key: str, value: Any, into: dict[str, str]) -> None:
             _flatten(f"{key}[{number}]", inner, into)
     else:
         into[key] = str(value)
+
+
+def document(first: Record, second: Record) -> dict[str, Any]:
+    """Ids, circumstances that differ, and the figures of both."""
+    return {
+        "records": [first.id, second.id],
+        "circumstances": {key: values for key, *values in differences(first, second)},
+        "figures": [[model.document(figure) for figure in record.figures] for record in (first, second)],
+    }
 
 
 def text(first: Record, second: Record) -> str:

@@ -1,15 +1,12 @@
-"""``plumb show``: one record, for people."""
+"""One record, for people."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import shlex
 from typing import Any
 
 from plumbline.base import group, units
 from plumbline.host import devices
-from plumbline.records import model, query
 from plumbline.records.model import Figure, Record
 from plumbline.views import efficiency as spent
 from plumbline.views import summary
@@ -18,19 +15,6 @@ from plumbline.views.table import sparkline, table
 
 #: columns of the table of devices
 DEVICES = 100
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb show``."""
-    parser.add_argument("id", nargs="?", default="last", help="beginning of a record's id (default: the newest record)")
-    parser.add_argument("--json", action="store_true")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the record and return 0; raises :class:`PlumbError` if it is not found."""
-    record = query.find(args.id)
-    print(json.dumps(model.document(record), indent=1) if args.json else text(record))
-    return 0
 
 
 def text(record: Record) -> str:
@@ -66,9 +50,7 @@ def _figures(record: Record) -> str:
         known = figure.reference
         reference = f"{' '.join(units.human(known.value, known.unit))} ({known.method})" if known else "none"
         rows.append((figure.name, value, unit, sparkline(figure.samples), span, reference, _bound(figure)))
-    absent = [
-        wanted.name for wanted in record.variant.figures if wanted.optional and record.figure(wanted.name) is None
-    ]
+    absent = [each.name for each in record.variant.figures if each.optional and record.figure(each.name) is None]
     if rows:
         rows += [(name, "–", "", "", "not reported here", "", "") for name in absent]
     header = ("figure", "median", "unit", "launches", "range", "reference", "limit")

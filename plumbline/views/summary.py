@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from plumbline.base import terminal, units
-from plumbline.records import query, sources
+from plumbline.base import units
+from plumbline.records import sources
 from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite
 from plumbline.records.variant import Variant
 from plumbline.views.table import table
@@ -47,32 +45,14 @@ MARKS = {
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb list``."""
-    parser.add_argument("--site")
-    parser.add_argument("--test", help="only tests whose name begins so")
-    parser.add_argument("--ranked", action="store_true", help="of each test and stack the best first figure first")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the records; 1 if some are damaged."""
-    records, damages = query.records(query.Selection(site=args.site, test=args.test))
-    if args.site:
-        sources.require_site(args.site)
-    if args.test and not records:
-        query.require_test(args.test)
-    terminal.page(listing(records, args.ranked))
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
-    return 1 if damages else 0
+def ordered(records: Sequence[AnyRecord], ranked: bool) -> list[AnyRecord]:
+    """By variant and stack; ``ranked``: by test and stack, the best figure first, records without a valid one last."""
+    return sorted(records, key=_rank if ranked else lambda row: (row.variant.name, row.stack.name, row.time))
 
 
 def lines(records: Sequence[AnyRecord], ranked: bool = False) -> str:
-    """A line per record: its first figure, a second one if there are two, or why it has none.
-
-    By variant and stack; ``ranked``: by test and stack, the best figure first, records without a valid one last.
-    """
-    rows = sorted(records, key=_rank if ranked else lambda row: (row.variant.name, row.stack.name, row.time))
+    """A line per record: its first figure, a second one if there are two, or why it has none."""
+    rows = ordered(records, ranked)
     call = naming(row.variant for row in rows)
     return table(HEADER, [_cells(row, call) for row in rows], right=("value", "% limit"), spare=SPARE)
 

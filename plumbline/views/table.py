@@ -1,7 +1,8 @@
-"""Aligned tables and sparklines."""
+"""Tables, aligned for a terminal or in Markdown, and sparklines."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tabulate import tabulate
@@ -31,6 +32,18 @@ def table(
     if room is None or max(map(len, shown.splitlines())) <= room:
         return shown
     return _narrow(header, rows, align, spare, room)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
+    """A table for a page or a merge request, whose cells stay texts; columns named in ``right`` are aligned to it."""
+    rule = "|".join("--:" if name in right else "---" for name in header)
+    body = (f"| {' | '.join(map(escaped, row))} |" for row in (header, *rows))
+    return "\n".join([next(body), f"|{rule}|", *body])
+
+
+def escaped(text: str) -> str:
+    """``text`` on one line of Markdown, with nothing in it that means something there."""
+    return " ".join(re.sub(r"([\\`*_\[\]|])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").split())
 
 
 def _narrow(

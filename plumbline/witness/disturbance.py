@@ -112,9 +112,7 @@ def assess(before: Snapshot, after: Snapshot, witnesses: Sequence[RankWitness], 
     figures: dict[str, float] = {}
     causes: list[str] = []
     here = [witness for witness in witnesses if witness.host == after.host]
-    used = sum(
-        document.usage.user_s + document.usage.system_s for rank in here for document in processes.everyone(rank)
-    )
+    used = sum(each.usage.user_s + each.usage.system_s for rank in here for each in processes.everyone(rank))
     meanwhile = beside.between(before.look, after.look, used)
     if after.look.tasks:
         figures |= {"housekeeping_s": _rounded(meanwhile.housekeeping_s), "others_s": _rounded(meanwhile.others_s)}
@@ -236,11 +234,7 @@ def _is_late(window: Window, meanwhile: Meanwhile) -> bool:
 
 def _stopped(witnesses: Sequence[RankWitness], figures: dict[str, float]) -> list[str]:
     """The MPI rank that neither ran nor waited for its CPU longest, if that was in long pauses."""
-    told = [
-        witness
-        for witness in witnesses
-        if witness.window.idle_s is not None and witness.mpi and witness.window.wall_s > 0
-    ]
+    told = [rank for rank in witnesses if rank.window.idle_s is not None and rank.mpi and rank.window.wall_s > 0]
     if not told:
         return []
     worst = max(told, key=_idle)

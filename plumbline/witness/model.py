@@ -1,7 +1,7 @@
 """What a witness is: types that decode the file which ``libplumbwitness.so`` writes for each process of a rank.
 
 CPU and node numbers are the operating system's. ``plumbline/schemas/witness.json`` is made from :class:`Witness`
-(:mod:`plumbline.commands.schema_files`).
+(``tests/support/schema_files.py``).
 """
 
 from __future__ import annotations

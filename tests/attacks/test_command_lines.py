@@ -21,20 +21,20 @@ WORDS = {
     "show": ["last", "0123", "--json"],
     "diff": ["0123", "last", "zz"],
     "topology": ["--topology", "node:2 core:2 pu:1", "--placement", "core", "--ranks", "2", "--threads", "1"],
-    "site": ["list", "check", "local", "init", "--name", "--dry-run", "--facts"],
+    "site": ["list", "check", "local", "init", "--site", "--dry-run", "--facts"],
     "lint": ["local"],
     "stack": ["list", "names", "show", "check", "openmpi", "--json", "externals", "--site"],
     "gate": ["--pairs", "PAIRS", "--better", "lower", "--tolerance", "0.01", "--must-detect", "1e400", "SESSION"],
-    "outliers": ["--nodes", "--links", "PAIRS", "--better", "higher"],
+    "outliers": ["--members", "--links", "PAIRS", "--better", "higher"],
     "history": ["PAIRS", "--better", "lower", "--test", "x"],
     "report": ["--output", "OUTPUT", "--campaign", "last", "--since", "2026-13", "--site", "local"],
-    "compact": ["--site", "local", "--before", "2026-01"],
+    "compact": ["--site", "local", "--until", "2026-01"],
     "nodes": ["compare", "facts", "usable", "OUTPUT"],
     "calibrate": ["--site", "local", "--dry-run"],
     "launch": ["VARIANT", "--seed", "1", "--work", "OUTPUT", "--records"],
     "reproduce": ["zz"],
     "doctor": ["--json"],
-    "ci": ["comment", "render", "--output", "OUTPUT"],
+    "ci": ["comment", "render", "--checkout", "OUTPUT"],
 }
 #: words for any of them
 ANY = [
@@ -155,7 +155,7 @@ def test_a_command_that_cannot_be_loaded_is_no_verdict(
 
 @pytest.mark.parametrize(
     "words",
-    [["report", "--output", ""], ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", ""]],
+    [["report", "--output", ""], ["gate", "--pairs", "pairs.csv", "--better", "lower", "--output", ""]],
     ids=["report", "gate"],
 )
 def test_a_file_without_a_name_is_one_line(words: list[str], place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +171,7 @@ def test_a_folder_that_cannot_be_written_is_no_error_of_ours(
     def refuse(_: object) -> int:
         raise PermissionError(13, "Permission denied", "/opt/checkout/build")
 
-    monkeypatch.setattr("plumbline.views.summary.run", refuse)
+    monkeypatch.setattr("plumbline.commands.list.run", refuse)
     assert cli.main(["list"]) == 2
     assert capsys.readouterr().err.startswith("plumb: cannot continue: Permission denied (/opt/checkout/build): ")
 
@@ -195,14 +195,14 @@ def test_stacks_are_not_installed_where_their_programs_could_not_run(
         (["hybrid", "--site", "nosuch"], "no records of site 'nosuch'"),
         (["hybrid", "--test", "nosuch"], "no record of a test whose name begins with 'nosuch'"),
         (["hybrid", "--campaign", "nosuch"], "no valid record of campaign 'nosuch'"),
-        (["tune", "some", "--dry-run", "--profile", "ffff"], "no record 'ffff'"),
-        (["tune", "some", "--dry-run", "--profile", "last"], "there is no profile"),
+        (["tune", "some", "--dry-run", "--profile-of", "ffff"], "no record 'ffff'"),
+        (["tune", "some", "--dry-run", "--profile-of", "last"], "there is no profile"),
         (["site", "check", "\x1b[31mno\nsuch"], "'\\u001b[31mno such' cannot be the name of a site"),
         (["site", "check", "../sites"], "'../sites' cannot be the name of a site"),
         (["site", "check", "s" * 5000], f"'{'s' * 40}' cannot be the name of a site"),
         (["import", "/dev/zero"], "cannot read the performance log: it is a device"),
         (["history", "--series", "/dev/zero", "--better", "lower"], "cannot read the series: it is a device"),
-        (["outliers", "--nodes", "/dev/zero", "--better", "lower"], "cannot read the values: it is a device"),
+        (["outliers", "--members", "/dev/zero", "--better", "lower"], "cannot read the values: it is a device"),
     ],
     ids=lambda value: "".join(char for char in str(value)[:50] if char.isalnum()),
 )
@@ -225,10 +225,10 @@ def test_a_site_without_records_is_an_error_and_not_an_empty_list(
 @pytest.mark.parametrize(
     "words",
     [
-        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", "pairs.csv"],
-        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--html", "build/../pairs.csv"],
-        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--json", "a", "--junit", "a"],
-        ["gate", "results/local/s.jsonl", "--markdown", "results/local/s.jsonl"],
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--output", "pairs.csv"],
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--output", "build/../pairs.csv"],
+        ["gate", "--pairs", "pairs.csv", "--better", "lower", "--output", "a.json", "--output", "a.json"],
+        ["gate", "results/local/s.jsonl", "--output", "results/local/s.jsonl"],
         ["launch", "variant.json", "--records", "variant.json"],
     ],
     ids=lambda words: " ".join(words[:1] + words[-2:]),

@@ -24,8 +24,11 @@ NUMBERS = b"series,index,value\n" + b"".join(b"a,%d,%d.5\n" % (n, 100 + n % 3) f
 #: command line, with FILE for the table; a sound table
 TABLES = {
     "gate": (["gate", "--pairs", "FILE", "--better", "lower"], PAIRS),
-    "gate, files": (["gate", "--pairs", "FILE", "--better", "higher", "--json", "o.json", "--html", "o.html"], PAIRS),
-    "nodes": (["outliers", "--nodes", "FILE", "--better", "higher"], NODES),
+    "gate, files": (
+        ["gate", "--pairs", "FILE", "--better", "higher", "--output", "o.json", "--output", "o.html"],
+        PAIRS,
+    ),
+    "nodes": (["outliers", "--members", "FILE", "--better", "higher"], NODES),
     "links": (["outliers", "--matrix", "FILE", "--better", "lower"], LINKS),
     "history": (["history", "--series", "FILE", "--better", "lower"], NUMBERS),
 }

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import samples
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
@@ -58,7 +59,7 @@ def test_the_listing_of_a_gate_needs_a_name_that_is_free(thesis: Path, tmp_path:
 
 
 def test_a_job_does_not_write_among_somebodys_files(thesis: Path) -> None:
-    partition = {"name": "main", "scheduler": "slurm"}
+    partition = samples.partition(name="main", scheduler="slurm")
     with pytest.raises(PlumbError, match="was not made by Plumbline"):
         jobs.run(jobs.Submission(partition, [sys.executable], 1, thesis), lambda _: None)
     untouched(thesis)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stack_manifest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, cpus, only, rank_plan, run, start
 from witnesses import of_documents, typed
@@ -234,7 +235,7 @@ class TestLaunch:
         program = linked(bench, TABLE, "mpich")
         document = bench.stack("")
         document["benchmarks"]["stream"] |= {"suite": "osu", "command": [str(program)]}
-        manifest.save(document)
+        stack_manifest.save(document)
         figure = {"name": "time_4M", "metric": "latency", "where": {"bytes": 4194304}}
         changes = {"parser": "osu", "context": {"benchmark": "osu_latency", "last_bytes": 4194304}, "figures": [figure]}
         found = self.record(bench, placement="pair:0,1", ranks_per_node=2, arguments=words, launches=2, **changes)
@@ -252,7 +253,7 @@ class TestLaunch:
         (bench.folder / "stacks").mkdir()
         (bench.folder / "stacks" / "mpich").symlink_to(bench.folder / "installed" / "mpich")
         found = self.record(bench, stack="mpich", ranks_per_node=2, **changes)
-        stack = manifest.load("mpich")["loads"]["library"]
+        stack = manifest.load("mpich").loads.library
         assert [seen.mpi_library == stack for seen in found.launches[0].ranks] == [built == "mpich"] * 2
         if built == "mpich":
             assert found.reasons == []

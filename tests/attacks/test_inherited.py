@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import stack_manifest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
@@ -14,7 +15,6 @@ from plumbline.host import provenance
 from plumbline.launch.environment import inherit
 from plumbline.measure import driver
 from plumbline.records.model import Record, convert
-from plumbline.stacks import manifest
 from plumbline.views import diff, show
 
 #: a clock on which an hour has half as many seconds: rates double
@@ -77,7 +77,7 @@ def test_what_a_stack_refers_to_by_name_is_declared_and_recorded(bench, monkeypa
     monkeypatch.setenv("HOME", "/home/me")
     document = bench.stack(TELL)
     document["environment"]["LICENCE"] = "${HOME}/licence"
-    manifest.save(document)
+    stack_manifest.save(document)
     _, (made,) = driver.run([bench.variant()], bench.folder / "work")
     assert made.environment["LICENCE"] == "/home/me/licence"
 

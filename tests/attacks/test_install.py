@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import stack_manifest
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
@@ -105,9 +106,10 @@ def test_a_first_stack_whose_kernels_cannot_be_built_stays(stacks: Path, monkeyp
 
 def test_a_manifest_names_the_place_and_not_where_the_stack_was_made(stacks: Path) -> None:
     one = wheel.installation("openmpi")
-    document = {"prefix": str(one.prefix), "environment": {"P": f"{one.prefix}/lib:/usr/lib"}, "other": f"{stacks}/abi"}
-    moved = {"prefix": f"{stacks}/openmpi", "environment": {"P": f"{stacks}/openmpi/lib:/usr/lib"}}
-    assert one.moved(document) == {**moved, "other": f"{stacks}/abi"}
+    paths_in = {"P": f"{one.prefix}/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
+    moved = one.moved(stack_manifest.made(prefix=str(one.prefix), environment=paths_in))
+    assert moved.prefix == f"{stacks}/openmpi"
+    assert moved.environment == {"P": f"{stacks}/openmpi/lib:/usr/lib", "OTHER": f"{stacks}/abi"}
 
 
 @pytest.mark.parametrize("error", [None, OSError(28, "No space left on device"), KeyboardInterrupt()])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import stack_manifest
 from odd_stack import Bench, bench, results  # noqa: F401
 from samples import record
 
@@ -34,7 +35,7 @@ def latency(bench: Bench, base: str, **changes) -> Variant:  # noqa: F811
     document = json.loads((bench.folder / "installed" / base / manifest.FILE).read_text())
     document["benchmarks"] = {"pairs": document["benchmarks"]["pairs"]}
     (bench.folder / "stacks" / base).mkdir(parents=True, exist_ok=True)
-    manifest.save(document)
+    stack_manifest.save(document)
     kernel = {
         "arguments": ["--json", "--bandwidth-bytes", "8", "--latency-trips", "50"],
         "parser": "kernel",

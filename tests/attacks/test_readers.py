@@ -61,7 +61,7 @@ MANIFEST = {
     "provider": "wheel",
     "mpi": {"family": "openmpi", "version": "5.0.11", "abi": "openmpi"},
     "compiler": {"name": "gcc", "version": "12.2.0", "path": "/usr/bin/gcc"},
-    "launcher": {"family": "openmpi", "command": "/bin/true"},
+    "launcher": {"family": "prrte", "command": "/bin/true"},
     "prefix": "/opt/made",
     "environment": {"A": "${B}"},
     "modules": [],

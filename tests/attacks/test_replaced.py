@@ -10,6 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import stack_manifest
+from msgspec.structs import replace
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401
 from samples import record
 
@@ -22,6 +24,7 @@ from plumbline.measure import driver
 from plumbline.records import store
 from plumbline.records.model import Record, convert
 from plumbline.stacks import libraries, manifest
+from plumbline.stacks.manifest import Launcher, Manifest
 from plumbline.statistics.paired import Rule
 from plumbline.views import diff
 
@@ -96,7 +99,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
     for name in ("old", "new"):
         bench.stack(STREAM_OUTPUT, name=name)
     couple = [bench.variant(stack=name, name="twin") for name in ("old", "new")]
-    begun = SimpleNamespace(couples=[couple], name=store.new_session(), seed=1)
+    begun = SimpleNamespace(couples=[couple], name=store.new_session(), terms=SimpleNamespace(seed=1))
     sides = DriverBench(begun, bench.folder / "work")
     records = sides.records(0, None)
     for pair in range(4):
@@ -115,7 +118,7 @@ def test_a_candidate_replaced_in_the_middle_makes_the_gate_invalid(bench):  # no
 
 
 @pytest.fixture
-def linked(tmp_path: Path) -> tuple[dict, Path]:
+def linked(tmp_path: Path) -> tuple[Manifest, Path]:
     """The manifest of a stack whose program is linked with its MPI library, that with another, and its folder."""
     lib, odd = tmp_path / "mpi" / "lib", tmp_path / "odd.c"
     (lib / "openmpi").mkdir(parents=True)
@@ -129,22 +132,19 @@ def linked(tmp_path: Path) -> tuple[dict, Path]:
     program.parent.mkdir()
     options = ["-Wl,--no-as-needed", f"-Wl,-rpath-link,{lib}", f"-L{lib}", "-l:libmpi.so.40"]
     subprocess.run(["gcc", "-o", program, odd, *options], check=True)
-    document = {
-        "name": "fake",
-        "provider": "module",
-        "prefix": str(tmp_path / "mpi"),
-        "mpi": {"family": "openmpi", "version": "5.0.1", "abi": "openmpi"},
-        "launcher": {"family": "prrte", "command": "/bin/true"},
-        "environment": {"LD_LIBRARY_PATH": str(lib)},
-        "benchmarks": {"x": manifest.benchmark("osu", "7", program, "by hand")},
-    }
-    return {**document, "loads": libraries.loads(document)}, lib
+    stack = replace(
+        stack_manifest.made("fake", "openmpi", environment={"LD_LIBRARY_PATH": str(lib)}, prefix=str(tmp_path / "mpi")),
+        provider="module",
+        launcher=Launcher(family="prrte", command="/bin/true"),
+        benchmarks={"x": manifest.benchmark("osu", "7", program, "by hand")},
+    )
+    return replace(stack, loads=libraries.loads(stack)), lib
 
 
 def test_what_a_stack_loads_is_recorded_without_the_systems_own(linked):
     document, lib = linked
-    assert document["loads"]["library"] == str(lib / "libmpi.so.40")
-    names = [str(Path(file).relative_to(lib)) for file in document["loads"]["files"]]
+    assert document.loads.library == str(lib / "libmpi.so.40")
+    names = [str(Path(file).relative_to(lib)) for file in document.loads.files]
     assert names == ["libmpi.so.40", "libopen-pal.so.80", "openmpi/mca_btl_sm.so"]
     manifest.check(document)
 
@@ -170,7 +170,7 @@ def test_a_part_or_a_settings_file_that_comes_later_is_another_stack(linked, nam
 def test_a_program_that_only_runs_in_the_users_environment_is_refused(linked):
     document, _ = linked
     with pytest.raises(PlumbError, match=r"program lacks libmpi\.so\.40 \(stack fake\): launches inherit no"):
-        libraries.loads({**document, "environment": {}})
+        libraries.loads(replace(document, environment={}))
 
 
 def test_an_updated_library_of_the_system_is_another_circumstance():
@@ -192,6 +192,5 @@ def test_a_library_that_is_gone_and_a_stack_of_an_earlier_version_are_refused(li
     (lib / "libopen-pal.so.80").mkdir()
     with pytest.raises(PlumbError, match=r"a file that its programs load cannot be read: .*libopen-pal"):
         manifest.check(document)
-    del document["loads"]
     with pytest.raises(PlumbError, match="made by an earlier version"):
-        manifest.check(document)
+        manifest.check(replace(document, loads=None))

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import samples
+import stack_manifest
 
 from plumbline.launch import cause, hosts, pipeline
 from plumbline.launch.process import Ended
@@ -31,7 +32,7 @@ def job(script: str, folder: Path) -> Any:
         record=record,
         variant=msgspec.structs.replace(record.variant, time_limit_s=2.0),
         plan=msgspec.structs.replace(record.plan, bound=True),
-        manifest={},
+        manifest=stack_manifest.made(),
         host=SimpleNamespace(last_level_cache_bytes=1),
         ranks=hosts.Ranks(
             SimpleNamespace(family=TABLE["mpich"]),

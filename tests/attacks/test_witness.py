@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stack_manifest
 from odd_stack import STREAM_OUTPUT, Bench, bench, results  # noqa: F401 - fixtures
 from witness_helper import MPI, Rank, compile_c, run
 from witnesses import read
 
 from plumbline.measure import driver
 from plumbline.records.model import Record
-from plumbline.stacks import manifest
 
 #: works for the given hundredths of a second of CPU time; with a second argument it is an MPI program
 WORK = """
@@ -275,7 +275,7 @@ class TestLaunch:
         text = "# OSU MPI Latency Test v7.4\n# Size          Latency (us)\n8                       0.95\n"
         document = bench.stack(f"print({text!r}, end='')")
         document["benchmarks"]["stream"]["suite"] = "osu"
-        manifest.save(document)
+        stack_manifest.save(document)
         figure = {"name": "time_8B", "metric": "latency", "where": {"bytes": 8}}
         changes = {"parser": "osu", "context": {"benchmark": "osu_latency"}, "figures": [figure], "ranks_per_node": 2}
         variant = bench.variant(placement="pair:0,1", **changes)

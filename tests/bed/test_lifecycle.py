@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What lifecycle.py saw, in a network with mounts and cgroups of its own."""
+    """What lifecycle.py saw, with its own network, mounts and cgroups."""
     problem = host.obstacle()
     if problem:
         pytest.skip(problem)

@@ -35,6 +35,8 @@ STEPS = dict(
         r"^<!-- step: (\w+) -->\n```sh\n(.*?)^```", (ROOT / "docs/tutorial.md").read_text(), re.MULTILINE | re.DOTALL
     )
 )
+#: a copy by hard links of what was onboarded, for test_schedulers_bed.py
+KEPT = "/shared/kept"
 ONE = ["-n", "osu_pair.*operation=latency.*placement=pair:node", "-p", "mpich", "-S", "launches=1"]
 
 
@@ -97,7 +99,7 @@ def here() -> dict[str, Path]:
 def onboarded(bed: Bed, here: dict[str, Path]) -> subprocess.CompletedProcess[str]:
     """The tutorial's onboarding, with all stages."""
     assert step("raise").returncode == 0
-    bed.out("ctl", "rm -rf /shared/plumbline")
+    bed.out("ctl", f"rm -rf /shared/plumbline {KEPT}")
     slurm.resume(bed.nodes)
     return step("onboard")
 
@@ -186,13 +188,12 @@ def test_the_gate_of_the_tutorial_catches_the_slower_library(onboarded, bed):
     assert all(record["nodes"][0] in bed.nodes for record in both)  # type: ignore[index]
 
 
-@pytest.mark.alone
 def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
-    line = "gate --baseline mpich --candidate openmpi --tests 'osu_pair.*operation=latency.*placement=pair:node'"
+    line = "gate --baseline mpich --candidate openmpi --test 'osu_pair.*operation=latency.*placement=pair:node'"
     before = set((bed.shared / "plumbline/results/bed").glob("*.jsonl"))
-    done = plumb(bed, f"{line} --minutes 1 --json /shared/plumbline/build/gate.json", 400)
+    done = plumb(bed, f"{line} --minutes 0.3 --output /shared/plumbline/build/gate.json", 400)
     assert done.returncode in (0, 1, 2, 3), done.stdout[-4000:] + done.stderr
-    if done.returncode == 3:  # a minute may end before the first look, or every launch of it be disturbed
+    if done.returncode == 3:  # the time may end before the first look, or every launch of it be disturbed
         reason = "13 are needed|every launch was disturbed and measured again"
         assert re.search(reason, done.stdout.splitlines()[-1]), done.stdout[-4000:]
     assert json.loads((bed.shared / "plumbline/build/gate.json").read_text())
@@ -208,7 +209,7 @@ def test_a_gate_over_two_nodes_is_one_job(onboarded, bed):
 def test_a_tuning_over_two_nodes_is_one_job(onboarded, bed):
     """The screen alone: a launch takes seconds there, a tuning some hundred of them."""
     folder = "/shared/plumbline/build/tune-two"
-    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --json {folder}.json", 400)
+    done = plumb(bed, f"tune mpich --nodes 2 --sizes 8 --screen --work {folder} --output {folder}.json", 400)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     assert "job: sbatch --wait" in done.stdout
     found = json.loads((bed.shared / "plumbline/build/tune-two.json").read_text())
@@ -237,7 +238,8 @@ def test_the_controllers_daemon_may_start_anew_in_the_middle(onboarded, bed, fau
     command = ["ssh", "-F", str(bed.ssh_config), "ctl"]
     command += [f"cd /shared/plumbline && .venv/bin/plumb campaign -- {' '.join(map(repr, ONE))}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as child:
-        wait(lambda: "rfm_" in bed.out("ctl", "squeue --noheader --format=%j"), 60)
+        # while the ranks run: a controller that is missed when they are started costs minutes
+        wait(lambda: bed.ssh("node1", "pgrep -f share/osu/osu_").returncode == 0, 60)
         fault("slurmctld")
         output = child.communicate(timeout=300)[0]
     assert child.returncode == 0, output[-3000:]
@@ -266,7 +268,7 @@ def test_a_node_that_dies_costs_its_launch_and_keeps_the_session(onboarded, bed,
 def test_a_node_with_another_topology_is_named(onboarded, bed, fault: Callable[..., None]):
     fault("topology", "node2")
     folder = "/shared/plumbline/build/nodes-fault"
-    done = plumb(bed, f"nodes facts --scheduler squeue --partition main --output {folder}")
+    done = plumb(bed, f"nodes facts --scheduler squeue --partition main {folder}")
     assert done.returncode == 0, done.stdout + done.stderr
     compared = plumb(bed, f"nodes compare {folder}")
     assert compared.returncode == 1, compared.stdout + compared.stderr
@@ -380,6 +382,7 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     assert refused.returncode != 0
     assert "confirm" in refused.stdout
     there = {record["id"] for record in records(bed.shared / "plumbline/results/bed")}
+    bed.out("ctl", f"cp -al /shared/plumbline {KEPT}")
     done = step("offboard")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     assert not (bed.shared / "plumbline").exists()
@@ -390,6 +393,7 @@ def test_offboarding_leaves_nothing_but_the_records(onboarded, bed, here):
     assert "plumb" not in left, left
 
 
+@pytest.mark.long
 def test_a_cluster_without_a_route_gets_its_stacks_from_an_archive(bed, here, tmp_path):
     archive = tmp_path / "plumbline.tar"
     packed = call([str(Path(sys.executable).parent / "plumb"), "stack", "pack", str(archive), "wheel:mpich"])

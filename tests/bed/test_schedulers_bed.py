@@ -1,7 +1,7 @@
 """Grid Engine, and hosts without a scheduler: from onboarding to a gate on the bed, and what goes wrong.
 
-Each is raised on the hosts that are up, and onboarded into the checkout of the one before: only its site folder is its
-own. What differs from Slurm is looked at here; the rest is in test_onboarding.py.
+Each is raised on the hosts that are up, and onboarded into the checkout of the one before: stacks are not built again,
+but facts, site and campaigns are its own. What differs from Slurm is looked at here; the rest is in test_onboarding.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from test_onboarding import play, plumb, records, summary, wait
+from test_onboarding import KEPT, play, plumb, records, summary, wait
 from testbed import layout
 from testbed.client import Bed
 
@@ -50,7 +50,7 @@ class Cluster:
         return records(self.bed.shared / "plumbline/results" / self.site)
 
     def begin(self, line: str) -> subprocess.Popen[str]:
-        """A plumb command in a process of its own."""
+        """A plumb command that has begun."""
         words = ["ssh", "-F", str(self.bed.ssh_config), "ctl", f"cd {ROOT} && exec .venv/bin/plumb {line}"]
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -68,7 +68,8 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def borrowed(bed: Bed) -> Iterator[Bed]:
-    """The bed, which has Slurm again at the end."""
+    """The bed, with what was onboarded with Slurm; it has Slurm again at the end."""
+    bed.out("ctl", f"[ ! -d {KEPT} ] || {{ rm -rf {ROOT} && mv {KEPT} {ROOT}; }}")
     yield bed
     back = bed.call("up", "--scheduler", "slurm")
     assert back.returncode == 0, back.stderr
@@ -80,7 +81,7 @@ def cluster(borrowed: Bed, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     name, bed = request.param, borrowed
     raised = bed.call("up", "--scheduler", name)
     assert raised.returncode == 0, raised.stderr
-    bed.out("ctl", f"rm -rf {ROOT}/site-configs/bed*")
+    bed.out("ctl", f"rm -rf {ROOT}/site-configs/bed* {ROOT}/build/nodes {ROOT}/build/onboard")
     given = {
         "plumb_site": f"bed{name}",
         "plumb_stacks": ["mpich"],
@@ -111,9 +112,8 @@ def test_onboarding_measures_on_one_node_and_on_two(cluster: Cluster) -> None:
     assert (layout.state() / f"results/{cluster.site}/report.html").is_file()
 
 
-@pytest.mark.alone
 def test_a_gate_runs_on_a_compute_node(cluster: Cluster) -> None:
-    tests = "--tests 'osu_barrier.*placement=core' --minutes 0.3 --json build/gate.json"
+    tests = "--test 'osu_barrier.*placement=core' --minutes 0.3 --output build/gate.json"
     done = plumb(cluster.bed, f"gate --baseline mpich --candidate mpich {tests}", 240)
     assert done.returncode in (0, 1, 2, 3), done.stdout[-3000:] + done.stderr
     assert ("job: qsub -sync y" in done.stdout) == (cluster.name == "sge")
@@ -132,19 +132,26 @@ def test_an_interrupt_leaves_no_job_and_no_process(cluster: Cluster) -> None:
     wait(lambda: max(cluster.results(), key=lambda item: item["time"])["state"] == "interrupted", 10)
 
 
-def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster) -> None:
+@pytest.mark.parametrize("how", ["deleted", pytest.param("time limit", marks=pytest.mark.long)])
+def test_a_job_that_its_scheduler_ends_is_a_failure_with_the_reason(cluster: Cluster, how: str) -> None:
+    """The warning before SIGKILL is the same, but the least time limit of a site is a minute."""
     if cluster.name == "ssh":
         pytest.skip("without a scheduler a job has no time limit but those of its launches")
     site = f"{ROOT}/site-configs/{cluster.site}/site.yaml"
-    cluster.bed.out("ctl", f"sed -i 's/max_job_s: 3600/max_job_s: 60/' {site}")
+    if how == "time limit":
+        cluster.bed.out("ctl", f"sed -i 's/max_job_s: 3600/max_job_s: 60/' {site}")
     try:
-        done = plumb(cluster.bed, LONG)
+        with cluster.begin(LONG) as child:
+            if how == "deleted":
+                wait(cluster.measuring, 60)
+                cluster.bed.out("ctl", "qdel -u bench")
+            output = child.communicate(timeout=300)[0]
     finally:
         cluster.bed.out("ctl", f"sed -i 's/max_job_s: 60/max_job_s: 3600/' {site}")
-    assert done.returncode == 1, done.stdout[-3000:] + done.stderr
+    assert child.returncode == 1, output[-3000:]
     reason = r"^failed osu_pair .* on mpich \(main\): plumb: interrupted by SIGUSR2: "
-    assert re.search(reason, done.stdout, re.MULTILINE), done.stdout
-    assert re.search(r"^\d+ variants?, .*, 1 invalid", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(reason, output, re.MULTILINE), output
+    assert re.search(r"^\d+ variants?, .*, 1 invalid", output, re.MULTILINE), output
     wait(lambda: cluster.left() == "", 30)
 
 

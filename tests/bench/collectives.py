@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 import pairs
 import start
@@ -19,6 +18,7 @@ import start
 from plumbline import parsers
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest
+from plumbline.stacks.manifest import Manifest
 from plumbline.views.table import table
 
 SIZE = 8
@@ -34,17 +34,17 @@ OPERATIONS = {
 }
 
 
-def ours(stack: dict[str, Any], placement: list[str], operation: str) -> float:
+def ours(stack: Manifest, placement: list[str], operation: str) -> float:
     """One launch of the kernel: us."""
     command = [start.kernel(stack, "collective"), "--operation", operation, "--bytes", str(SIZE), "--json"]
     command += ["--most-invalid", MOST_INVALID]
     return pairs.figure(start.bound(stack, placement, command, ranks=2), "time", bytes=SIZE)
 
 
-def theirs(stack: dict[str, Any], placement: list[str], parser: str, name: str) -> float:
+def theirs(stack: Manifest, placement: list[str], parser: str, name: str) -> float:
     """One launch of OSU's or IMB's program: us."""
     program = name if parser == "osu" else "imb-mpi1"
-    command = list(stack["benchmarks"][program]["command"])
+    command = list(stack.benchmarks[program].command)
     power = str(SIZE.bit_length() - 1)
     command += [] if parser == "osu" else [name, "-npmin", "2", "-msglog", f"{power}:{power}"]
     context = {"benchmark": name, "last_bytes": OSU_LARGEST if parser == "osu" else SIZE}
@@ -60,7 +60,7 @@ def rows(chosen: argparse.Namespace) -> list[list[str]]:
     found = []
     for operation, (osu, imb) in OPERATIONS.items():
         for parser, name, program in (("osu", osu, osu), ("imb", imb, "imb-mpi1")):
-            if name is None or program not in stack["benchmarks"]:
+            if name is None or program not in stack.benchmarks:
                 continue
             ratio = pairs.compare(
                 lambda operation=operation: ours(stack, placement, operation),  # type: ignore[misc]

@@ -14,7 +14,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pairs
 import start
@@ -52,9 +51,9 @@ def _found(pattern: str, output: str, program: str) -> str:
 
 def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, float]]:
     """Name to ratio and target."""
-    stack: dict[str, Any] = manifest.load(chosen.stack)
-    stream = stack["benchmarks"]["stream"]
-    elements = int(stream["facts"]["array_elements"])
+    stack = manifest.load(chosen.stack)
+    stream = stack.benchmarks["stream"]
+    elements = int(stream.facts["array_elements"])
     threads = len(plan.resolve(PLACEMENT).ranks[0].places)
     program = start.kernel(stack, "membw", chosen.kernels)
     where = ["--placement", PLACEMENT]
@@ -65,7 +64,7 @@ def comparisons(chosen: argparse.Namespace) -> dict[str, tuple[pairs.Ratio, floa
         return pairs.figure(start.bound(stack, where, [program, *options, *repetitions]), metric, mode=stores)
 
     def stream_run() -> float:
-        return stream_triad(start.bound(stack, where, stream["command"]))
+        return stream_triad(start.bound(stack, where, stream.command))
 
     def likwid_run() -> float:
         flags = _found(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), "/proc/cpuinfo")

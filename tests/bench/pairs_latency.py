@@ -41,10 +41,10 @@ def ours(chosen: argparse.Namespace, size: int, metric: str) -> float:
 def theirs(chosen: argparse.Namespace, size: int, metric: str) -> float:
     """One launch of IMB-MPI1 PingPong: us or MB/s."""
     stack = manifest.load(chosen.stack)
-    if "imb-mpi1" not in stack["benchmarks"]:
+    if "imb-mpi1" not in stack.benchmarks:
         raise PlumbError(f"stack {chosen.stack} has no imb-mpi1", "its manifest", "mpich and intelmpi have it")
     power = str(size.bit_length() - 1)
-    command = [*stack["benchmarks"]["imb-mpi1"]["command"], "PingPong", "-npmin", "2", "-msglog", f"{power}:{power}"]
+    command = [*stack.benchmarks["imb-mpi1"].command, "PingPong", "-npmin", "2", "-msglog", f"{power}:{power}"]
     command += ["-iter_policy", "off", "-iter", str(ROUND_TRIPS[size])]
     output = start.bound(stack, ["--placement", chosen.placement], command, ranks=2)
     found = parsers.parse("imb", output, {"benchmark": "PingPong", "last_bytes": size})

@@ -30,10 +30,10 @@ def main() -> int:
     parser.add_argument("--stack", required=True, help="an installed stack")
     manifest = manifests.load(parser.parse_args().stack)
     environment = {**os.environ, **manifests.environment(manifest, os.environ)}
-    start = mpi.launcher(manifest, {}, os.environ).command(
+    start = manifest.launcher_on(None, os.environ).command(
         mpi.Layout(nodes=1, ranks_per_node=1), bound=True, environment=os.environ
     )
-    prefix = Path(manifest["prefix"])
+    prefix = Path(manifest.prefix)
     with tempfile.TemporaryDirectory(prefix="plumb-calls-") as folder:
         program, source = Path(folder) / "calls", Path(__file__).with_suffix(".c")
         libraries = ["-L", str(prefix / "lib"), "-lmpi", f"-Wl,-rpath,{prefix / 'lib'}"]

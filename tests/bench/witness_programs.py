@@ -34,6 +34,7 @@ from plumbline import mpi
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Manifest
 
 TIME_LIMIT_S = 120
 NORMAL_975 = 1.959964
@@ -53,7 +54,7 @@ class Case:
     ranks: int
 
 
-def stream_case(manifest: dict[str, Any]) -> Case:
+def stream_case(manifest: Manifest) -> Case:
     """STREAM on all cores of the node: no MPI, so plumb-bind starts it itself."""
     return Case(
         "STREAM triad",
@@ -61,22 +62,23 @@ def stream_case(manifest: dict[str, Any]) -> Case:
         "higher",
         [],
         ["--placement", "node"],
-        manifest["benchmarks"]["stream"]["command"],
+        manifest.benchmarks["stream"].command,
         manifests.environment(manifest, os.environ),
         1,
     )
 
 
-def pingpong_case(manifest: dict[str, Any], iterations: int) -> Case:
+def pingpong_case(manifest: Manifest, iterations: int) -> Case:
     """Two ranks on the first two cores."""
-    launcher = mpi.launcher(manifest, {}, os.environ)
-    start = launcher.command(mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=os.environ)
-    benchmarks = manifest["benchmarks"]
+    start = manifest.launcher_on(None, os.environ).command(
+        mpi.Layout(nodes=1, ranks_per_node=2), bound=True, environment=os.environ
+    )
+    benchmarks = manifest.benchmarks
     if "imb-mpi1" in benchmarks:
         options = ["PingPong", "-msglog", "3:3", "-iter", str(iterations), "-iter_policy", "off", "-time", "60"]
-        name, command = "IMB PingPong, 8 bytes", [*benchmarks["imb-mpi1"]["command"], *options]
+        name, command = "IMB PingPong, 8 bytes", [*benchmarks["imb-mpi1"].command, *options]
     else:
-        name, command = "osu_latency, 8 bytes", benchmarks["osu_latency"]["command"]
+        name, command = "osu_latency, 8 bytes", benchmarks["osu_latency"].command
     environment = {**manifests.environment(manifest, os.environ), **start.environment}
     placement = ["--placement", "compact", "--threads", "1"]
     return Case(name, "us", "lower", list(start.arguments), placement, command, environment, 2)

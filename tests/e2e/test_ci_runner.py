@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.ci import command
+from plumbline.ci import pipelines
 
 NPM = paths.root() / "tests/data/npm"
 #: hands on what the gate is to write, and judges the pairs beside it
@@ -28,7 +28,7 @@ PLUMB = """#!/bin/bash
 [ "$1" = gate ] || { echo "$@" >>calls; exec true; }
 echo "$@" >>calls
 while [ $# -gt 0 ]; do
-    case $1 in --json | --junit | --markdown | --html) files+=("$1" "$2"); shift ;; esac
+    case $1 in --output) files+=("$1" "$2"); shift ;; esac
     shift
 done
 exec REAL gate --pairs pairs.csv --better lower "${files[@]}"
@@ -83,11 +83,13 @@ def checkout(tmp_path):
     shutil.copytree(paths.root() / "plumbline", top / "plumbline", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(paths.root() / "activate", top)
     (top / "Makefile").write_text("setup:\n\t@echo set up\n")
-    (top / ".gitlab-ci.yml").write_text(f"include: [{{local: {command.FILES['gitlab']}}}]\n")
-    values = command.Values(tags=("hpc",), site="here:cpu", stack="openmpi", tests="stream|$HOME", comment=True)
-    file = top / command.FILES["gitlab"]
+    (top / ".gitlab-ci.yml").write_text(f"include: [{{local: {pipelines.FILES['gitlab']}}}]\n")
+    values = pipelines.Values(
+        tags=("hpc",), site="here", partition="cpu", stack="openmpi", test="stream|$HOME", comment=True
+    )
+    file = top / pipelines.FILES["gitlab"]
     file.parent.mkdir()
-    file.write_text(command.gitlab(values))
+    file.write_text(pipelines.gitlab(values))
     git(top, "init", "--quiet", "--initial-branch=main")
     git(top, "add", ".")
     git(top, "commit", "--quiet", "-m", "one")
@@ -149,7 +151,7 @@ def test_a_merge_request_gets_its_verdict_junit_and_comment(runner, checkout, ho
     (call,) = (checkout / "calls").read_text().splitlines()
     base, head = git(checkout, "rev-parse", "main"), git(checkout, "rev-parse", "change")
     assert call.startswith(
-        f"gate --baseline={base} --candidate={head} --stack=openmpi --tests=stream|$HOME --site=here:cpu"
+        f"gate --baseline={base} --candidate={head} --stack=openmpi --test=stream|$HOME --site=here --partition=cpu"
     )
     kept = checkout / ".gitlab-ci-local/artifacts/plumb-gate/plumb-ci"
     assert {file.name for file in kept.iterdir()} == {"gate.json", "gate.xml", "gate.md", "gate.html"}
@@ -213,7 +215,7 @@ def github_faults(modules, text):
     [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"tests": "a: b # c", "site": "x:y"}],
 )
 def test_github_would_read_the_workflow(modules, extra):
-    text = command.github(command.Values(tags=("hpc",), stack="openmpi", **extra))
+    text = pipelines.github(pipelines.Values(tags=("hpc",), stack="openmpi", **extra))
     assert github_faults(modules, text) == []
     for right, wrong, said in (
         ("runs-on:", "run-on:", 'unexpected key "run-on"'),

@@ -71,7 +71,7 @@ def test_it_follows_the_system_and_fits_a_phone(visit, page, scheme):
 
 def test_a_wide_table_is_reached_and_scrolled_by_the_keyboard(visit, page):
     tab = visit(page[0], width=360)
-    wide = tab.locator("#figures .scroll")
+    wide = tab.locator("#differs .scroll")
     expect(wide).to_have_attribute("tabindex", "0")
     for _ in range(30):
         tab.keyboard.press("Tab")
@@ -81,3 +81,14 @@ def test_a_wide_table_is_reached_and_scrolled_by_the_keyboard(visit, page):
     wide.evaluate(SCROLLED)
     tab.keyboard.press("ArrowRight")
     assert tab.evaluate("window.scrolled") > 0
+
+
+def test_a_phone_shows_the_values_of_each_side(visit, page):
+    tab = visit(page[0], width=420)
+    cells = tab.locator("#figures tbody tr").first.locator("td.number").all()
+    assert len(cells) > 1
+    for cell in cells:
+        expect(cell).to_be_visible()
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 420

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import processes
 import pytest
+import stack_manifest
 import stored
 import yaml
+from msgspec.structs import replace
 
 from plumbline.base import paths
 from plumbline.judge import from_records
@@ -22,7 +24,7 @@ from plumbline.statistics.paired import Rule
 pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 PLUMB = str(Path(sys.executable).parent / "plumb")
 #: wide margins: thirteen pairs decide however busy the machine is
-SELECT = ["--tests", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
+SELECT = ["--test", "imb_barrier.*placement=core", "--tolerance", "0.5", "--must-detect", "4", "--seed", "1"]
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def twins(tmp_path, bench):
         document["name"] = name
         document["benchmarks"] = {"imb-mpi1": document["benchmarks"]["imb-mpi1"]}
         (tmp_path / "stacks" / name).mkdir(parents=True)
-        manifests.save(document)
+        stack_manifest.save(document)
     file = tmp_path / "sites" / "local" / "site.yaml"
     site = yaml.safe_load(file.read_text())
     site["partitions"][0]["stacks"] = ["mpich", "mpich-copy"]
@@ -73,7 +75,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert min(before) >= 3
 
     page = tmp_path / "gate.html"
-    answer = plumb_gate(twins, "--resume", work, "--html", page)
+    answer = plumb_gate(twins, "--resume", work, "--output", page)
     assert answer.returncode in (0, 2), answer.stdout + answer.stderr
     assert answer.stdout.splitlines()[-1].startswith("gate: ")
     assert '{"title":"candidate / baseline"' in page.read_text()  # the pairs are drawn
@@ -89,7 +91,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
     assert "FAIL" not in {item.state for item in found}
 
     document = manifests.load("mpich-copy")
-    manifests.save({**document, "compiler": {**document["compiler"], "version": "another"}})
+    manifests.save(replace(document, compiler=replace(document.compiler, version="another")))
     answer = plumb_gate(twins, "--resume", work)
     assert answer.returncode == 3
     assert "stacks changed since this gate began" in answer.stderr
@@ -97,7 +99,7 @@ def test_a_stack_against_its_copy_interrupted_and_resumed(tmp_path, twins):
 
 def test_what_cannot_be_measured_is_one_line(tmp_path, twins):
     for options, said in (
-        (("--baseline", "mpich", "--candidate", "mpich-copy", "--tests", "no_such_test"), "ReFrame selects no test"),
+        (("--baseline", "mpich", "--candidate", "mpich-copy", "--test", "no_such_test"), "ReFrame selects no test"),
         (("--baseline", "mpich", "--candidate", "mpch"), "'mpch' is neither an installed stack nor a commit"),
     ):
         answer = plumb_gate(twins, *options, "--work", tmp_path / "work")

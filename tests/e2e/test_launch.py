@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import stack_manifest
 import stored
 from odd_stack import STREAM_OUTPUT
 
@@ -113,9 +114,8 @@ def test_a_failing_program_is_recorded_with_its_status(bench):
 def test_arrays_below_the_rule_are_invalid(bench):
     document = bench.stack(STREAM_OUTPUT)
     document["benchmarks"]["stream"]["facts"]["array_elements"] = 1000
-    from plumbline.stacks import manifest
 
-    manifest.save(document)
+    stack_manifest.save(document)
     _, records = driver.run([bench.variant()], bench.folder / "work")
     assert "smaller than 4 x" in records[0].reasons[0]
 

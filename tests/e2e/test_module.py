@@ -37,11 +37,11 @@ def site(tmp_path):
         pytest.skip("not run: stack openmpi is not installed")
     given = manifest.load("openmpi")
     modules = tmp_path / "modulefiles"
-    lines = [f"prepend-path PATH {given['prefix']}/bin"]
-    for name, value in given["environment"].items():
+    lines = [f"prepend-path PATH {given.prefix}/bin"]
+    for name, value in given.environment.items():
         text, found, _ = value.partition(":${")
         lines.append(f"{'prepend-path' if found else 'setenv'} {name} {text}")
-    program = Path(given["benchmarks"]["pi"]["file"])
+    program = Path(given.benchmarks["pi"].file)
     for name, content in {"site-mpi/5": lines, "site-kernels/1": [f"prepend-path PATH {program.parent}"]}.items():
         (modules / name).parent.mkdir(parents=True)
         (modules / name).write_text("\n".join(["#%Module1.0", *content, ""]))
@@ -55,9 +55,9 @@ def site(tmp_path):
     (sites / "local" / "site.yaml").write_text(yaml.safe_dump(document))
     stack = {
         "modules": ["site-mpi/5", "site-kernels/1"],
-        "mpi": {"family": "openmpi", "version": given["mpi"]["version"]},
-        "launcher": {"family": given["launcher"]["family"], "command": "mpirun"},
-        "compiler": {"name": "gcc", "version": given["compiler"]["version"]},
+        "mpi": {"family": "openmpi", "version": given.mpi.version},
+        "launcher": {"family": given.launcher.family, "command": "mpirun"},
+        "compiler": {"name": "gcc", "version": given.compiler.version},
         "benchmarks": {"pi": {"suite": "kernels", "version": "1", "program": "pi"}},
     }
     (sites / "local" / "stacks.yaml").write_text(yaml.safe_dump({"stacks": {"site-openmpi": stack}}))

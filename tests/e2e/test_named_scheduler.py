@@ -140,10 +140,10 @@ def onboarded(cluster: Cluster) -> Cluster:
     """With a site of the facts of both nodes, which one job brought."""
     facts = cluster.folder / "facts"
     nodes = [f"--node={host}" for host in cluster.hosts]
-    done = cluster.plumb("nodes", "facts", *cluster.options(), *nodes, f"--output={facts}")
+    done = cluster.plumb("nodes", "facts", *cluster.options(), *nodes, str(facts))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 of 2 nodes answered" in done.stdout
-    words = [f"--name=other{cluster.name}", "--partition=main", *cluster.options(), "--nodes=2", f"--facts={facts}"]
+    words = [f"--site=other{cluster.name}", "--partition=main", *cluster.options(), "--nodes=2", f"--facts={facts}"]
     done = cluster.plumb("site", "init", *words, *shlex.split(os.environ.get("PLUMB_TEST_SITE", "")))
     assert done.returncode == 0, done.stdout + done.stderr
     return cluster
@@ -195,7 +195,7 @@ def test_every_core_of_two_nodes_has_a_rank(onboarded: Cluster) -> None:
 
 def test_a_gate_submits_itself(onboarded: Cluster) -> None:
     work = onboarded.folder / "gate"
-    words = ["gate", "--baseline=mpich", "--candidate=mpich", "--tests=pi_sum.*placement=core.*build=stack"]
+    words = ["gate", "--baseline=mpich", "--candidate=mpich", "--test=pi_sum.*placement=core.*build=stack"]
     done = onboarded.plumb(*words, "--minutes=0.3", f"--work={work}", f"--json={work}.json")
     assert done.returncode in (0, 1, 2, 3), done.stdout + done.stderr
     assert "job: " in done.stdout
@@ -266,7 +266,7 @@ def test_a_node_that_is_cut_off_fails_its_case_and_leaves_no_job(onboarded: Clus
 def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
     for option, words in REFUSED[cluster.name]:
         folder = cluster.folder / "wrong"
-        done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", f"--output={folder}", timeout=60)
+        done = cluster.plumb("nodes", "facts", *cluster.options(option), "--nodes=1", str(folder), timeout=60)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
         assert words in done.stderr
     assert cluster.left() == []
@@ -274,7 +274,7 @@ def test_what_cannot_be_fulfilled_is_one_line_and_leaves_no_job(cluster: Cluster
 
 def test_more_nodes_than_there_are_is_one_line_and_leaves_no_job(cluster: Cluster) -> None:
     """What waits for what cannot come is ended at the limit."""
-    words = ["--nodes=999", f"--output={cluster.folder / 'many'}", "--limit=10"]
+    words = ["--nodes=999", str(cluster.folder / "many"), "--time-limit=10"]
     done = cluster.plumb("nodes", "facts", *cluster.options(), *words, timeout=60)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
     wait(lambda: cluster.left() == [], 30)

@@ -233,7 +233,7 @@ def test_a_missing_reference_file_is_a_fault(configured, tmp_path, monkeypatch):
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_interrupting_a_campaign_keeps_what_had_finished_and_leaves_no_process(tmp_path, monkeypatch, signum):
     environment = {**os.environ, **activated(tmp_path)}
-    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "osu_pair"]
+    command = [str(BIN / "plumb"), "campaign", "--profile", "quick", "--", "-n", "osu_pair", "-S", "launches=1"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         # the stage folder has the campaign's name, and each rank's HOME is below it
         campaign = re.match(r"campaign (\S+): ", child.stdout.readline())[1]

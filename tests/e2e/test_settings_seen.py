@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import stack_manifest
+from msgspec.structs import replace
 
 from plumbline.measure import driver
 from plumbline.mpi.settings import Configuration, Rule, Setting
@@ -20,6 +22,11 @@ GOOD = {
 }
 CELL = "MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_CELL_SIZE"
 MISSPELT = {"openmpi": "btl_sm_eager_limt", "mpich": "MPIR_CVAR_CMA_ENABLE", "intelmpi": "I_MPI_ADJUST_ALLREDUC"}
+
+
+def installed(bench, stack):
+    """The manifest of an installed stack of the checkout."""
+    return stack_manifest.typed(json.loads((bench.folder / "installed" / stack / "manifest.json").read_text()))
 
 
 def launched(bench, stack, **changes):
@@ -72,12 +79,12 @@ FOUND = {
 
 @pytest.mark.parametrize("stack", FOUND)
 def test_a_tuned_stack_has_its_settings(bench, stack):
-    document = json.loads((bench.folder / "installed" / stack / "manifest.json").read_text())
+    document = installed(bench, stack)
     where = tuned.fingerprint(document, 2, "compact")
     folder = emit(document, FOUND[stack], where, "a session")
     launch = launched(bench, f"{stack}+tuned")
     assert launch["reasons"] == []
-    assert launch["settings"]["seen"] == launch["settings"]["asked"] == manifest.load(f"{stack}+tuned")["settings"]
+    assert launch["settings"]["seen"] == launch["settings"]["asked"] == manifest.load(f"{stack}+tuned").settings
     assert len(launch["settings"]["seen"]) == {"openmpi": 4, "mpich": 4, "intelmpi": 1}[stack]
     assert launch.get("remarks", []) == []
     assert "export " in (folder / "environment.sh").read_text()
@@ -85,13 +92,13 @@ def test_a_tuned_stack_has_its_settings(bench, stack):
 
 def test_open_mpi_reads_the_file_of_parameters(bench):
     """As a person would use it: in the home of the user, without a variable."""
-    document = json.loads((bench.folder / "installed" / "openmpi" / "manifest.json").read_text())
+    document = installed(bench, "openmpi")
     folder = emit(document, FOUND["openmpi"], tuned.fingerprint(document, 2, "compact"), "a session")
     home = bench.folder / "home" / ".openmpi"
     home.mkdir(parents=True)
     (home / "mca-params.conf").write_text((folder / "mca-params.conf").read_text())
-    found = inventory.of(document | {"environment": {**document["environment"], "HOME": str(home.parent)}})
-    settings = manifest.load("openmpi+tuned")["settings"]
+    found = inventory.of(replace(document, environment={**document.environment, "HOME": str(home.parent)}))
+    settings = manifest.load("openmpi+tuned").settings
     assert {name: found.settings[name].now for name in settings} == settings
 
 

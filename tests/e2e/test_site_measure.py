@@ -65,7 +65,7 @@ def test_every_ceiling_is_from_a_verified_launch_of_this_machine(small):
     assert found.machine == words(host)
     assert measuring.is_current("local", part)
     done = subprocess.run(
-        [sys.executable, "-m", "plumbline.commands.cli", "site", "measure", "--name", "local", "--if-needed"],
+        [sys.executable, "-m", "plumbline.commands.cli", "site", "measure", "--site", "local", "--if-needed"],
         env=os.environ, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "the ceilings of partition default are up to date" in done.stdout

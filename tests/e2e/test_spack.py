@@ -87,7 +87,7 @@ def write_site(site):
     packages["stream"] = {"variants": [f"stream_array_size={elements}"]}
     for name in MPIS:
         document = manifest.load(name)
-        external = {"spec": f"{name}@{document['mpi']['version']}~fortran", "prefix": str(paths.stacks() / name)}
+        external = {"spec": f"{name}@{document.mpi.version}~fortran", "prefix": str(paths.stacks() / name)}
         external["extra_attributes"] = {"plumb_stack": name}
         packages[f"{name}:"] = {"buildable": False, "externals": [external]}
     (site / "packages.yaml").write_text(yaml.safe_dump({"packages": packages}))
@@ -338,15 +338,15 @@ def test_a_stack_by_llvm_stands_beside_that_by_gcc(installed):
         patch.setenv("PLUMB_STACKS", installed["PLUMB_STACKS"])
         found = {name: manifest.load(name) for name in ("spack-mpich", "spack-mpich-llvm")}
         assert manifest.problems(found["spack-mpich-llvm"]) == []
-    assert {name: document["compiler"]["name"] for name, document in found.items()} == {
+    assert {name: document.compiler.name for name, document in found.items()} == {
         "spack-mpich": "gcc",
         "spack-mpich-llvm": "llvm",
     }
-    one, other = (document["benchmarks"] for document in found.values())
+    one, other = (document.benchmarks for document in found.values())
     assert one.keys() == other.keys()
     for name in ("osu_latency", "stream", "jacobi"):
-        assert ", llvm 14.0.6, " in other[name]["built"], name
-        assert one[name]["sha256"] != other[name]["sha256"], name
+        assert ", llvm 14.0.6, " in other[name].built, name
+        assert one[name].sha256 != other[name].sha256, name
 
 
 def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):
@@ -373,5 +373,5 @@ def test_what_an_upstream_store_has_is_not_built(installed, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMB_STACKS", str(stacks))
         document = manifest.load("spack-openmpi")
-    assert document["benchmarks"]["osu_latency"]["command"][0].startswith(str(home / "store"))
-    assert document["benchmarks"]["pi"]["command"][0].startswith(str(stacks / "spack" / "store"))
+    assert document.benchmarks["osu_latency"].command[0].startswith(str(home / "store"))
+    assert document.benchmarks["pi"].command[0].startswith(str(stacks / "spack" / "store"))

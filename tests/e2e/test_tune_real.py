@@ -44,8 +44,8 @@ def tuned_stack(tmp_path, monkeypatch):
     (tmp_path / "stacks" / "openmpi").symlink_to(paths.stacks() / "openmpi")
     shutil.copytree(paths.sites() / site.here(), tmp_path / "sites" / site.here())
     shutil.copy(paths.sites() / "settings.py", tmp_path / "sites")
-    part = site.load(site.here())["partitions"][0]
-    here = Asked(site.here(), part["name"], "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
+    part = site.load(site.here()).partitions[0]
+    here = Asked(site.here(), part.name, "openmpi", "openmpi", ("core",), (8,), 1, {"commit": "a"})
     for name in ("sites", "stacks", "results"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
     file = tmp_path / "sites" / here.site / "site.yaml"
@@ -60,7 +60,7 @@ def tuned_stack(tmp_path, monkeypatch):
 
 
 def test_a_tuned_stack_can_be_gated_against_the_stack_that_it_was_made_from(tuned_stack, capsys):
-    words = ["gate", "--baseline", "openmpi", "--candidate", "openmpi+tuned", "--tests", "^osu_barrier.*core"]
+    words = ["gate", "--baseline", "openmpi", "--candidate", "openmpi+tuned", "--test", "osu_barrier.*core"]
     status = cli.main([*words, "--minutes", "0.01", "--work", str(tuned_stack / "gate")])
     said = capsys.readouterr()
     assert "openmpi+tuned against openmpi, 1 variant" in said.out, said.err
@@ -76,7 +76,7 @@ def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small
     """The gate gets a hundredth of a minute: too few pairs, which prove nothing, and the tuning says so."""
     work, document = small / "work", small / "tune.json"
     begun = ["tune", "openmpi", "--sizes", "8,16K", "--all", "--minutes", "0.01", "--work", str(work)]
-    status = cli.main([*begun, "--json", str(document)])
+    status = cli.main([*begun, "--output", str(document)])
     said = capsys.readouterr()
     assert status == 0, said.err
     assert "time in us, placement core, default settings" in said.out
@@ -95,6 +95,6 @@ def test_a_stack_is_screened_raced_and_judged_and_goes_on_from_its_records(small
     assert f"cost: {found['cost']['launches']} launches that took" in said.out
     last = said.out.splitlines()[-1]
     assert last.startswith(("tune: not proven: ", "tune: no significant gain: "))
-    assert cli.main(["tune", "--resume", str(work), "--json", str(document)]) == 0
+    assert cli.main(["tune", "--resume", str(work), "--output", str(document)]) == 0
     assert "launch 1/" not in capsys.readouterr().out, "what was measured is read, not measured again"
     assert json.loads(document.read_text())["race"] == found["race"]

@@ -71,7 +71,7 @@ def topology(name: str, partition: str) -> Path:
 
 
 def test_every_partition_has_a_shape() -> None:
-    found = {f"{name}:{part['name']}": part["topology"] for name in SEEDS for part in site.load(name)["partitions"]}
+    found = {f"{name}:{part.name}": part.topology for name in SEEDS for part in site.load(name).partitions}
     assert found == {key: f"topology/{key.partition(':')[2]}.xml" for key in SHAPES}
 
 
@@ -107,7 +107,7 @@ def test_comets_gpu_nodes_have_even_cpus_on_the_first_socket(part: str, cores: i
 
 @pytest.mark.parametrize("name", SEEDS)
 def test_no_host_is_in_them_and_their_references_are_sound(name: str) -> None:
-    assert site.load(name)["hostnames"] == ["(?!)"]
+    assert site.load(name).hostnames == ["(?!)"]
     assert lint.faults(name, tests.expected()) == []
 
 

@@ -36,7 +36,7 @@ def test_the_openmp_library_that_ran_is_named(
     kernel_stack: KernelStack, json_of: JsonOf, program: str, runtime: str
 ) -> None:
     if not (kernel_stack.programs / program).exists():
-        assert not (Path(kernel_stack.document["prefix"]) / "lib" / f"{runtime}.so").exists()
+        assert not (Path(kernel_stack.manifest.prefix) / "lib" / f"{runtime}.so").exists()
         return
     document = json_of(kernel_stack.mpirun(1, program, *FEW, "--threads", "2"))
     assert document["passed"], document["checks"]

@@ -114,11 +114,11 @@ def test_heat_has_its_published_values_on_any_number_of_ranks(
 
 
 def test_the_abi_build_is_one_file_for_every_library_that_has_the_abi(kernel_stack: KernelStack) -> None:
-    if kernel_stack.document["mpi"]["family"] == "openmpi":
-        assert "pi-abi" not in kernel_stack.document["benchmarks"]
+    if kernel_stack.manifest.mpi.family == "openmpi":
+        assert "pi-abi" not in kernel_stack.manifest.benchmarks
         return
-    program = kernel_stack.document["benchmarks"]["pi-abi"]["file"]
+    program = kernel_stack.manifest.benchmarks["pi-abi"].file
     done = kernel_stack.mpirun(2, program, "--intervals", "1K", "--json")
     assert done.returncode == 0
-    family = {"mpich": "MPICH", "intelmpi": "Intel(R) MPI"}[kernel_stack.document["mpi"]["family"]]
+    family = {"mpich": "MPICH", "intelmpi": "Intel(R) MPI"}[kernel_stack.manifest.mpi.family]
     assert f'"library":"{family}' in done.stdout

@@ -30,7 +30,7 @@ def test_its_table_is_that_of_imb(
     stack: KernelStack, tmp_path: Path, operation: str, metric: str, buffers: str
 ) -> None:
     made_up(tmp_path / "libcudart.so", "fake_cudart.c")
-    around = stack.document["environment"].get("LD_LIBRARY_PATH", "")
+    around = stack.manifest.environment.get("LD_LIBRARY_PATH", "")
     env = {"LD_LIBRARY_PATH": f"{tmp_path}:{stack.programs.parents[1] / 'lib'}:{around}"}
     words = (operation, "-npmin", "2", "-iter", "5", "-msglog", "0:10", "-mem_alloc_type", buffers)
     done = stack.mpirun(2, str(PROGRAM), *words, env=env)

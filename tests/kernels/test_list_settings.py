@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec.structs import replace
+
 from plumbline.tune import inventory
 
 #: a range of numbers
@@ -9,13 +11,13 @@ NUMBERS = re.compile(r"(\d+)-(\d+)$")
 
 
 def test_every_curated_setting_is_one_of_the_library(kernel_stack):
-    found = inventory.of(kernel_stack.document)
+    found = inventory.of(kernel_stack.manifest)
     assert found.lacking == ()
     assert len(found.settings) > 400
 
 
 def test_the_library_knows_every_value_that_is_worth_a_try(kernel_stack):
-    found = inventory.of(kernel_stack.document)
+    found = inventory.of(kernel_stack.manifest)
     for knob in found.knobs:
         allowed = found.settings[knob.name].allowed
         span = NUMBERS.match(allowed)
@@ -26,6 +28,6 @@ def test_the_library_knows_every_value_that_is_worth_a_try(kernel_stack):
 
 
 def test_settings_of_the_stack_are_those_of_now(kernel_stack):
-    knob = next(knob for knob in inventory.of(kernel_stack.document).knobs if knob.values[0].isdigit())
-    document = kernel_stack.document | {"settings": {knob.name: knob.values[0]}}
-    assert inventory.of(document).settings[knob.name].now == knob.values[0]
+    knob = next(knob for knob in inventory.of(kernel_stack.manifest).knobs if knob.values[0].isdigit())
+    stack = replace(kernel_stack.manifest, settings={knob.name: knob.values[0]})
+    assert inventory.of(stack).settings[knob.name].now == knob.values[0]

@@ -76,7 +76,7 @@ def test_the_arrays_of_each_node_are_compared_with_its_caches(
     one_stack: KernelStack, json_of: JsonOf, tmp_path: Path
 ) -> None:
     """Two nodes of one rank, whose parts of an array together exceed four times the caches of one node."""
-    if one_stack.document["mpi"]["family"] != "mpich":
+    if one_stack.manifest.mpi.family != "mpich":
         pytest.skip("of these libraries only MPICH counts ranks of one host as different nodes")
     caches = {"old": "(double)all_last_caches_bytes()", "new": "200000.0"}  # an array of a rank has 524288 bytes
     program = str(broken_kernel.build(tmp_path, one_stack, "membw", file="membw.c", **caches))

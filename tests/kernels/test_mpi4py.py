@@ -30,16 +30,16 @@ assert found[0] == 14
 
 
 def test_messages_of_a_python_program_arrive_and_are_counted(kernel_stack: KernelStack, tmp_path: Path) -> None:
-    python = kernel_stack.document["benchmarks"]["osu_latency"]["command"][0]
-    launcher = kernel_stack.document["launcher"]
-    options = ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"] if launcher["family"] == "prrte" else []
+    python = kernel_stack.manifest.benchmarks["osu_latency"].command[0]
+    launcher = kernel_stack.manifest.launcher
+    options = ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE"] if launcher.family == "prrte" else []
     folders = {name: tmp_path / name for name in ("witness", "profile")}
     for folder in folders.values():
         folder.mkdir()
     binder = [str(paths.binder()), "--placement", "none"]
     binder += [word for name, folder in folders.items() for word in (f"--{name}", str(folder))]
-    command = [launcher["command"], "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
-    environment = {**os.environ, **manifest.environment(kernel_stack.document, os.environ)}
+    command = [launcher.command, "-n", "2", *options, *binder, "--", python, "-I", "-c", PROGRAM]
+    environment = {**os.environ, **manifest.environment(kernel_stack.manifest, os.environ)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "not found" not in done.stderr

@@ -193,7 +193,7 @@ def test_a_library_that_starts_slowly_is_waited_for(one_stack: KernelStack, json
     """As Intel MPI: the first 100 sends of a rank touch new pages. All of them are in the older half of a warm-up."""
     source, library = tmp_path / "slow.c", tmp_path / "slow.so"
     source.write_text(SLOW_START)
-    wrapper = kernels.wrapper(one_stack.document)
+    wrapper = kernels.wrapper(one_stack.manifest)
     subprocess.run([str(wrapper), "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     asked = ("--bandwidth-bytes", "8", "--bandwidth-trips", "1", "--latency-trips", "1", "--warm-up", "30")
     done = one_stack.mpirun(2, "pairs", *asked, "--json", env={"LD_PRELOAD": str(library)})

@@ -52,8 +52,8 @@ def test_a_loop_of_the_kernel_costs_what_a_plain_loop_costs(
 ) -> None:
     program = tmp_path / "plain_loop"
     source = Path(__file__).with_name("plain_loop.c")
-    command = [kernels.wrapper(kernel_stack.document), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
-    subprocess.run(command, check=True, env={**os.environ, **manifest.environment(kernel_stack.document, os.environ)})
+    command = [kernels.wrapper(kernel_stack.manifest), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, source]
+    subprocess.run(command, check=True, env={**os.environ, **manifest.environment(kernel_stack.manifest, os.environ)})
     ours: Times = {}
     theirs: Times = {}
     for launches in range(1, MOST_LAUNCHES + 1):

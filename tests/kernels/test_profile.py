@@ -143,8 +143,8 @@ int main(int argc, char **argv) {
 
 def _build(stack: KernelStack, source: Path, folder: Path, *words: str) -> Path:
     program = folder / "program"
-    command = [str(kernels.wrapper(stack.document)), "-O1", "-w", "-pthread", str(source), "-o", str(program), *words]
-    environment = {**os.environ, **manifest.environment(stack.document, os.environ)}
+    command = [str(kernels.wrapper(stack.manifest)), "-O1", "-w", "-pthread", str(source), "-o", str(program), *words]
+    environment = {**os.environ, **manifest.environment(stack.manifest, os.environ)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
     assert done.returncode == 0, done.stderr
     return program
@@ -324,7 +324,7 @@ def test_threads_that_meet(kernel_stack: KernelStack, tmp_path: Path) -> None:
 
 def test_fortran(kernel_stack: KernelStack, tmp_path: Path) -> None:
     """Arguments by reference, handles as integers, MPI_IN_PLACE a variable."""
-    library = Path(kernel_stack.document["prefix"]) / "lib" / "libmpifort.so"
+    library = Path(kernel_stack.manifest.prefix) / "lib" / "libmpifort.so"
     if not library.exists():
         pytest.skip(f"{kernel_stack.name} has no Fortran library")
     program = _build(kernel_stack, _source(tmp_path, FORTRAN), tmp_path, f"-L{library.parent}", "-lmpifort")

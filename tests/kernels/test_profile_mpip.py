@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from kernel_stack import KernelStack
 
-from plumbline import mpi
 from plumbline.base import paths
 from plumbline.profiles import read
 from plumbline.profiles.model import RankProfile
@@ -70,7 +69,7 @@ def library_for(stack: KernelStack) -> Path:
         if named
         else sorted(environments.home().glob("store/**/mpip-*/lib/libmpiP.so"))
     )
-    family = mpi.TABLE[stack.document["mpi"]["family"]]
+    family = stack.manifest.family
     for file in found:
         if f"{family.library}\0".encode() in file.read_bytes():  # the name of a library that it needs
             return file
@@ -83,9 +82,9 @@ def test_mpip_counts_the_same(
 ) -> None:
     """Each in a run of its own, because both stand in the same place in front of the library."""
     library = library_for(kernel_stack)
-    if benchmark not in kernel_stack.document["benchmarks"]:
+    if benchmark not in kernel_stack.manifest.benchmarks:
         pytest.skip(f"{kernel_stack.name} has no {benchmark}")
-    program = kernel_stack.document["benchmarks"][benchmark]["command"]
+    program = kernel_stack.manifest.benchmarks[benchmark].command
     for name in ("mpip", "ours"):
         (tmp_path / name).mkdir()
     preload = [shutil.which("env") or "/usr/bin/env", f"MPIP=-e,-f,{tmp_path / 'mpip'}", f"LD_PRELOAD={library}"]

@@ -106,7 +106,7 @@ def run(command: list[str], threads: int, variables: dict[str, str]) -> subproce
     environment["OMP_NUM_THREADS"] = str(threads)
     environment |= driver()
     return subprocess.run(
-        [document["launcher"]["command"], *command],
+        [document.launcher.command, *command],
         capture_output=True, text=True, check=False, env=environment, timeout=120, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -66,8 +66,8 @@ def test_without_first_a_large_message_comes_before(
 ) -> None:
     (tmp_path / "first.c").write_text(FIRST)
     library = tmp_path / "first.so"
-    compiler = str(kernels.wrapper(one_stack.document))
-    environment = {**os.environ, **manifest.environment(one_stack.document, os.environ)}
+    compiler = str(kernels.wrapper(one_stack.manifest))
+    environment = {**os.environ, **manifest.environment(one_stack.manifest, os.environ)}
     build = [compiler, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "first.c")]
     subprocess.run(build, check=True, env=environment)
     asked = (*SMALL, "--mode", "ordered", *options)
@@ -78,7 +78,7 @@ def test_without_first_a_large_message_comes_before(
 
 def test_open_mpi_3_1_refuses_partitioned_in_one_line(kernel_stack: KernelStack) -> None:
     done = kernel_stack.mpirun(2, "threaded_pingpong", *SMALL, "--mode", "partitioned")
-    if kernel_stack.document["mpi"]["family"] == "openmpi":
+    if kernel_stack.manifest.mpi.family == "openmpi":
         assert done.returncode == 2
         said = [line for line in done.stderr.splitlines() if line.startswith("threaded_pingpong: ")]
         assert said == [

@@ -1,7 +1,7 @@
 """How fast the store answers, and how much memory it takes: ``make scale``.
 
 Writes 1,000,000 measurements in 10,000 session files (:mod:`generate`) to a temporary folder, then asks as the commands
-do, each in a process of its own and ``--repeat`` times: of the session files, again after ``plumb compact --remove``,
+do, each in a process of its own and ``--repeat`` times: of the session files, again after ``plumb compact``,
 and of one session file of a long gate (70 variants, 90 pairs each). Prints the fastest of the repetitions and the
 largest memory (maximum resident set size). The status is 1 if one of them is beyond ``--seconds`` or
 ``--mebibytes``.
@@ -145,7 +145,7 @@ def measure(name: str, results: Path) -> dict[str, object]:
 
 
 def compact(results: Path) -> str:
-    """``plumb compact --remove`` in a new process; what it took."""
+    """``plumb compact --remove-sessions`` in a new process; what it took."""
     code = "from plumbline.records import compact; compact.compact('local', remove=True)"
     environment = {**os.environ, "PLUMB_RESULTS": str(results), "PYTHONPATH": str(ROOT)}
     began = time.time()

@@ -34,7 +34,7 @@ def build(
     assert text.count(old) == 1, f"{file} has {text.count(old)} times: {old}"
     source.write_text(text.replace(old, new), encoding="utf-8")
     output = folder / name
-    command = [str(kernels.wrapper(stack.document)), "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", "-o", str(output)]
+    command = [str(kernels.wrapper(stack.manifest)), "-std=c17", "-O0", "-D_GNU_SOURCE", "-fopenmp", "-o", str(output)]
     (own,) = re.findall(rf"plumb_kernel\({name}\s+([^)]*)\)", listed)
     command += [str(group / item) for item in own.split()]
     for part in ("common", "runtime"):
@@ -43,7 +43,7 @@ def build(
     command += [*options, "-lm"]
     if f"({name} PRIVATE machine)" in listed:
         command += [f"-I{copy / 'bind'}", *(str(copy / "bind" / item) for item in MACHINE), "-lhwloc"]
-    environment = {**os.environ, **manifest.environment(stack.document, os.environ)}
+    environment = {**os.environ, **manifest.environment(stack.manifest, os.environ)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return output

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from samples import asked
 
 from plumbline import schemas
@@ -18,6 +19,7 @@ from plumbline.base import paths
 from plumbline.measure import driver
 from plumbline.records import model
 from plumbline.stacks import manifest
+from plumbline.stacks.manifest import Manifest
 
 #: Reads the result of a kernel that was run with ``--json``.
 JsonOf = Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]
@@ -41,7 +43,7 @@ class KernelStack:
     """An installed stack with our kernels."""
 
     name: str
-    document: dict[str, Any]
+    manifest: Manifest
 
     @property
     def programs(self) -> Path:
@@ -52,11 +54,11 @@ class KernelStack:
         self, ranks: int, program: str, *arguments: str, env: dict[str, str] | None = None, timeout: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
         """Run a kernel (a name, or the path of another build) on ``ranks`` ranks, oversubscribed if need be."""
-        launcher = self.document["launcher"]
-        command = [launcher["command"], "-n", str(ranks)]
-        if launcher["family"] == "prrte":
+        launcher = self.manifest.launcher
+        command = [launcher.command, "-n", str(ranks)]
+        if launcher.family == "prrte":
             command += ["--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-        environment = {**os.environ, **manifest.environment(self.document, os.environ), **(env or {})}
+        environment = {**os.environ, **manifest.environment(self.manifest, os.environ), **(env or {})}
         environment.setdefault("OMP_NUM_THREADS", "1")
         return subprocess.run(
             [*command, str(self.programs / program), *arguments],
@@ -69,13 +71,12 @@ class KernelStack:
         ``changes`` has the members of the variant that are the test's.
         """
         program = self.programs / kernel
-        entry = {"suite": "kernels", "version": "test", "command": [str(program)], "file": str(program)}
-        entry |= {"sha256": manifest.sha256(program), "built": "for a test"}
+        entry = manifest.benchmark("kernels", "test", program, "for a test")
         shutil.copytree(paths.sites() / "local", folder / "sites" / "local")
         (folder / "stacks" / self.name).mkdir(parents=True)
         for name in ("sites", "results", "stacks"):
             monkeypatch.setenv(f"PLUMB_{name.upper()}", str(folder / name))
-        manifest.save({**self.document, "benchmarks": {kernel: entry}})
+        manifest.save(replace(self.manifest, benchmarks={kernel: entry}))
         wanted = asked(
             stack=self.name, benchmark=kernel, parser="kernel", context={"kernel": kernel}, placement="core",
             threads=1, launches=1, name=kernel, test=kernel, **changes,

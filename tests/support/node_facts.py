@@ -7,6 +7,9 @@ import json
 import sys
 from pathlib import Path
 
+from plumbline import schemas
+from plumbline.nodes.model import Node
+
 XML = '<?xml version="1.0"?>\n<topology version="2.0">\n</topology>\n'
 NODE = {
     "schema": 1,
@@ -75,6 +78,11 @@ def node(host, **changes):
     for key, value in changes.items():
         facts[key] = {**facts[key], **value} if key in ("knobs", "cpu") else value
     return {**facts, "host": host}
+
+
+def typed(host, **changes):
+    """The same as readers have it."""
+    return schemas.convert("node", node(host, **changes), Node, host)
 
 
 def write(folder, *nodes, asked=None, size=None, began=999.0, ended=1002.0, job="j1", xml=XML):

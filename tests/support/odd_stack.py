@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stack_manifest
 
 from plumbline.base import paths
 from plumbline.records.variant import Variant
@@ -92,7 +93,7 @@ class Bench:
             }
         }
         (self.folder / "stacks" / name).mkdir(parents=True, exist_ok=True)
-        manifests.save(document)
+        stack_manifest.save(document)
         return document
 
     def variant(self, **changes: Any) -> Variant:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from plumbline.records.variant import Variant
+from plumbline.schemas.site import Partition, Site
 
 
 def variant(**changes: Any) -> dict[str, Any]:
@@ -40,6 +41,18 @@ def variant(**changes: Any) -> dict[str, Any]:
 def asked(**changes: Any) -> Variant:
     """The same as ``plumb launch`` takes it."""
     return msgspec.convert(variant(**changes), Variant)
+
+
+def site(*partitions: dict[str, Any], **changes: Any) -> Site:
+    """A site with some partitions, of which only what matters needs to be said."""
+    made = [{"name": "default", "scheduler": "local", "topology": "t.xml", "stacks": [], **one} for one in partitions]
+    document = {"schema": 1, "name": "local", "description": "", "hostnames": [".*"], "partitions": made, **changes}
+    return msgspec.convert(document, Site)
+
+
+def partition(**changes: Any) -> Partition:
+    """A partition of this host."""
+    return site(changes).partitions[0]
 
 
 def plan(**changes: Any) -> dict[str, Any]:

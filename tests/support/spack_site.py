@@ -107,7 +107,7 @@ def make(folder, monkeypatch):
     (packages / "repos" / "spack_repo" / "builtin" / "repo.yaml").write_text("repo: {namespace: builtin}\n")
     pinned = environments.versions()
     for part, place, name in (("spack", spack, "SPACK_ROOT"), ("packages", packages, "PLUMB_SPACK_PACKAGES")):
-        pin(root, part, repository(place, pinned[part]["tag"]))
+        pin(root, part, repository(place, getattr(pinned, part).tag))
         monkeypatch.setenv(name, str(place))
     agree(root)
     shutil.copytree(root / "spack-env" / "sites" / environments.DEFAULT_SITE, state / "locks")
@@ -120,6 +120,6 @@ def make(folder, monkeypatch):
 
 def agree(root):
     """The locks name the commit that is pinned now."""
-    commit = environments.versions()["spack"]["commit"]
+    commit = environments.versions().spack.commit
     for file in (root / "spack-env" / "sites").glob("*/*.lock"):
         file.write_text(file.read_text().replace("2e907202bcc8209a6a62243aab50c179b524cc3b", commit))

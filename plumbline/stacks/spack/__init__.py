@@ -67,7 +67,7 @@ def fingerprint(name: str) -> str:
 
 
 def _kernel_sources() -> str:
-    return kernels.fingerprint(paths.root() / kernels.FOLDER, {"mpi": "Spack"})
+    return kernels.fingerprint(paths.root() / kernels.FOLDER, "Spack")
 
 
 def _check_machine(name: str) -> None:
@@ -124,9 +124,9 @@ def _install(name: str, spack: Spack) -> None:
     files.replace(mark, fingerprint(name) + "\n")
     manifest.check(result)
     manifest.save(result)
-    mpi, count = result["mpi"], len(result["benchmarks"])
+    mpi, count = result.mpi, len(result.benchmarks)
     seconds = time.monotonic() - started
-    print(f"{spack.owner}: {mpi['family']} {mpi['version']}; {count} benchmarks ({seconds:.0f} s)", flush=True)
+    print(f"{spack.owner}: {mpi.family} {mpi.version}; {count} benchmarks ({seconds:.0f} s)", flush=True)
 
 
 def _built(name: str, spack: Spack) -> dict[str, Package]:

@@ -72,16 +72,16 @@ def _copy_index(source: Path, target: Path) -> None:
 
 def _source(part: str) -> Path:
     """The checkout of ``part``, at its pinned commit."""
-    pinned = environments.versions()[part]
+    pinned: environments.Repository = getattr(environments.versions(), part)
     given = os.environ.get(_GIVEN[part])
     place = Path(given).resolve() if given else environments.home() / part
     if not given and not place.exists():
         _clone(part, pinned, place)
     found = _git(place, "rev-parse", "HEAD")
-    if found != pinned["commit"]:
-        cure = f"check out {pinned['commit'][:12]} or unset {_GIVEN[part]}" if given else f"remove {place}"
+    if found != pinned.commit:
+        cure = f"check out {pinned.commit[:12]} or unset {_GIVEN[part]}" if given else f"remove {place}"
         raise PlumbError(
-            f"{part} is at commit {found[:12] or 'unknown'}, not {pinned['commit'][:12]} ({pinned['tag']})",
+            f"{part} is at commit {found[:12] or 'unknown'}, not {pinned.commit[:12]} ({pinned.tag})",
             str(place),
             cure,
         )
@@ -96,20 +96,20 @@ def _source(part: str) -> Path:
     return place
 
 
-def _clone(part: str, pinned: dict[str, str], place: Path) -> None:
+def _clone(part: str, pinned: environments.Repository, place: Path) -> None:
     """A shallow clone at the pinned tag, put in place only when it is complete and of the pinned commit."""
     local = buildcache.airgap()
-    url = f"file://{local}/git/{part}.git" if local else pinned["git"]
-    print(f"{OWNER}: cloning {part} {pinned['tag']}", flush=True)
+    url = f"file://{local}/git/{part}.git" if local else pinned.git
+    print(f"{OWNER}: cloning {part} {pinned.tag}", flush=True)
     fresh = place.with_name(f".{place.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    command = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", pinned["tag"]]
+    command = ["git", "-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch", pinned.tag]
     fetch.call([*command, url, str(fresh)], f"cannot clone {url}", OWNER)
     found = _git(fresh, "rev-parse", "HEAD")
-    if found != pinned["commit"]:
+    if found != pinned.commit:
         shutil.rmtree(fresh)
         raise PlumbError(
-            f"tag {pinned['tag']} of {part} is commit {found[:12]}, not {pinned['commit'][:12]}",
+            f"tag {pinned.tag} of {part} is commit {found[:12]}, not {pinned.commit[:12]}",
             url,
             "the tag was moved: do not use this source",
         )
@@ -141,7 +141,7 @@ def _solver() -> Path:
     place = environments.home() / "venv"
     python, wanted = place / "bin" / "python", solver_mark(place)
     if not files.holds(place / "lock", wanted):
-        print(f"{OWNER}: installing the solver, clingo {environments.versions()['clingo']}", flush=True)
+        print(f"{OWNER}: installing the solver, clingo {environments.versions().clingo}", flush=True)
         shutil.rmtree(place, ignore_errors=True)
         fetch.venv(place, OWNER)
         arguments = ["--python", str(python), "install", "--only-binary", ":all:", *wheel_options()]
@@ -181,7 +181,8 @@ def fill(names: list[str], folder: Path) -> None:
         print(f"{OWNER}: {part}", flush=True)
         bare = folder / "git" / f"{part}.git"  # with the pinned commit under its tag, and nothing else
         fetch.call(["git", "init", "--quiet", "--bare", str(bare)], f"cannot make {bare}", OWNER)
-        source = [f"file://{checkout}", f"HEAD:refs/tags/{environments.versions()[part]['tag']}"]
+        tag = getattr(environments.versions(), part).tag
+        source = [f"file://{checkout}", f"HEAD:refs/tags/{tag}"]
         command = ["git", "-C", str(bare), "fetch", "--quiet", "--no-tags", "--depth", "1", *source]
         fetch.call(command, f"cannot copy {checkout}", OWNER)
         shutil.rmtree(bare / "hooks", ignore_errors=True)
@@ -206,6 +207,6 @@ def main() -> int:
     except PlumbError as error:
         print(f"plumb: {error}", file=sys.stderr)
         return 2
-    tag = environments.versions()["spack"]["tag"]
+    tag = environments.versions().spack.tag
     print(f"spack {tag} in {base.spack}, packages in {base.packages}")
     return 0

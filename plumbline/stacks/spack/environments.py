@@ -11,7 +11,7 @@ import shlex
 import shutil
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import yaml
@@ -48,6 +48,22 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return next(family for family, package in MPIS.items() if package == self.package)
 
 
+class Repository(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A git repository, and the commit that has a tag in it."""
+
+    git: Annotated[str, msgspec.Meta(pattern="^https://")]
+    tag: Annotated[str, schemas.whole("v[0-9.]+")]
+    commit: Annotated[str, schemas.whole("[0-9a-f]{40}")]
+
+
+class Versions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """spack-env/versions.yaml: what Spack is made of."""
+
+    spack: Repository
+    packages: Repository
+    clingo: Annotated[str, schemas.whole(r"[0-9]+(\.[0-9]+)+")]
+
+
 def folder() -> Path:
     """``spack-env/`` of the checkout."""
     return git.part("spack-env")
@@ -63,12 +79,11 @@ def requirements() -> Path:
     return folder() / "requirements.txt"
 
 
-def versions() -> dict[str, Any]:
-    """``spack-env/versions.yaml``, valid by its schema."""
+def versions() -> Versions:
+    """``spack-env/versions.yaml``; raises :class:`PlumbError` unless it is valid."""
     file = folder() / "versions.yaml"
     document = schemas.read_yaml(file, "the list of Spack's versions", "restore it from git")
-    schemas.check("spack-versions", document, str(file))
-    return document
+    return schemas.convert("spack-versions", document, Versions, str(file))
 
 
 def site() -> Path:
@@ -112,10 +127,7 @@ def known() -> dict[str, Environment]:
     own = (scope / FILE for scope in reversed(scopes()))
     for file in (folder() / FILE, *filter(Path.exists, own)):
         document = schemas.read_yaml(file, "the list of Spack environments", "restore it from git")
-        try:
-            found |= (described := msgspec.convert(document, dict[str, Environment]))
-        except msgspec.ValidationError as error:
-            raise PlumbError(f"cannot read the list of Spack environments: {error}", str(file), "correct it") from None
+        found |= (described := schemas.convert(FILE, document, dict[str, Environment], str(file)))
         for name, environment in described.items():
             if environment.package not in MPIS.values():
                 cure = f"mpi is one of: {', '.join(MPIS.values())}"
@@ -202,7 +214,7 @@ def read(name: str) -> dict[str, Any]:
     absent = next((package for digest, package in needed if digest not in specs), None)
     if absent:
         raise PlumbError(f"the lock lacks {absent}", str(file), cure)
-    pinned = versions()["spack"]["commit"]
+    pinned = versions().spack.commit
     if spack.get("commit", pinned) != pinned:
         raise PlumbError(f"the lock was made by Spack {spack['commit'][:12]}, not {pinned[:12]}", str(file), cure)
     return document

@@ -17,8 +17,8 @@ from archspec.cpu import detect
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
-from plumbline.mpi import TABLE
 from plumbline.stacks import locked, manifest
+from plumbline.stacks.manifest import Manifest
 from plumbline.stacks.spack import bootstrap, environments
 from plumbline.stacks.spack.runner import Spack
 
@@ -183,41 +183,41 @@ def write_externals(names: list[str], site: str) -> Path:
     return file
 
 
-def _external(document: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack manifest."""
-    name, mpi = document["name"], document["mpi"]
-    package = environments.MPIS[mpi["family"]]
-    prefix = Path(document["prefix"])
-    if not any((prefix / "bin" / wrapper).exists() for wrapper in TABLE[mpi["family"]].compiler_wrappers):
+def _external(stack: Manifest) -> tuple[str, dict[str, Any]]:
+    """Spack's package and its entry in ``packages.yaml`` for the MPI of a stack."""
+    name, version = stack.name, stack.mpi.version
+    package = environments.MPIS[stack.mpi.family]
+    prefix = Path(stack.prefix)
+    if not any((prefix / "bin" / wrapper).exists() for wrapper in stack.family.compiler_wrappers):
         raise PlumbError(f"stack '{name}' has no compiler wrapper", f"{prefix}/bin", "its MPI cannot be an external")
     if package == environments.ONEAPI:  # Spack finds it in a full installation of oneAPI only
-        link = environments.home() / "oneapi" / name / "mpi" / ".".join(mpi["version"].split(".")[:2])
+        link = environments.home() / "oneapi" / name / "mpi" / ".".join(version.split(".")[:2])
         link.parent.mkdir(parents=True, exist_ok=True)
         for old in link.parent.iterdir():
             old.unlink()
         link.symlink_to(prefix)
-        prefix, spec = link.parents[1], f"{package}@{mpi['version']}+generic-names~envmods"
+        prefix, spec = link.parents[1], f"{package}@{version}+generic-names~envmods"
     else:
-        spec = _found(document, package, prefix)
+        spec = _found(stack, package, prefix)
     external: dict[str, Any] = {"spec": spec, "prefix": str(prefix)}
-    if document["modules"]:
-        external["modules"] = list(document["modules"])
+    if stack.modules:
+        external["modules"] = stack.modules
     external["extra_attributes"] = {"plumb_stack": name}
     return package, {"buildable": False, "externals": [external]}
 
 
-def _found(document: dict[str, Any], package: str, prefix: Path) -> str:
+def _found(stack: Manifest, package: str, prefix: Path) -> str:
     """The spec of an MPI library by ``spack external find``, which asks the library how it was built."""
-    place = environments.home() / "environments" / "externals" / document["name"]
+    place = environments.home() / "environments" / "externals" / stack.name
     files.replace(place / "spack.yaml", "spack:\n  specs: []\n")
-    variables = {**os.environ, **manifest.environment(document, os.environ)}
-    spack = Spack(bootstrap.prepare(), place, f"externals-{document['name']}", variables)
+    variables = {**os.environ, **manifest.environment(stack, os.environ)}
+    spack = Spack(bootstrap.prepare(), place, f"externals-{stack.name}", variables)
     spack.run("external", "find", "--path", str(prefix), package)
     described = yaml.safe_load((place / "spack.yaml").read_text(encoding="utf-8"))["spack"]
     found = ((described.get("packages") or {}).get(package) or {}).get("externals") or []
-    version = document["mpi"]["version"]
+    version = stack.mpi.version
     spec = next((str(item["spec"]) for item in found if Path(item["prefix"]).resolve() == prefix.resolve()), None)
     if spec is None or not spec.startswith(f"{package}@{version}"):
-        what = f"Spack does not find {package} {version} in stack '{document['name']}'"
+        what = f"Spack does not find {package} {version} in stack '{stack.name}'"
         raise PlumbError(what, str(prefix), f"its output is in {spack.log}")
     return spec

@@ -18,7 +18,7 @@ from testbed.layout import ROOT, build
 
 PROJECT = Path("opt/project")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#: run in mount and process namespaces of their own; "$1" is the root folder, the rest a command. A chroot would do for
+#: run in its own mount and process namespaces; "$1" is the root folder, the rest a command. A chroot would do for
 #: most commands, but not for those that make or enter mount namespaces: their root is the first one of the namespace
 INSIDE = """
 mount --bind "$1" "$1"
@@ -40,7 +40,7 @@ def new(root: Path) -> None:
 
 
 def inside(root: Path, command: Sequence[str]) -> int:
-    """Run a command in the project there, with an environment of its own; its exit status."""
+    """Run a command in the project there, with its own environment; its exit status."""
     registry.hand_over(root)
     variables = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": PATH, **registry.variables(dict(os.environ))}
     namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="bare", description="Run a command on a clone of HEAD in a bare Debian (root)."
     )
-    parser.add_argument("--keep", action="store_true", help="go on with the machine of the last run")
+    parser.add_argument("--keep", action="store_true", help="continue with the machine of the last run")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="default: make test")
     options = parser.parse_args(arguments)
     root = build() / "bare"

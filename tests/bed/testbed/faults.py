@@ -50,7 +50,7 @@ def node_down(name: str) -> None:
 
 
 def drain(name: str) -> None:
-    """The administrator takes the node out: running jobs go on, no new ones start."""
+    """The administrator takes the node out: running jobs continue, no new ones start."""
     slurm.update(standing().node(name).name, "state=drain", REASON)
 
 
@@ -62,7 +62,7 @@ def kill(name: str) -> None:
 def slow_link(name: str, rate: str) -> None:
     """The node's link gets slow in both directions."""
     if not RATE.fullmatch(rate):
-        raise BedError(f"{rate!r} is no rate: 100mbit, 1gbit, …")
+        raise BedError(f"{rate!r} is not a rate: 100mbit, 1gbit, …")
     network.shape(standing().node(name), rate)
 
 

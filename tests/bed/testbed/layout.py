@@ -76,9 +76,9 @@ class Settings:
         if not 1 <= self.nodes <= MOST_NODES:
             raise BedError(f"{self.nodes} compute nodes: 1 to {MOST_NODES}")
         if self.shape and not RATE.fullmatch(self.shape):
-            raise BedError(f"{self.shape!r} is no rate: 100mbit, 1gbit, …")
+            raise BedError(f"{self.shape!r} is not a rate: 100mbit, 1gbit, …")
         if self.fake_topology and not TOPOLOGY.fullmatch(self.fake_topology):
-            raise BedError(f"{self.fake_topology!r} is no topology: Sockets=2 CoresPerSocket=8 ThreadsPerCore=1")
+            raise BedError(f"{self.fake_topology!r} is not a topology: Sockets=2 CoresPerSocket=8 ThreadsPerCore=1")
 
     def compute(self) -> list[Node]:
         """The compute nodes."""

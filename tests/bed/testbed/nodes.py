@@ -41,7 +41,7 @@ def running(node: Node) -> bool:
 
 
 def mount_shared() -> None:
-    """The shared folder: a file system of its own, so that it can be filled up without filling the host's disk."""
+    """The shared folder: its own file system, so that it can be filled up without filling the host's disk."""
     where, file = shared(), state() / "shared.img"
     if mounted(where):
         return

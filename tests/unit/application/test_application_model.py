@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import stack_manifest
 import yaml
+from msgspec.structs import replace
 
 from plumbline.application import build, model, source
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.parsers.application import CheckRule, FigureRule
+from plumbline.stacks.manifest import Manifest
 
 GOOD = {
     "application": "heat",
@@ -141,11 +144,10 @@ class TestBuild:
         monkeypatch.setenv("PLUMB_BUILD", str(tmp_path / "build"))
 
     @staticmethod
-    def stack(tmp_path: Path) -> dict[str, Any]:
+    def stack(tmp_path: Path) -> Manifest:
         prefix = tmp_path / "stack"
         (prefix / "bin").mkdir(parents=True, exist_ok=True)
-        mpi = {"family": "mpich", "version": "4"}
-        return {"name": "s", "mpi": mpi, "compiler": {}, "prefix": str(prefix), "environment": {"MARK": "s-mark"}}
+        return replace(stack_manifest.made("s"), prefix=str(prefix), environment={"MARK": "s-mark"})
 
     def built(self, repository: Path, tmp_path: Path) -> tuple[build.Built, list[str]]:
         said: list[str] = []

@@ -14,9 +14,9 @@ import pytest
 
 from plumbline.base import paths
 from plumbline.commands import cli
+from plumbline.commands import list as listing
 from plumbline.gate.setup import GATE
 from plumbline.measure import jobs, session
-from plumbline.views import summary
 
 FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
 
@@ -43,7 +43,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], dict[str, str
 
     def ask(options: list[str]) -> dict[str, str]:
         seen: list[dict[str, str]] = []
-        monkeypatch.setattr(summary, "run", lambda _: seen.append(paths.variables()) or 0)
+        monkeypatch.setattr(listing, "run", lambda _: seen.append(paths.variables()) or 0)
         assert cli.main([*options, "list"]) == 0
         return seen[0]
 

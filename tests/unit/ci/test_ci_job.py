@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plumbline.base import paths
-from plumbline.ci import command
+from plumbline.ci import pipelines
 from plumbline.commands import cli
 
 #: notes its arguments, writes what the real one writes, and ends as the test says
@@ -21,9 +21,10 @@ with open("calls.jsonl", "a") as stream:
     stream.write(json.dumps({{"argv": sys.argv[1:]}}) + "\\n")
 command = next(word for word in sys.argv[1:] if not word.startswith("--results="))
 if command == "gate" and not said.get("silent"):
-    for option in ("--json", "--junit", "--markdown", "--html"):
-        with open(sys.argv[sys.argv.index(option) + 1], "w") as stream:
-            stream.write(option + " of the gate\\n")
+    for place, option in enumerate(sys.argv):
+        if option == "--output":
+            with open(sys.argv[place + 1], "w") as stream:
+                stream.write(os.path.basename(sys.argv[place + 1]) + " of the gate\\n")
 if command == "history" and not said.get("silent"):
     print('{{"series": "a"}}')
 if command == "publish" and not said.get("silent"):
@@ -90,7 +91,7 @@ def git(folder, *arguments):
 
 def gitlab(values, job):
     """Commands and variables of a GitLab job, as its runner gives them to the shell."""
-    document = yaml.safe_load(command.gitlab(values))
+    document = yaml.safe_load(pipelines.gitlab(values))
     variables = {
         name: value["value"] if isinstance(value, dict) else value
         for name, value in document[".plumb"]["variables"].items()
@@ -100,7 +101,7 @@ def gitlab(values, job):
 
 def github(values, job):
     """The same of a GitHub job: its first own step."""
-    one = yaml.safe_load(command.github(values))["jobs"][job]
+    one = yaml.safe_load(pipelines.github(values))["jobs"][job]
     return [next(step["run"] for step in one["steps"] if "run" in step)], {**one["env"], "GITHUB_ACTIONS": "true"}
 
 
@@ -130,12 +131,14 @@ def calls(checkout):
 
 
 def values(**changes):
-    return command.Values(**{"tags": ("hpc",), **changes})
+    return pipelines.Values(**{"tags": ("hpc",), **changes})
 
 
 @HOSTS
 def test_a_gate_is_asked_for_what_the_site_says(host, checkout):
-    status, said = run(host, checkout, values(site="here:cpu", stack="openmpi", tests="stream|osu", minutes=30))
+    status, said = run(
+        host, checkout, values(site="here", partition="cpu", stack="openmpi", test="stream|osu", minutes=30)
+    )
     assert status == 0, said
     (call,) = calls(checkout)
     assert call["argv"] == [
@@ -143,18 +146,19 @@ def test_a_gate_is_asked_for_what_the_site_says(host, checkout):
         f"--baseline={git(checkout, 'rev-parse', 'main')}",
         f"--candidate={git(checkout, 'rev-parse', 'change')}",
         "--stack=openmpi",
-        "--tests=stream|osu",
-        "--site=here:cpu",
+        "--test=stream|osu",
+        "--site=here",
+        "--partition=cpu",
         "--minutes=30",
-        *("--work", "plumb-ci/work", "--json", "plumb-ci/gate.json", "--junit", "plumb-ci/gate.xml"),
-        *("--markdown", "plumb-ci/gate.md", "--html", "plumb-ci/gate.html"),
+        *("--work", "plumb-ci/work", "--output", "plumb-ci/gate.json", "--output", "plumb-ci/gate.xml"),
+        *("--output", "plumb-ci/gate.md", "--output", "plumb-ci/gate.html"),
     ]
     cli._parser(call["argv"]).parse_args(call["argv"])  # the real command knows these options
     published = {file.name for file in (checkout / "plumb-ci").iterdir()}
     assert published == {"gate.json", "gate.xml", "gate.md", "gate.html"}
     assert (checkout / "calls.setup").exists()
     if host is github:
-        assert (checkout / "summary").read_text() == "--markdown of the gate\n"
+        assert (checkout / "summary").read_text() == "gate.md of the gate\n"
 
 
 @HOSTS
@@ -165,7 +169,7 @@ def test_the_verdict_is_the_jobs(host, checkout, verdict, inconclusive):
     tolerated = verdict == 2 and inconclusive == "warn"
     assert status == (0 if tolerated and host is github else verdict)
     assert ("::warning" in said) == (tolerated and host is github)
-    job = yaml.safe_load(command.gitlab(values(inconclusive=inconclusive)))[".plumb"]
+    job = yaml.safe_load(pipelines.gitlab(values(inconclusive=inconclusive)))[".plumb"]
     assert job["allow_failure"] == ({"exit_codes": [2]} if inconclusive == "warn" else False)
 
 
@@ -214,10 +218,10 @@ def test_without_anything_to_compare_with_it_stops(host, checkout):
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_values_arrive_as_they_are(host, checkout, hostile):
     """Every value is data from the command line of plumb ci to that of plumb gate."""
-    status, said = run(host, checkout, values(tests=hostile, stack=hostile, site=hostile, baseline=hostile))
+    status, said = run(host, checkout, values(test=hostile, stack=hostile, site=hostile, baseline=hostile))
     assert status == 0, said
     argv = calls(checkout)[0]["argv"]
-    for option in ("tests", "stack", "site", "baseline"):
+    for option in ("test", "stack", "site", "baseline"):
         assert f"--{option}={hostile}" in argv
     assert not list(checkout.rglob("pwned"))
 
@@ -225,7 +229,7 @@ def test_values_arrive_as_they_are(host, checkout, hostile):
 @HOSTS
 def test_the_night_measures_and_follows(host, checkout, tmp_path):
     results = str(tmp_path / "kept")
-    found = run(host, checkout, values(site="here:cpu", profile="full", results=results), "plumb-nightly")
+    found = run(host, checkout, values(site="here", partition="cpu", profile="full", results=results), "plumb-nightly")
     assert found[0] == 0, found[1]
     assert [call["argv"] for call in calls(checkout)] == [
         [f"--results={results}", "campaign", "--profile", "full", "--", "--system=here:cpu"],

@@ -1,6 +1,5 @@
 """``plumb ci``: what the files say, that both hosts would read them, and what is refused."""
 
-import argparse
 import re
 import subprocess
 import sys
@@ -9,29 +8,36 @@ import pytest
 import yaml
 
 from plumbline.base.errors import PlumbError
-from plumbline.ci import command
+from plumbline.ci import pipelines
+from plumbline.commands import cli
 
 SCHEMAS = {"gitlab": "vendor.gitlab-ci", "github": "vendor.github-workflows"}
 
 
 def plumb_ci(*arguments):
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return command.run(parser.parse_args([str(argument) for argument in arguments]))
+    words = ["ci", *map(str, arguments)]
+    args = cli._parser(words).parse_args(words)
+    return args.run(args)
 
 
 def values(**changes):
-    return command.Values(**{"tags": ("hpc", "bench"), **changes})
+    return pipelines.Values(**{"tags": ("hpc", "bench"), **changes})
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 @pytest.mark.parametrize(
-    "extra", [(), ("--comment", "--inconclusive", "fail"), ("--tests", "a: b # c", "--site", "x:y"), ("--pages",)]
+    "extra",
+    [
+        (),
+        ("--comment", "--inconclusive", "fail"),
+        ("--test", "a: b # c", "--site", "x", "--partition", "y"),
+        ("--pages",),
+    ],
 )
 def test_the_host_would_read_it(kind, extra, tmp_path):
     pytest.importorskip("check_jsonschema")
-    plumb_ci(kind, "--tags", "hpc", "--output", tmp_path, *extra)
-    file = tmp_path / command.FILES[kind]
+    plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path, *extra)
+    file = tmp_path / pipelines.FILES[kind]
     check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", SCHEMAS[kind]]
     answer = subprocess.run([*check, str(file)], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout
@@ -40,7 +46,7 @@ def test_the_host_would_read_it(kind, extra, tmp_path):
 
 
 def test_actions_are_pinned_by_commit():
-    text = command.github(values(comment=True, pages=True))
+    text = pipelines.github(values(comment=True, pages=True))
     uses = re.findall(r"uses: (\S+)(.*)", text)
     assert len(uses) == 6
     for action, release in uses:
@@ -51,17 +57,17 @@ def test_actions_are_pinned_by_commit():
 
 
 def test_the_workflow_may_read_and_nothing_else():
-    document = yaml.safe_load(command.github(values()))
+    document = yaml.safe_load(pipelines.github(values()))
     assert document["permissions"] == {}
     assert set(document["on"]) == {"pull_request", "schedule", "workflow_dispatch"}  # never pull_request_target
     for job in document["jobs"].values():
         assert job["permissions"] == {"contents": "read"}
-    assert "secrets" not in command.github(values(comment=True))
+    assert "secrets" not in pipelines.github(values(comment=True))
     assert "head.repo.full_name == github.repository" in document["jobs"]["gate"]["if"]
 
 
 def test_only_the_comment_has_a_token():
-    job = yaml.safe_load(command.github(values(comment=True)))["jobs"]["gate"]
+    job = yaml.safe_load(pipelines.github(values(comment=True)))["jobs"]["gate"]
     assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
     with_token = [step.get("name") for step in job["steps"] if "token" in str(step.get("env"))]
     assert with_token == ["Comment"]
@@ -71,38 +77,38 @@ def test_only_the_comment_has_a_token():
 
 
 def test_only_the_job_of_the_pages_may_publish_and_it_runs_nothing_of_ours():
-    jobs = yaml.safe_load(command.github(values(pages=True)))["jobs"]
+    jobs = yaml.safe_load(pipelines.github(values(pages=True)))["jobs"]
     assert [name for name, job in jobs.items() if "pages" in job["permissions"]] == ["pages"]
     assert [set(step) for step in jobs["pages"]["steps"]] == [{"id", "uses"}]
     assert jobs["nightly"]["steps"][-1]["with"] == {"path": "plumb-ci/pages/"}
-    assert "pages" not in yaml.safe_load(command.github(values()))["jobs"]
+    assert "pages" not in yaml.safe_load(pipelines.github(values()))["jobs"]
 
 
 def test_gitlab_publishes_by_the_job_called_pages():
-    document = yaml.safe_load(command.gitlab(values(pages=True)))
+    document = yaml.safe_load(pipelines.gitlab(values(pages=True)))
     assert document["pages"]["artifacts"] == {"paths": ["public"]}
     assert document["pages"]["needs"] == ["plumb-nightly"]
     assert document["pages"]["rules"] == [{**document["plumb-nightly"]["rules"][0], "when": "always"}]
-    assert "pages" not in yaml.safe_load(command.gitlab(values()))
+    assert "pages" not in yaml.safe_load(pipelines.gitlab(values()))
 
 
 def test_what_runs_is_the_same_for_all_values():
     def scripts(one):
-        github, gitlab = yaml.safe_load(command.github(one)), yaml.safe_load(command.gitlab(one))
+        github, gitlab = yaml.safe_load(pipelines.github(one)), yaml.safe_load(pipelines.gitlab(one))
         steps = [step["run"] for job in github["jobs"].values() for step in job["steps"] if "run" in step]
         return steps + [line for name in ("plumb-gate", "plumb-nightly") for line in gitlab[name]["script"]]
 
-    assert scripts(values()) == scripts(values(tests="x; rm -rf $HOME", stack="`id`", site="$(id)", results="a'\"b"))
+    assert scripts(values()) == scripts(values(test="x; rm -rf $HOME", stack="`id`", site="$(id)", results="a'\"b"))
 
 
 def test_gitlab_expands_no_value():
-    variables = yaml.safe_load(command.gitlab(values(tests="$CI_JOB_TOKEN")))[".plumb"]["variables"]
-    assert variables["PLUMB_CI_TESTS"] == {"value": "$CI_JOB_TOKEN", "expand": False}
+    variables = yaml.safe_load(pipelines.gitlab(values(test="$CI_JOB_TOKEN")))[".plumb"]["variables"]
+    assert variables["PLUMB_CI_TEST"] == {"value": "$CI_JOB_TOKEN", "expand": False}
     assert all(value["expand"] is False for name, value in variables.items() if name.startswith("PLUMB_CI"))
 
 
 def test_gitlab_publishes_junit_and_one_job_measures_at_a_time():
-    document = yaml.safe_load(command.gitlab(values()))
+    document = yaml.safe_load(pipelines.gitlab(values()))
     assert document["plumb-gate"]["artifacts"]["reports"] == {"junit": "plumb-ci/gate.xml"}
     assert document["plumb-gate"]["artifacts"]["when"] == "always"
     assert document[".plumb"]["resource_group"]
@@ -115,7 +121,7 @@ def test_gitlab_publishes_junit_and_one_job_measures_at_a_time():
         ({"tags": ()}, "no runner's tag"),
         ({"tags": ("$(id)",)}, "cannot be a runner's tag"),
         ({"tags": ("${{ x }}",)}, "cannot be a runner's tag"),
-        ({"tests": "${{ secrets.TOKEN }}"}, "expression of the pipeline"),
+        ({"test": "${{ secrets.TOKEN }}"}, "expression of the pipeline"),
         ({"stack": "a\nb"}, "cannot be printed"),
         ({"site": "a\x1b[2J"}, "cannot be printed"),
         ({"results": "a\u202eb"}, "cannot be printed"),
@@ -132,14 +138,14 @@ def test_what_a_pipeline_would_expand_is_refused(changes, message):
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_only_its_own_file_is_replaced(kind, tmp_path, capsys):
-    file = tmp_path / command.FILES[kind]
-    assert plumb_ci(kind, "--tags", "hpc", "--output", tmp_path) == 0
-    assert file.read_text().startswith(command.MARK)
-    assert plumb_ci(kind, "--tags", "other", "--output", tmp_path) == 0
+    file = tmp_path / pipelines.FILES[kind]
+    assert plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path) == 0
+    assert file.read_text().startswith(pipelines.MARK)
+    assert plumb_ci(kind, "--tags", "other", "--checkout", tmp_path) == 0
     assert "other" in file.read_text()
     file.write_text("mine: true\n")
     with pytest.raises(PlumbError, match="did not write"):
-        plumb_ci(kind, "--tags", "hpc", "--output", tmp_path)
+        plumb_ci(kind, "--tags", "hpc", "--checkout", tmp_path)
     assert file.read_text() == "mine: true\n"
     assert "written: " in capsys.readouterr().out
 
@@ -147,4 +153,4 @@ def test_only_its_own_file_is_replaced(kind, tmp_path, capsys):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / ".gitlab").write_text("")
     with pytest.raises(PlumbError, match="cannot write"):
-        plumb_ci("gitlab", "--tags", "hpc", "--output", tmp_path)
+        plumb_ci("gitlab", "--tags", "hpc", "--checkout", tmp_path)

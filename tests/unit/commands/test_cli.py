@@ -10,7 +10,6 @@ import pytest
 from plumbline.base import paths
 from plumbline.commands import cli
 from plumbline.judge import decide
-from plumbline.views import summary
 
 PAIRS = "series,baseline,candidate\n" + "".join(
     f"≤ 64 KiB,{10 + place % 7 / 100},{10 + (place + 3) % 7 / 100}\n" for place in range(90)
@@ -54,7 +53,7 @@ def test_bad_options_of_a_command_of_verdicts_are_invalid(words, status, capsys)
         (["export", "--format", "csx"], "invalid choice: 'csx': did you mean 'csv'?"),
         (
             ["campaign", "-n", "stream"],
-            "arguments: -n; example: plumb campaign --profile full -- -n stream",
+            "arguments: -n; example: plumb campaign --profile full --test stream",
         ),
         (["--bogus", "list"], "unrecognized arguments: --bogus; example: plumb list --test stream --ranked"),
     ],
@@ -98,7 +97,7 @@ def test_an_unexpected_exception_is_invalid_and_one_line(pairs, monkeypatch, cap
 
 
 def test_an_unexpected_exception_elsewhere_is_bad_input(monkeypatch, capsys):
-    monkeypatch.setattr(summary, "run", lambda arguments: 1 // 0)
+    monkeypatch.setattr("plumbline.commands.list.run", lambda arguments: 1 // 0)
     assert cli.main(["list"]) == 2
     assert capsys.readouterr().err.startswith("plumb: ZeroDivisionError")
 
@@ -141,7 +140,10 @@ def test_folders_that_options_name_are_those_of_one_command(tmp_path, capsys):
     [
         (["history", "--series", "x.csv", "--better", "lower", "--site", "a"], "--site goes with the records"),
         (["history", "--series", "x.csv", "--better", "lower", "--json"], "--json goes with the records"),
-        (["outliers", "--nodes", "x.csv", "--better", "lower", "--figure", "a"], "--figure chooses among all records"),
+        (
+            ["outliers", "--members", "x.csv", "--better", "lower", "--figure", "a"],
+            "--figure chooses among all records",
+        ),
         (["outliers", "last", "--site", "a"], "--site chooses among all records"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from samples import record
 
 from plumbline.commands import cli, completion
+from plumbline.commands.table import COMMANDS, GROUPS
 
 #: the commands whose examples measure nothing, install nothing and need no more than two records
 DRY = ("list", "show", "diff", "topology", "lint", "history", "report", "compact", "ci")
@@ -31,24 +33,38 @@ def results(tmp_path, monkeypatch):
 
 def words(command):
     """The words of its example after ``plumb``."""
-    found = shlex.split(cli.EXAMPLES[command])
+    found = shlex.split(COMMANDS[command][1])
     assert found[0] == "plumb"
     return found[1:]
 
 
-def test_every_command_has_an_example():
-    assert list(cli.EXAMPLES) == list(cli.COMMANDS)
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_ends_with_the_example(command, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.endswith(f"\nexample:\n  {cli.EXAMPLES[command]}\n")
+    assert capsys.readouterr().out.endswith(f"\nexample:\n  {COMMANDS[command][1]}\n")
 
 
-@pytest.mark.parametrize("command", [name for name in cli.COMMANDS if name != "completion"])
+def test_help_shows_the_commands_in_groups(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    shown = re.findall(r"^(?:  (\w[\w ]*):|    ([a-z]+) .*)$", capsys.readouterr().out, re.MULTILINE)
+    assert [one or two for one, two in shown] == [word for name, own in GROUPS.items() for word in (name, *own)]
+
+
+@pytest.mark.parametrize("words", [["stack", "show"], ["gate"], []])
+def test_help_is_a_command_too(words, capsys):
+    texts = []
+    for line in (["help", *words], [*words, "--help"]):
+        with pytest.raises(SystemExit):
+            cli.main(line)
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "completion"])
 def test_the_example_has_only_options_that_there_are(command):
     given = words(command)
     assert given[0] == command
@@ -95,6 +111,7 @@ def test_commands_options_and_names_are_completed(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_STACKS", str(tmp_path))
     assert in_bash("plumb sh") == ["show"]
     assert in_bash("plumb compare --all") == ["--all-figures"]
+    assert in_bash("plumb list --res") == ["--results"]
     assert in_bash("plumb tune m") == in_bash("plumb gate --stack m") == in_bash("plumb stack show m") == ["mine"]
 
 

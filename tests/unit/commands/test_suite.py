@@ -7,8 +7,8 @@ from samples import record
 
 from plumbline.base import git, paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import doctor
 from plumbline.gate import sides
+from plumbline.nodes import findings
 from plumbline.records.model import convert
 from plumbline.views import show
 
@@ -39,7 +39,7 @@ def test_a_checkout_of_another_owner_is_said_with_the_cure(checkout, monkeypatch
     cure = f"git config --global --add safe.directory {checkout}"
     assert found["unknown"].endswith(cure)
     assert cure in show.text(convert(record(suite=found)))
-    (finding,) = [item for item in doctor.own_checkout() if item.bad]
+    (finding,) = [item for item in findings.own_checkout() if item.bad]
     assert finding.cure.endswith(cure)
 
 

@@ -54,7 +54,7 @@ def compare(capsys, *arguments):
 
 
 def documents(capsys, *arguments):
-    return json.loads(compare(capsys, *arguments, "--format", "json"))
+    return json.loads(compare(capsys, *arguments, "--json"))
 
 
 def test_without_records_no_side_is_blamed(results, capsys):
@@ -207,24 +207,26 @@ def test_a_figure_of_zero_is_shown_and_nothing_is_claimed_of_it(measured, capsys
     assert (line["differences"], line["best"]) == ([None] * 3, [2])
 
 
-def test_csv_and_markdown_say_the_same(measured, capsys):
+def test_csv_and_markdown_say_the_same(measured, capsys, tmp_path):
     measured(10000, "openmpi", SEVEN)
     measured(20000, "mpich", SEVEN)
-    first, second = csv.DictReader(io.StringIO(compare(capsys, "openmpi", "mpich", "--format", "csv")))
+    table, page = tmp_path / "c.csv", tmp_path / "c.md"
+    compare(capsys, "openmpi", "mpich", "--output", str(table), "--output", str(page))
+    first, second = csv.DictReader(io.StringIO(table.read_text()))
     assert (first["side"], first["ratio"], first["best"]) == ("openmpi", "", "no")
     assert float(second["ratio"]) == pytest.approx(2.0)
     assert (second["claimed"], second["best"]) == ("yes", "yes")
-    page = compare(capsys, "openmpi", "mpich", "--format", "markdown").splitlines()
-    assert page[0].startswith("| test ")
-    assert page[-1].startswith("**1 figure:")
+    lines = page.read_text().splitlines()
+    assert lines[0].startswith("| test ")
+    assert lines[-1].startswith("**1 figure:")
 
 
 def test_a_page_goes_to_a_file(measured, capsys, tmp_path):
     measured(10000, "openmpi", SEVEN)
     measured(20000, "mpich", SEVEN)
-    assert cli.main(["compare", "openmpi", "mpich", "--format", "html"]) == 2
-    assert "html needs a file" in capsys.readouterr().err
-    out = compare(capsys, "openmpi", "mpich", "--format", "html", "--output", str(tmp_path / "c.html"))
+    assert cli.main(["compare", "openmpi", "mpich", "--output", str(tmp_path / "c.pdf")]) == 2
+    assert "known endings: .csv, .html" in capsys.readouterr().err
+    out = compare(capsys, "openmpi", "mpich", "--output", str(tmp_path / "c.html"))
     assert out.startswith(f"compared: {tmp_path / 'c.html'}, 1 figure: openmpi best in 0, mpich best in 1")
     text = (tmp_path / "c.html").read_text()
     shown = json.loads(text.split('id="data">')[1].split("</script>")[0])

@@ -126,16 +126,15 @@ def test_what_is_no_table_is_one_line_and_never_a_pass(gate, text, said):
 def test_bad_options(gate, tmp_path):
     assert gate(table(rows("a")), better=None)[0] == 3
     assert gate(table(rows("a")), "--tolerance", "0.1")[0] == 3
-    assert gate(table(rows("a")), "--json", tmp_path / "pairs.csv" / "in a file")[0] == 3
+    assert gate(table(rows("a")), "--output", tmp_path / "pairs.csv" / "in a file.json")[0] == 3
 
 
 def test_files(gate, tmp_path):
     files = [tmp_path / name for name in ("out.json", "out.xml", "out.md")]
-    names = ["--json", "--junit", "--markdown"]
     hostile = rows("a|b <c>\x01 &", 1.05)
     short = rows("short", pairs=5)
     undecided = rows("open", 1.03, pairs=20, seed=1, noise=0.2)
-    options = [item for pair in zip(names, files, strict=True) for item in pair]
+    options = [word for file in files for word in ("--output", file)]
     _, lines, _ = gate(table(rows("fine", seed=2), hostile, short, undecided), *options)
     document = json.loads(files[0].read_text())
     assert document["series"] == lines

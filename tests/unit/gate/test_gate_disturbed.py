@@ -123,8 +123,8 @@ def test_invalid_stays_invalid():
 def test_files_and_the_option(tmp_path, capsys):
     session = tmp_path / "s.jsonl"
     store.write(session, both([CANDIDATE] * 30, 1.3))
-    names = ("json", "junit", "markdown", "html")
-    options = [word for name in names for word in (f"--{name}", str(tmp_path / name))]
+    names = ("o.json", "o.xml", "o.md", "o.html")
+    options = [word for name in names for word in ("--output", str(tmp_path / name))]
     assert cli.main(["gate", str(session), *options]) == 2
     for name in names:
         assert "30 times the candidate alone was disturbed, 0 times the baseline" in (tmp_path / name).read_text()

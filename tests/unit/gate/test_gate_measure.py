@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import samples
+import stack_manifest
 
 from plumbline.base.errors import PlumbError
 from plumbline.base.verdicts import worst
@@ -109,7 +110,7 @@ def gate(tmp_path, monkeypatch):
                 couples.append([msgspec.structs.replace(variant, stack=stack) for stack in ("old", "new")])
             terms = setup.Terms(seed=seed, command=("plumb", "gate"), by_itself=by_itself)
             name = f"20260101T000000Z-n-{folder}"
-            setup.GATE.begin(where, setup.compose(name, ("old", "new"), couples, terms, dict(CIRCUMSTANCES)))
+            setup.GATE.begin(where, setup.Session(name, "old", "new", couples, terms, dict(CIRCUMSTANCES)))
             outcome = run.resume(where, stop, lines.append, make)
         return outcome, made[0], lines
 
@@ -557,7 +558,7 @@ def driver_bench(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "prepare", prepare)
     monkeypatch.setattr(driver.pipeline, "launch", launch)
     couple = [samples.asked(stack="old"), samples.asked(stack="new")]
-    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", seed=7), tmp_path)
+    return live.DriverBench(SimpleNamespace(couples=[couple], name="s", terms=SimpleNamespace(seed=7)), tmp_path)
 
 
 def test_a_gate_stays_on_its_nodes(driver_bench):
@@ -602,7 +603,8 @@ def command_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PLUMB_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(session, "circumstances", lambda stacks: dict(CIRCUMSTANCES))
     monkeypatch.setattr(sides, "resolve", lambda role, given, stack, file: sides.Side(role, given))
-    monkeypatch.setattr(sides, "install_side", lambda side, build=None: {"benchmarks": {"stream": {"suite": "stream"}}})
+    offered = {"stream": {**stack_manifest.LEAST["benchmarks"]["pi"], "suite": "stream"}}
+    monkeypatch.setattr(sides, "install_side", lambda side, build=None: stack_manifest.made(benchmarks=offered))
     found = gate_variants.Listing({name: {"v": samples.asked(name="v", stack=name)} for name in ("old", "new")})
     monkeypatch.setattr(gate_variants, "list_variants", lambda *_: found)
     monkeypatch.setattr(rules, "load", lambda given, name: ([], ""))
@@ -624,15 +626,21 @@ def command_line(tmp_path, monkeypatch):
 
 
 def test_a_gate_that_submits_itself_reports_the_rule_that_it_was_given(command_line, tmp_path):
-    files = {name: tmp_path / f"gate.{name}" for name in ("json", "junit", "markdown", "html")}
-    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    files = {name: tmp_path / f"gate.{name}" for name in ("json", "xml", "md", "html")}
+    options = [word for file in files.values() for word in ("--output", file)]
     sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
     assert command_line(*sides_, "--tolerance", 0.02, "--must-detect", 0.08, *options) == 0
     document = json.loads(files["json"].read_text())
     assert document["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
     assert [(item["tolerance"], item["must_detect"]) for item in document["series"]] == [(0.02, 0.08)]
-    for name in ("junit", "markdown", "html"):
+    for name in ("xml", "md", "html"):
         assert "2.0 % tolerated, 8.0 % must be seen" in files[name].read_text()
+
+
+def test_a_gate_that_submits_itself_prints_what_the_job_found(command_line, tmp_path, capsys):
+    sides_ = ("--baseline", "old", "--candidate", "new", "--work", tmp_path / "work")
+    assert command_line(*sides_, "--json", "--tolerance", 0.02, "--must-detect", 0.08) == 0
+    assert json.loads(capsys.readouterr().out)["rule"] == {"tolerance": 0.02, "must_detect": 0.08}
 
 
 @pytest.mark.parametrize("option", ["--tolerance", "--must-detect"])

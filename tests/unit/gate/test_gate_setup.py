@@ -11,7 +11,9 @@ from types import SimpleNamespace
 import pieces
 import pytest
 import samples
+import stack_manifest
 from gate_pairs import pairs_of
+from msgspec.structs import replace
 
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
@@ -23,6 +25,7 @@ from plumbline.records import model
 from plumbline.records.variant import checked
 from plumbline.reframe import settings
 from plumbline.stacks import manifest as manifests
+from plumbline.stacks.manifest import Launcher
 from plumbline.statistics.paired import Rule
 
 
@@ -30,31 +33,14 @@ def manifest(name, folder, **benchmarks):
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    made = {
-        ident: {
-            "suite": suite,
-            "version": "1",
-            "command": [str(program)],
-            "file": str(program),
-            "sha256": manifests.sha256(program),
-            "built": "by a test",
-        }
-        for ident, suite in benchmarks.items()
-    }
-    return {
-        "schema": 1,
-        "name": name,
-        "provider": "wheel",
-        "mpi": {"family": "mpich", "version": "5", "abi": "mpich"},
-        "compiler": {"name": "gcc", "version": "12"},
-        "launcher": {"family": "hydra", "command": str(program)},
-        "prefix": str(folder),
-        "environment": {},
-        "modules": [],
-        "benchmarks": made,
-        "loads": {"library": None, "files": {}},
-        "sources": [],
-    }
+    made = {ident: manifests.benchmark(suite, "1", program, "by a test") for ident, suite in benchmarks.items()}
+    return replace(
+        stack_manifest.made(name),
+        launcher=Launcher(family="hydra", command=str(program)),
+        prefix=str(folder),
+        benchmarks=made,
+        loads=manifests.NOT_RECORDED,
+    )
 
 
 @pytest.fixture
@@ -106,18 +92,18 @@ def test_a_commits_kernels_are_built_once_and_anew_when_the_stack_changed(checko
         seen.append((source / "kernel.c").read_text())
         assert prefix == tmp_path / "stacks" / side.measured / "kernels"
         assert prefix.parent.is_dir()
-        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+        return manifest("x", tmp_path, new_kernel="kernels").benchmarks
 
     side = sides.resolve("candidate", "HEAD~1", "mpich")
     made = sides.install_side(side, build)
     assert seen == ["one"]
     assert manifests.load(side.measured) == made
-    assert set(made["benchmarks"]) == {"stream", "new_kernel"}
+    assert set(made.benchmarks) == {"stream", "new_kernel"}
     assert sides.install_side(side, build) == made
     assert len(seen) == 1
     base = manifests.load("mpich")
-    manifests.save({**base, "mpi": {**base["mpi"], "version": "6"}})
-    assert sides.install_side(side, build)["mpi"]["version"] == "6"
+    manifests.save(replace(base, mpi=replace(base.mpi, version="6")))
+    assert sides.install_side(side, build).mpi.version == "6"
     assert len(seen) == 2
     assert sides.install_side(sides.resolve("baseline", "mpich", None), build) == manifests.load("mpich")
 
@@ -146,7 +132,7 @@ def test_two_gates_that_install_the_same_commit_at_once_build_it_once(checkout, 
         other.start()
         second_begins.wait(0.5)
         assert (prefix / "bin").is_dir()
-        return manifest("x", tmp_path, new_kernel="kernels")["benchmarks"]
+        return manifest("x", tmp_path, new_kernel="kernels").benchmarks
 
     with ThreadPoolExecutor(1) as pool:
         answers = []
@@ -203,7 +189,8 @@ def listing(*names, other=(), **changes):
 
 
 BOTH = (sides.Side("baseline", "old"), sides.Side("candidate", "new"))
-OFFERS = [{"benchmarks": {"stream": {"suite": "stream"}, "pi": {"suite": "kernels"}}}] * 2
+PI = stack_manifest.LEAST["benchmarks"]["pi"]
+OFFERS = [stack_manifest.made(benchmarks={"stream": PI | {"suite": "stream"}, "pi": PI})] * 2
 
 
 def test_variants_of_both_sides_are_paired(tmp_path):
@@ -236,10 +223,10 @@ def test_of_two_commits_only_the_kernels_are_compared():
 
 def test_nothing_in_common_and_two_partitions_are_errors():
     with pytest.raises(PlumbError, match="0 variants"):
-        setup.pair_up(listing("a"), BOTH, [{"benchmarks": {}}, {"benchmarks": {}}], True)
+        setup.pair_up(listing("a"), BOTH, [replace(stack_manifest.made(), benchmarks={})] * 2, True)
     found = listing("a", "b")
     found.variants["old"]["b"] = samples.asked(name="b", partition="other")
-    with pytest.raises(PlumbError, match="--site SITE:PARTITION"):
+    with pytest.raises(PlumbError, match="--partition"):
         setup.pair_up(found, BOTH, OFFERS, False)
 
 
@@ -326,7 +313,7 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
         ("", "nothing to judge"),
         ("--baseline a", "nothing to judge"),
         ("--candidate a", "--candidate needs both sides"),
-        ("--tests x", "--tests needs both sides"),
+        ("--test x", "--test needs both sides"),
         ("s.jsonl --candidate a --baseline b", "two ways at once"),
         ("s.jsonl --pairs f.csv", "two ways at once"),
         ("s.jsonl --better lower", "--better goes with --pairs"),
@@ -335,8 +322,6 @@ def test_absent_rules_and_margins_that_contradict(tmp_path):
         ("--resume d --baseline a", "--resume continues a gate that was started"),
         ("--resume d --seed 1", "--resume continues a gate that was started"),
         ("--resume absent/folder", "no such folder"),
-        ("--baseline a --candidate b --minutes 0", "--minutes is 0"),
-        ("--baseline a --candidate b --minutes nan", "--minutes is nan"),
         ("--baseline no-such --candidate mpich", "'no-such' is neither"),
         ("--baseline a --candidate b --tolerance 0.1", "must-detect"),
     ],
@@ -347,6 +332,14 @@ def test_options_that_do_not_go_together(options, said, checkout, capsys):
     assert err.startswith("plumb: ")
     assert err.count("\n") == 1
     assert said in err
+
+
+@pytest.mark.parametrize("minutes", ["0", "nan"])
+def test_minutes_are_a_positive_number(minutes, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["gate", "--baseline", "a", "--candidate", "b", "--minutes", minutes])
+    assert ended.value.code == 3
+    assert f"--minutes: '{minutes}' is not a number above 0" in capsys.readouterr().err
 
 
 def read_page(text):
@@ -365,7 +358,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
         pairs_of("short", values[:5], values[:5], "lower"),
         pairs_of("wild", values, [1e-300, *values[1:-1], 1e300], "lower"),
     ]
-    made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --tests 'a<b'")])
+    made = page.document(decide.decide(found, Rule()), Rule(), [("repeat", "plumb gate --test 'a<b'")])
     text = render(made)
     assert text.count("<script") == 3  # data, library, the page's own
     assert "alert('x')</script>" not in text
@@ -380,7 +373,7 @@ def test_the_page_shows_every_pair_and_escapes_names():
     rows = pieces.rows(pieces.section(shown, "series"))
     assert [row[5] for row in rows if row[0] == "fine"] == ["2"]
     assert "<script>alert('x')</script> & \"" in [row[0] for row in rows]
-    assert [one["pieces"] for one in pieces.blocks(shown, "command")] == [["plumb gate --tests 'a<b'"]]
+    assert [one["pieces"] for one in pieces.blocks(shown, "command")] == [["plumb gate --test 'a<b'"]]
     assert "5 pairs: 13 are needed" in [row[7] for row in rows]
     assert "2.0 % tolerated, 10 % must be seen" in drawn["rates"]["about"]
     assert [row[1] for row in rows][:2] == ["INVALID", "FAIL"]
@@ -400,6 +393,6 @@ def test_the_page_is_written(tmp_path, capsys):
     file = tmp_path / "gate.html"
     pairs = "".join(f"a,{10 + place % 5 / 100},{10 + place % 3 / 100}\n" for place in range(30))
     (tmp_path / "pairs.csv").write_text("series,baseline,candidate\n" + pairs)
-    options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--html", str(file)]
+    options = ["--pairs", str(tmp_path / "pairs.csv"), "--better", "lower", "--output", str(file)]
     assert cli.main(["gate", *options]) == 0
     assert [len(chart["series"][0]["points"]) for chart in pieces.blocks(read_page(file.read_text()), "chart")] == [30]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.base import paths
-from plumbline.commands import doctor
 from plumbline.host import devices, links, provenance
+from plumbline.nodes import findings
 
 GPU, NIC, NVME, BRIDGE, SOUND = "0x030200", "0x020700", "0x010802", "0x060400", "0x040300"
 #: (speed now, width now, speed at best, width at best), as the kernel writes them
@@ -57,7 +57,7 @@ def test_a_link_that_trained_down(tmp_path: Path, kind: str, now: tuple[str, str
     root = host(tmp_path, [("0000:00:01.0", BRIDGE, link), ("0000:01:00.0", kind, link)])
     (found,) = links.read(root).values()
     assert (str(found), found.fault) == (shown, fault)
-    (finding,) = doctor.examine_links([found])
+    (finding,) = findings.examine_links([found])
     assert (finding.name, finding.seen, finding.bad) == ("link of 0000:01:00.0", shown, fault)
 
 

@@ -9,6 +9,8 @@ from plumbline import schemas
 from plumbline.commands import doctor
 from plumbline.host import collector, provenance
 from plumbline.host.collector import Reader
+from plumbline.nodes.findings import examine, examine_node
+from plumbline.nodes.model import Node
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
@@ -95,7 +97,7 @@ GOOD = {
 
 
 def findings(**changes):
-    found = doctor.examine({**GOOD, **changes}, which=lambda name: f"/usr/bin/{name}")
+    found = examine({**GOOD, **changes}, which=lambda name: f"/usr/bin/{name}")
     return {finding.name: finding for finding in found}
 
 
@@ -132,12 +134,12 @@ def test_what_cannot_be_read_is_said(capsys):
 
 
 def test_missing_tools_are_named():
-    found = {item.name: item for item in doctor.examine(GOOD, which=lambda name: None)}
+    found = {item.name: item for item in examine(GOOD, which=lambda name: None)}
     assert found["tool gcc"].bad is True
 
 
 def test_the_report_is_one_screen_with_the_count_last():
-    lines = doctor.report(doctor.examine(GOOD, which=lambda name: None)).splitlines()
+    lines = doctor.report(examine(GOOD, which=lambda name: None)).splitlines()
     assert len(lines) <= 24
     assert "to fix" in lines[-1]
 
@@ -147,8 +149,8 @@ def test_little_shared_memory_of_a_node_is_found_and_facts_of_earlier_versions_d
         facts = node("a1", knobs=knobs)
         if not knobs:
             del facts["knobs"]["shm_bytes"]
-        schemas.check("node", facts, "here")
-        return next(item for item in doctor.examine_node(facts) if item.name == "shared memory (/dev/shm)").bad
+        found = examine_node(schemas.convert("node", facts, Node, "here"))
+        return next(item for item in found if item.name == "shared memory (/dev/shm)").bad
 
     assert [shared(shm_bytes=64 << 10), shared(shm_bytes=1 << 40), shared()] == [True, False, None]
 

@@ -69,7 +69,7 @@ def test_series_may_be_interleaved_and_columns_in_any_order(tmp_path, capsys):
 
 def test_options_reach_the_method(tmp_path, capsys):
     file = write(tmp_path / "f.csv", rows("a"))
-    assert plumb_history("--series", file, "--better", "lower", "--min-effect", "0.2") == 0
+    assert plumb_history("--series", file, "--better", "lower", "--tolerance", "0.2") == 0
     assert plumb_history("--series", file, "--better", "lower", "--persist", "8") == 1
     assert lines(capsys)[1]["alarms"][0]["seen_at"] == 47
 
@@ -121,7 +121,7 @@ def test_one_bad_value_judges_no_series(tmp_path, capsys):
     [
         ("--series", "f.csv"),
         ("--series", "absent.csv", "--better", "lower"),
-        ("--series", "f.csv", "--better", "lower", "--min-effect", "0"),
+        ("--series", "f.csv", "--better", "lower", "--tolerance", "0"),
         ("--series", "f.csv", "--better", "lower", "--persist", "0"),
         ("--better", "lower"),
     ],

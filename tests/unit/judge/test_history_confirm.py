@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 import samples
+import stack_manifest
 from gate_pairs import verdict_of
 
 from plumbline import site
@@ -13,7 +14,6 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.gate import confirm, run
 from plumbline.records import model, store
-from plumbline.stacks import manifest as manifests
 
 NAME = samples.variant()["name"]
 
@@ -68,7 +68,7 @@ def install(name, record):
         "loads": {"library": None, "files": {}},
         "sources": document["stack"]["sources"],
     }
-    manifests.save(made)
+    stack_manifest.save(made)
 
 
 def history(*options):

@@ -184,7 +184,7 @@ def test_the_slowest_of_two_nodes_is_printed_whatever_may_be_claimed(better, rat
     assert verdict.said.startswith("2 nodes: at least 5 are needed; slowest: n1 by 1")
     file = tmp_path / "f.csv"
     file.write_text("node,class,value\na,x,10\na,x,10\nb,x,27\nb,x,27\n")
-    assert plumb_outliers("--nodes", file, "--better", "lower") == 2
+    assert plumb_outliers("--members", file, "--better", "lower") == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["slowest"] == {"name": "b", "ratio": 2.7}
     assert err.rstrip().endswith("slowest: b by 170 %")
@@ -427,15 +427,15 @@ def rows(made):
 
 def test_nodes_from_a_file(tmp_path, capsys):
     file = write(tmp_path / "f.csv", rows(nodes(slow={7: 1.05})), "node,class,value")
-    assert plumb_outliers("--nodes", file, "--better", "lower") == 1
+    assert plumb_outliers("--members", file, "--better", "lower") == 1
     said = capsys.readouterr()
     (line,) = [json.loads(text) for text in said.out.splitlines()]
     assert (line["class"], line["verdict"], line["findings"][0]["name"]) == ("triad", "FAIL", "n7")
     assert said.err == "outliers: FAIL: 1 class: 1 FAIL; slower: node n7 by 4.9 %\n"
     healthy = write(tmp_path / "g.csv", rows(nodes()), "node,class,value")
-    assert plumb_outliers("--nodes", healthy, "--better", "lower") == 0
+    assert plumb_outliers("--members", healthy, "--better", "lower") == 0
     assert "would have been found" in capsys.readouterr().err
-    assert plumb_outliers("--nodes", healthy, "--better", "lower", "--must-detect", "0.021") == 2
+    assert plumb_outliers("--members", healthy, "--better", "lower", "--must-detect", "0.021") == 2
 
 
 def test_series_with_an_index_are_rounds(tmp_path, capsys):
@@ -445,7 +445,7 @@ def test_series_with_an_index_are_rounds(tmp_path, capsys):
         for node in range(12)
     ]
     file = write(tmp_path / "f.csv", made, "node,series,index,value")
-    assert plumb_outliers("--nodes", file, "--better", "lower") == 1
+    assert plumb_outliers("--members", file, "--better", "lower") == 1
     (line,) = lines(capsys)
     assert (line["class"], line["rounds"], [one["name"] for one in line["findings"]]) == ("copy", 5, ["n4"])
 
@@ -479,21 +479,21 @@ def test_both_directions_of_a_link_are_one_launch(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("option", "text", "message"),
     [
-        ("--nodes", "", "the first line has to be node,class,value or node,series,index,value"),
-        ("--nodes", "node,class\na,1\n", "the first line has to be"),
-        ("--nodes", "node,class,value,value\n", "two columns 'value'"),
-        ("--nodes", "node,class,value\n", "no rows"),
-        ("--nodes", "node,class,value\na,b\n", "2 cells under 3 columns (f.csv:2)"),
-        ("--nodes", "node,class,value\na,b,nan\n", "value 'nan' is not a positive number (f.csv:2)"),
-        ("--nodes", "node,class,value\na,b,1\na,b,-1\n", "value '-1' is not a positive number (f.csv:3)"),
-        ("--nodes", "node,class,value\na,b,inf\n", "not a positive number"),
-        ("--nodes", "node,class,value\na,b,0\n", "not a positive number"),
-        ("--nodes", "node,class,value\na,b,1_0\n", "not a positive number"),
-        ("--nodes", "node,class,value\na,b,fast\n", "not a positive number"),
-        ("--nodes", "node,class,value\n,b,1\n", "no node (f.csv:2)"),
-        ("--nodes", "node,series,index,value\na,b,,1\n", "no index (f.csv:2)"),
-        ("--nodes", 'node,class,value\n"a,b,1\n', "not CSV"),
-        ("--nodes", "node,class,value\n\udcff,b,1\n", "UTF-8"),
+        ("--members", "", "the first line has to be node,class,value or node,series,index,value"),
+        ("--members", "node,class\na,1\n", "the first line has to be"),
+        ("--members", "node,class,value,value\n", "two columns 'value'"),
+        ("--members", "node,class,value\n", "no rows"),
+        ("--members", "node,class,value\na,b\n", "2 cells under 3 columns (f.csv:2)"),
+        ("--members", "node,class,value\na,b,nan\n", "value 'nan' is not a positive number (f.csv:2)"),
+        ("--members", "node,class,value\na,b,1\na,b,-1\n", "value '-1' is not a positive number (f.csv:3)"),
+        ("--members", "node,class,value\na,b,inf\n", "not a positive number"),
+        ("--members", "node,class,value\na,b,0\n", "not a positive number"),
+        ("--members", "node,class,value\na,b,1_0\n", "not a positive number"),
+        ("--members", "node,class,value\na,b,fast\n", "not a positive number"),
+        ("--members", "node,class,value\n,b,1\n", "no node (f.csv:2)"),
+        ("--members", "node,series,index,value\na,b,,1\n", "no index (f.csv:2)"),
+        ("--members", 'node,class,value\n"a,b,1\n', "not CSV"),
+        ("--members", "node,class,value\n\udcff,b,1\n", "UTF-8"),
         ("--matrix", "first,second,class,value\na,a,c,1\n", "a is paired with itself (f.csv:2)"),
         ("--matrix", "first,second,class,value\na – c,b,c,1\n", "rename it"),
         ("--matrix", "first,second,class,value,launch\na,b,c,1,x\n", "launch 'x'"),
@@ -515,10 +515,10 @@ def test_bad_input_is_one_line_and_status_3(tmp_path, monkeypatch, capsys, optio
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--nodes", "f.csv"),
-        ("--nodes", "absent.csv", "--better", "lower"),
-        ("--nodes", "f.csv", "--better", "lower", "--min-effect", "nan"),
-        ("--nodes", "f.csv", "--better", "lower", "--min-effect", "0.2"),
+        ("--members", "f.csv"),
+        ("--members", "absent.csv", "--better", "lower"),
+        ("--members", "f.csv", "--better", "lower", "--tolerance", "nan"),
+        ("--members", "f.csv", "--better", "lower", "--tolerance", "0.2"),
         ("--better", "lower"),
         ("last",),
         (),

@@ -13,6 +13,7 @@ from plumbline.launch import figures
 from plumbline.records.model import convert, document
 from plumbline.references import Match, References
 from plumbline.references.model import Entry
+from plumbline.schemas.site import Facts
 from plumbline.topology import machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -32,7 +33,7 @@ def fresh(**changes):
 def settled(item, facts, host, references=()):
     """What becomes of ``item``, as a document."""
     made = convert(item)
-    figures.settle(made, facts, host, References(list(references)))
+    figures.settle(made, Facts(**facts), host, References(list(references)))
     return document(made)
 
 

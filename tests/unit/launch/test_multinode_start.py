@@ -6,6 +6,8 @@ import os
 import sys
 
 import pytest
+import samples
+import stack_manifest
 
 from plumbline import mpi, schedulers
 from plumbline.base.errors import PlumbError
@@ -36,12 +38,8 @@ def program(tmp_path, monkeypatch):
     slurm.Srun.plugins.cache_clear()
 
 
-def manifest(family):
-    return {"name": family, "mpi": {"family": family}, "launcher": {"family": "hydra", "command": "/bin/mpiexec"}}
-
-
 def chosen(family, partition=PART, environment=JOB):
-    found = mpi.launcher(manifest(family), partition, environment)
+    found = stack_manifest.made(family, family).launcher_on(samples.partition(**partition), environment)
     return found.kind, found.program, found.plugin, found.variables
 
 
@@ -76,7 +74,8 @@ def test_intel_mpi_needs_slurms_library(program, tmp_path, monkeypatch):
 
 def test_what_a_library_needs_of_srun_is_in_the_command(program):
     program("srun", SRUN)
-    found = mpi.launcher(manifest("openmpi"), PART, JOB).command(mpi.Layout(1, 2), bound=True, environment=JOB)
+    launcher = stack_manifest.made("openmpi", "openmpi").launcher_on(samples.partition(**PART), JOB)
+    found = launcher.command(mpi.Layout(1, 2), bound=True, environment=JOB)
     assert found.environment == {"PMIX_MCA_psec": "native"}
 
 
@@ -88,15 +87,15 @@ def test_srun_needs_a_job():
 def test_hosts_of_a_partition_begin_with_this_one(monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "b.cluster")
     part = {"name": "p", "scheduler": "ssh", "hosts": ["a", "b", "c"]}
-    assert hosts.chosen(part, 2) == ("b", "a")
-    assert hosts.chosen(part, 1) == ()
+    assert hosts.chosen(samples.partition(**part), 2) == ("b", "a")
+    assert hosts.chosen(samples.partition(**part), 1) == ()
     with pytest.raises(PlumbError, match="4 nodes asked, hosts names 3"):
-        hosts.chosen(part, 4)
+        hosts.chosen(samples.partition(**part), 4)
     with pytest.raises(PlumbError, match=r"this host, b\.cluster, is none of the partition's"):
-        hosts.chosen({**part, "hosts": ["a", "c"]}, 1)
+        hosts.chosen(samples.partition(**{**part, "hosts": ["a", "c"]}), 1)
     with pytest.raises(PlumbError, match="neither a scheduler nor hosts"):
-        hosts.chosen({"name": "p", "scheduler": "local"}, 2)
-    assert hosts.chosen({"name": "p", "scheduler": "slurm"}, 2) == ()
+        hosts.chosen(samples.partition(), 2)
+    assert hosts.chosen(samples.partition(scheduler="slurm"), 2) == ()
 
 
 def test_hosts_that_a_scheduler_gave(tmp_path):

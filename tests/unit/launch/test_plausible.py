@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import types
 
 import pytest
 from msgspec import structs
@@ -12,6 +11,7 @@ from witnesses import of_documents
 
 from plumbline.launch import plausible, program_files
 from plumbline.records.model import Measurement, RankSeen, convert
+from plumbline.stacks.manifest import Loads
 
 MIB = 1 << 20
 PAGES = 20_000_000 * 24 // 4096
@@ -200,17 +200,15 @@ class TestLoaded:
 class TestMpiLibrary:
     """The library that the ranks used, and the world that it made."""
 
-    LOADS = types.MappingProxyType(
-        {"library": "/s/libmpi.so.12", "files": {"/s/libmpi.so.12": "a", "/s/libmpi_abi.so.1": "b"}}
-    )
+    LOADS = Loads(library="/s/libmpi.so.12", files={"/s/libmpi.so.12": "a", "/s/libmpi_abi.so.1": "b"})
 
     def test_any_of_the_stacks_own(self):
-        for path in self.LOADS["files"]:
+        for path in self.LOADS.files:
             assert other_library(self.LOADS, 2, [{"world": 2, "mpi_library": path}]) == []
 
     def test_a_copy(self, tmp_path):
         (tmp_path / "libmpi.so.12").write_bytes(b"same")
-        known = {"library": "/s/x", "files": {"/s/x": hashlib.sha256(b"same").hexdigest()}}
+        known = Loads(library="/s/x", files={"/s/x": hashlib.sha256(b"same").hexdigest()})
         assert other_library(known, 2, [{"world": 2, "mpi_library": str(tmp_path / "libmpi.so.12")}]) == []
 
     def test_another_world_or_another_library(self):
@@ -220,4 +218,4 @@ class TestMpiLibrary:
         assert other == "the program loaded another MPI library: /o/libmpi.so.12, the stack's is /s/libmpi.so.12"
 
     def test_ranks_that_were_not_asked(self):
-        assert other_library({}, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []
+        assert other_library(None, 2, [{}, {"world": 2, "mpi_library": "/o/libmpi.so"}]) == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import msgspec
 import pytest
+import stack_manifest
 from plans import typed
 from samples import launch, plan, record, variant
 
@@ -23,6 +25,7 @@ from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import findings
 from plumbline.report.entry import Shared, entry
+from plumbline.schemas.site import Facts
 from plumbline.site import ceilings_file as file_of
 from plumbline.topology import machine
 from plumbline.views import show, summary
@@ -85,7 +88,7 @@ def test_records_have_the_idle_power_that_was_measured_with_the_ceilings():
 
 def bound(metric, unit="MB/s", directions=1, params=None, **changes):
     """The ceiling's value for a figure under a plan, and its words."""
-    asked = ceilings.Figure(metric, unit, params or {}, directions)
+    asked = ceilings.Quantity(metric, unit, params or {}, directions)
     found = ceilings.of(asked, taken(**changes), measured())
     return found and (round(found.value, 3), found.method)
 
@@ -155,7 +158,7 @@ class TestTable:
         assert bound(metric, params=params, **changes) is None
 
     def test_what_was_not_measured_bounds_nothing(self):
-        asked = ceilings.Figure("triad", "MB/s", {}, 1)
+        asked = ceilings.Quantity("triad", "MB/s", {}, 1)
         without = measured(memory_bandwidth_MB_per_s=[one(80_000.0, cores=20)])
         assert ceilings.of(asked, taken(), without) is None
 
@@ -168,7 +171,7 @@ def host():
 def settled(host, facts=None, best=10_000.0):
     made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
     alone = [one(best, cores=1), one(8 * best, cores=20)]
-    figures.settle(made, facts or {}, host, References([]), measured(memory_bandwidth_MB_per_s=alone))
+    figures.settle(made, Facts(**(facts or {})), host, References([]), measured(memory_bandwidth_MB_per_s=alone))
     return made
 
 
@@ -186,7 +189,7 @@ def dgemm(host, facts):
         launches.append(launch(order, 1.0, measurements=measurements, remarks=[remark]))
     asked = variant(test="dgemm_node", name="dgemm_node", benchmark="dgemm", figures=wanted)
     made = convert(record(figures=[], variant=asked, launches=launches, reasons=[], verdict="unreferenced"))
-    figures.settle(made, facts, host, References([]), measured())
+    figures.settle(made, Facts(**facts), host, References([]), measured())
     return made
 
 
@@ -218,8 +221,9 @@ class TestFigures:
             "suspect: 126.2 % of ceiling memory, 2 x one core, triad of 0123456789ab and 1 more: plumb site measure"
         )
         assert "suspect: plumb site measure" in show.text(made)
-        ceiling = entry(made, Shared())["figures"][0]["ceiling"]  # what the report draws
-        assert (ceiling["percent"], ceiling["suspect"]) == (126.25, True)
+        drawn = json.dumps(entry(made, Shared()))
+        assert "126.2 % of 8.000 GB/s (memory, 2 x one core)" in drawn
+        assert "the ceiling is suspect: plumb site measure" in drawn
 
     @pytest.mark.parametrize(("spread", "suspect"), [(2.0, True), (30.0, False)])
     def test_the_spread_of_the_launches_is_no_cause_for_suspicion(self, host, spread, suspect):
@@ -231,7 +235,7 @@ class TestFigures:
         made = convert(record(figures=[], verified=False, reasons=[], verdict="invalid"))
         for each, model in zip(made.launches, models, strict=False):
             each.measurements = [msgspec.structs.replace(item, model=model) for item in each.measurements]
-        figures.settle(made, {}, host, References([]))
+        figures.settle(made, Facts(), host, References([]))
         if percent is None:
             assert made.figures[0].ceiling is None, "a launch without"
             return
@@ -254,8 +258,7 @@ class TestFigures:
         assert summary.percent(made.figures[0]) == shown
         assert f" {shown} " in summary.lines([made])
         assert f"{percent} % of " in show.text(made)
-        drawn = entry(made, Shared())["figures"][0]
-        assert f"{(drawn['limit'] or drawn.get('ceiling'))['percent']:.1f}" == percent
+        assert f"{percent} % of " in json.dumps(entry(made, Shared()))
         for rule in (findings.shortfalls, findings.far_from_reach)[: 1 + (float(percent) < findings.LOW_PERCENT)]:
             (said,) = rule(findings.Campaign([(made, 0)], None))
             assert f"reaches {percent} % of " in said.text
@@ -396,7 +399,7 @@ class TestCommand:
 
         parser = argparse.ArgumentParser()
         site_command.add_arguments(parser)
-        return site_command.run(parser.parse_args(["measure", "--name", "ulysses", *words]))
+        return site_command.run(parser.parse_args(["measure", "--site", "ulysses", *words]))
 
     @pytest.fixture
     def part(self, sites, monkeypatch):
@@ -415,7 +418,7 @@ class TestCommand:
         command = list(submission.command)
         assert submission.nodes == 1
         assert command[command.index("site") :] == [
-            "site", "measure", "--name", "ulysses", "--partition", "default", "--stack", "mpich",
+            "site", "measure", "--site", "ulysses", "--partition", "default", "--stack", "mpich",
         ]  # fmt: skip
 
     def test_if_needed_measures_another_machine_only(self, part, sites, capsys):
@@ -431,7 +434,7 @@ class TestCommand:
     def test_a_stack_without_the_kernels_is_named(self, sites, monkeypatch, tmp_path):
         monkeypatch.setattr(measuring, "experiments", lambda host: [])
         monkeypatch.setattr(measuring.machine, "load", lambda: None)
-        monkeypatch.setattr(measuring.manifests, "load", lambda name: {"benchmarks": {"stream": {}}})
+        monkeypatch.setattr(measuring.manifests, "load", stack_manifest.made)
         with pytest.raises(PlumbError, match=r"has none of the kernels that measure \(mpich\)"):
             measuring._here("ulysses", {"name": "default"}, "mpich", tmp_path, print, False)
 

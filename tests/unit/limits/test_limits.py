@@ -6,6 +6,7 @@ from samples import plan
 
 from plumbline import limits
 from plumbline.limits import peaks
+from plumbline.schemas.site import Facts
 from plumbline.topology import machine
 
 TOPOLOGIES = __file__.rpartition("/unit/")[0] + "/data/topologies"
@@ -23,8 +24,8 @@ CACHE = 50_000_000
 
 
 def limit(metric, facts=FACTS, packages=2.0, nodes=1, directions=1, **kind):
-    found = limits.of(metric, facts, packages, nodes, directions, cores=20, cache_bytes=CACHE, **kind)
-    return found and (found["value"], found["unit"])
+    found = limits.of(metric, Facts(**facts), packages, nodes, directions, cores=20, cache_bytes=CACHE, **kind)
+    return found and (found.value, found.unit)
 
 
 @pytest.mark.parametrize(
@@ -47,10 +48,10 @@ def test_what_a_metric_is_held_against(metric, unit, expected):
 
 
 def test_flops_of_the_facts_that_there_are():
-    assert peaks.flops({"core_ghz": 2.8, "flops_per_cycle": 8}, 20)["value"] == pytest.approx(448)  # Ulysses
-    both = peaks.flops({**FACTS, "flops_per_cycle": 8}, 1)
-    assert both["value"] == 16.0
-    assert peaks.flops(FACTS, 20)["method"] == "20 cores x 2 FMA units x 8 x 2 flop/cycle x 2 GHz"
+    assert peaks.flops(Facts(core_ghz=2.8, flops_per_cycle=8), 20).value == pytest.approx(448)  # Ulysses
+    both = peaks.flops(Facts(**FACTS, flops_per_cycle=8), 1)
+    assert both.value == 16.0
+    assert peaks.flops(Facts(**FACTS), 20).method == "20 cores x 2 FMA units x 8 x 2 flop/cycle x 2 GHz"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from plumbline.measure import driver
 from plumbline.records.model import convert, document
 from plumbline.references import References
 from plumbline.report import data
+from plumbline.schemas.site import Facts
 from plumbline.site import ceilings_file as file_of
 from plumbline.topology import binder
 from plumbline.views import show, summary
@@ -38,7 +39,7 @@ def known_placements():
 
 def after(value, metric="triad", unit="MB/s", params=None, better="higher", known=None, **plan):
     reached = raising.Reached(value, better, "2026-11-23T00:00:00.000Z", RECORD)
-    figure = ceilings.Figure(metric, unit, params or {}, 1)
+    figure = ceilings.Quantity(metric, unit, params or {}, 1)
     return raising.raised(known or measured(), figure, taken(**plan), reached)
 
 
@@ -98,8 +99,8 @@ def job(host, best=8000.0, machine="a machine", **changes):
     made = convert(record(**{"figures": [], "verified": False, "reasons": [], "verdict": "invalid", **changes}))
     made.site, made.partition, made.state = "ulysses", "default", "complete"
     known = measured(machine=machine, memory_bandwidth_MB_per_s=[one(best / 2, cores=1), one(8 * best, cores=20)])
-    figures.settle(made, {}, host, References([]), known)
-    return SimpleNamespace(record=made, host=host, facts={}, ceilings=known)
+    figures.settle(made, Facts(), host, References([]), known)
+    return SimpleNamespace(record=made, host=host, facts=Facts(), ceilings=known)
 
 
 def raise_by(job):

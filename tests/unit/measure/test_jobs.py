@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import samples
 
 from plumbline.base.errors import PlumbError
 from plumbline.measure import jobs
@@ -32,7 +33,7 @@ def scheduler(tmp_path, monkeypatch):
 
 
 def job(tmp_path, scheduler="squeue", command=("true",), nodes=2, **changes):
-    part = {"name": "main", "scheduler": scheduler, "access": ["--partition=main"], **changes}
+    part = samples.partition(**{"name": "main", "scheduler": scheduler, "access": ["--partition=main"], **changes})
     return jobs.Submission(part, list(command), nodes, tmp_path / "work")
 
 
@@ -115,11 +116,11 @@ def test_flux_prints_an_id_and_is_asked_for_the_end(tmp_path, scheduler):
 
 def test_where_a_job_is_needed(monkeypatch):
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert not jobs.needed({"scheduler": "local"})
-    assert not jobs.needed({"scheduler": "ssh"})
-    assert jobs.needed({"scheduler": "squeue"})
+    assert not jobs.needed(samples.partition())
+    assert not jobs.needed(samples.partition(scheduler="ssh"))
+    assert jobs.needed(samples.partition(scheduler="squeue"))
     monkeypatch.setenv("SLURM_JOB_ID", "1")
-    assert not jobs.needed({"scheduler": "squeue"})
+    assert not jobs.needed(samples.partition(scheduler="squeue"))
 
 
 def test_a_job_that_cannot_be_cancelled_is_named(tmp_path, scheduler, monkeypatch):

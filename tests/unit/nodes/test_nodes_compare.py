@@ -6,11 +6,12 @@ import json
 import time
 
 import pytest
-from node_facts import node, write
+from node_facts import node, typed, write
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli, doctor
 from plumbline.nodes import compare, read
+from plumbline.nodes.findings import examine_node
 
 
 def many(folder, count, *others, **options):
@@ -167,18 +168,18 @@ def test_a_thousand_nodes(tmp_path):
 
 def test_doctor_over_nodes(tmp_path, capsys):
     many(tmp_path, 4, node("node7", knobs={"governor": "powersave"}), node("node8", knobs={"turbo": None}))
-    assert cli.main(["doctor", "--nodes", str(tmp_path)]) == 1
+    assert cli.main(["doctor", "--facts", str(tmp_path)]) == 1
     out = capsys.readouterr().out.splitlines()
     assert out[2].split()[:6] == ["!!", "frequency", "governor", "powersave", "1", "node7"]
     assert out[3].split()[:2] == ["??", "turbo"]
     assert out[-1] == "1 of 6 nodes have something to fix"
     many(tmp_path / "good", 2)
-    assert cli.main(["doctor", "--nodes", str(tmp_path / "good")]) == 0
+    assert cli.main(["doctor", "--facts", str(tmp_path / "good")]) == 0
 
 
 def test_doctor_puts_few_before_many():
-    findings = {f"n{number}": doctor.examine_node(node(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
-    findings["n9"] = doctor.examine_node(node("n9", knobs={"thp": "never", "numa_balancing": True}))
-    rows = doctor.nodes_report(findings).splitlines()[2:4]
+    found = {f"n{number}": examine_node(typed(f"n{number}", knobs={"thp": "never"})) for number in range(3)}
+    found["n9"] = examine_node(typed("n9", knobs={"thp": "never", "numa_balancing": True}))
+    rows = doctor.nodes_report(found).splitlines()[2:4]
     assert "NUMA balancing" in rows[0]
     assert "n[0-2,9]" in rows[1]

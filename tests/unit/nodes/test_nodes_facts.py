@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 from node_facts import XML, node, write
 
 from plumbline import schedulers, schemas, site
@@ -21,7 +22,9 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
 from plumbline.host import collector
 from plumbline.nodes import collect
+from plumbline.nodes.model import Node
 from plumbline.schedulers import names, program, ssh
+from plumbline.schemas.site import Facts
 
 COLLECTOR = Path(collector.__file__)
 
@@ -58,6 +61,7 @@ def collected(tmp_path_factory):
 
 def test_facts_obey_their_schema(collected):
     facts = json.loads((collected / "here.json").read_text())
+    assert to_builtins(schemas.convert("node", facts, Node, "here.json")) == facts
     schemas.check("node", facts, "here.json")
     assert facts["threads"] == len(os.sched_getaffinity(0)) or facts["cgroup"]["cpus_allowed"]
     assert facts["numa"] or "numa" in facts["missing"]
@@ -109,6 +113,7 @@ def test_machine_from_sysfs(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     facts = collector.collect("n1", Path("/shared/x"), root=tmp_path)
+    assert to_builtins(schemas.convert("node", facts, Node, "n1")) == facts
     schemas.check("node", facts, "n1")
     assert [item["node"] for item in facts["numa"]] == [0, 2, 10]
     assert facts["numa"][0] == {"node": 0, "cpus": "0-1", "memory_mib": 2, "distances": [10, 21]}
@@ -217,7 +222,7 @@ def test_hostile_nodes(tmp_path, name, capsys):
         collect.collect(asked(tmp_path, "ssh", nodes=[name]))
     with pytest.raises(PlumbError, match="cannot be host names"):
         names.expand(name, "--node")
-    arguments = ["nodes", "facts", "--output", str(tmp_path / "out"), "--scheduler", "squeue"]
+    arguments = ["nodes", "facts", str(tmp_path / "out"), "--scheduler", "squeue"]
     assert cli.main([*arguments, f"--node={name}"]) == 2
     assert cli.main([*arguments, "--node=n1", f"--partition={name}"]) == 2
     assert not (tmp_path / "out").exists()
@@ -254,7 +259,7 @@ def test_time_limit_ends_the_program():
 
 def test_here(tmp_path, capsys):
     output = tmp_path / "out"
-    assert cli.main(["nodes", "facts", "--scheduler", "local", "--output", str(output)]) == 0
+    assert cli.main(["nodes", "facts", "--scheduler", "local", str(output)]) == 0
     assert f"1 of 1 nodes answered: {socket.gethostname()}" in capsys.readouterr().out
     assert (output / f"{socket.gethostname()}.json").exists()
     assert cli.main(["nodes", "compare", str(output)]) == 0
@@ -295,7 +300,6 @@ def test_all_usable_nodes_of_a_partition(fake, tmp_path, capsys):
         "--scheduler",
         "squeue",
         "--access=--partition=main",
-        "--output",
         str(tmp_path / "o"),
     ]
     assert cli.main(arguments) == 0
@@ -308,7 +312,7 @@ def test_all_usable_nodes_of_a_partition(fake, tmp_path, capsys):
 
 def test_a_node_that_does_not_answer(fake, tmp_path, capsys):
     (fake / "srun.fails").write_text("")
-    arguments = ["nodes", "facts", "--scheduler", "squeue", "--node=n[1-3]", "--output", str(tmp_path / "o")]
+    arguments = ["nodes", "facts", "--scheduler", "squeue", "--node=n[1-3]", str(tmp_path / "o")]
     assert cli.main(arguments) == 1
     out = capsys.readouterr().out.splitlines()
     assert out == [
@@ -320,21 +324,21 @@ def test_a_node_that_does_not_answer(fake, tmp_path, capsys):
 
 def test_a_job_that_fails_on_all(fake, tmp_path, capsys):
     (fake / "srun").write_text("#!/bin/sh\necho 'srun: error: Invalid account' >&2\nexit 1\n")
-    assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", "--output", str(tmp_path / "o")]) == 2
+    assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", str(tmp_path / "o")]) == 2
     assert "the job failed: srun: error: Invalid account (exit status 1)" in capsys.readouterr().err
     (fake / "salloc").unlink()
-    assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", "--output", str(tmp_path / "o")]) == 2
+    assert cli.main(["nodes", "facts", "--scheduler", "squeue", "--node=n1", str(tmp_path / "o")]) == 2
     assert "salloc is not on PATH" in capsys.readouterr().err
 
 
 def test_by_ssh(fake, tmp_path, capsys):
-    arguments = ["nodes", "facts", "--scheduler", "ssh", "--hosts", "n1,n[2-3]", "--output", str(tmp_path / "o")]
+    arguments = ["nodes", "facts", "--scheduler", "ssh", "--hosts", "n1,n[2-3]", str(tmp_path / "o")]
     assert cli.main(arguments) == 1
     out = capsys.readouterr().out
     assert "n3: no answer" in out
     assert "ssh: n3: ssh: no route (exit status 255)" in out
     assert "2 of 3 nodes answered: n[1-2]" in out
-    assert cli.main(["nodes", "facts", "--scheduler", "ssh", "--output", str(tmp_path / "o")]) == 2
+    assert cli.main(["nodes", "facts", "--scheduler", "ssh", str(tmp_path / "o")]) == 2
 
 
 def test_ssh_hands_on_words_unchanged(fake):
@@ -345,9 +349,11 @@ def test_ssh_time_limit(fake):
     assert ssh.each({"n1": ["sleep", "30"]}, 0.5)["n1"].status is None
 
 
-def test_bad_numbers_and_programs(tmp_path):
-    assert cli.main(["nodes", "facts", "--nodes", "0", "--output", str(tmp_path)]) == 2
-    assert cli.main(["nodes", "facts", "--python=-c", "--output", str(tmp_path)]) == 2
+def test_bad_numbers_and_programs(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["nodes", "facts", "--nodes", "0", str(tmp_path)])
+    assert "'0' is not a whole number above 0" in capsys.readouterr().err
+    assert cli.main(["nodes", "facts", "--python=-c", str(tmp_path)]) == 2
 
 
 # --- the site
@@ -366,16 +372,16 @@ def test_site_from_facts(sites, tmp_path, capsys):
     )
     (folder / "a0.xml").write_text(XML.replace("2.0", "9.9"))
     init = [
-        "site", "init", "--name", "new", "--partition", "main", "--scheduler", "squeue", "--stacks", "mpich",
+        "site", "init", "--site", "new", "--partition", "main", "--scheduler", "squeue", "--offer", "mpich",
         "--access=--partition=main", "--facts", str(folder), "--hostname", "^login[0-9]$", "--hostname", "^ctl$",
     ]  # fmt: skip
     assert cli.main(init) == 0
     document = site.load("new")
-    (part,) = document["partitions"]
-    assert document["hostnames"] == ["^login[0-9]$", "^ctl$"]
-    assert (part["nodes"], part["facts"]) == (4, {"core_ghz": 3.7, "simd_bits": 512, "link_gbit": 200.0})
-    assert part["description"].startswith("3 like nodes: AMD EPYC 9654")
-    assert part["description"].endswith("a0 differs")
+    (part,) = document.partitions
+    assert document.hostnames == ["^login[0-9]$", "^ctl$"]
+    assert (part.nodes, part.facts) == (4, Facts(core_ghz=3.7, simd_bits=512, link_gbit=200.0))
+    assert part.description.startswith("3 like nodes: AMD EPYC 9654")
+    assert part.description.endswith("a0 differs")
     assert (sites / "new/topology/main.xml").read_text() == XML
     file = sites / "new/site.yaml"
     file.write_text(file.read_text().replace("nodes: 4", "nodes: 2  # enough"))
@@ -387,11 +393,11 @@ def test_site_from_facts(sites, tmp_path, capsys):
 
 def test_site_nodes_as_told_and_bad_input(sites, tmp_path, capsys):
     folder = write(tmp_path / "facts", node("n1"), xml=None)
-    init = ["site", "init", "--stacks", "mpich", "--nodes", "7", "--facts", str(folder)]
+    init = ["site", "init", "--offer", "mpich", "--nodes", "7", "--facts", str(folder)]
     assert cli.main(init) == 2
     assert "has a topology" in capsys.readouterr().err
     assert cli.main([*init, "--hostname", "("]) == 2
     assert "is not a regular expression" in capsys.readouterr().err
     (folder / "n1.xml").write_text(XML)
     assert cli.main(init) == 0
-    assert site.load("local")["partitions"][0]["nodes"] == 7
+    assert site.load("local").partitions[0].nodes == 7

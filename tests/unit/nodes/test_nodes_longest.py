@@ -63,5 +63,5 @@ def test_a_new_site_says_it(sinfo, monkeypatch, tmp_path, given, limit):
     sinfo("1:30:00\\n")
     monkeypatch.setenv("PLUMB_SITES", str(tmp_path / "sites"))
     monkeypatch.setattr("plumbline.host.collector.topology", lambda program: ("<topology/>", ""))
-    assert main(["site", "init", "--name", "far", "--scheduler", "squeue", "--stacks", "mpich", *given]) == 0
+    assert main(["site", "init", "--site", "far", "--scheduler", "squeue", "--offer", "mpich", *given]) == 0
     assert yaml.safe_load((paths.sites() / "far/site.yaml").read_text())["partitions"][0]["max_job_s"] == limit

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import samples
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
@@ -28,7 +29,7 @@ def cluster(monkeypatch):
 
 
 def a_site(*parts):
-    return {"name": "newton", "partitions": list(parts)}
+    return samples.site(*parts, name="newton")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_a_variable_that_is_wrong_is_one_line(text):
 
 def test_reframe_is_told(monkeypatch):
     monkeypatch.setenv("PLUMB_PIN_JOBS", "cpu=node3,bare=a2")
-    both = [settings._partition({"name": "newton"}, {**part, "stacks": [], "topology": "t"}) for part in (CPU, SSH)]
+    both = [settings._partition(found, part) for found in [a_site(CPU, SSH)] for part in found.partitions]
     assert both[0]["access"] == ["--no-requeue", "--partition=main", "--nodelist=node3"]
     assert both[1]["access"][0] == "#host=a2"
     assert both[1]["sched_options"] == {"ssh_hosts": ["a2", "a1", "a3"]}

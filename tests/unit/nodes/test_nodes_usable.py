@@ -1,6 +1,7 @@
 """Nodes that are out of work lower what tests may ask for, and are named."""
 
 import pytest
+import samples
 
 from plumbline import schedulers
 from plumbline.base.errors import PlumbError
@@ -41,7 +42,7 @@ def cluster(monkeypatch):
 
 def site(nodes, scheduler="squeue"):
     part = {"name": "cpu", "scheduler": scheduler, "access": ["--partition=main"], "nodes": nodes}
-    return {"partitions": [part, {"name": "login", "scheduler": "local"}]}
+    return samples.site(part, {"name": "login"})
 
 
 def test_nodes_out_of_work_are_named_and_tests_of_more_are_skipped(cluster):
@@ -58,7 +59,7 @@ def test_of_hosts_that_are_named_those_that_do_not_answer_lower_it_too(monkeypat
     part = {"name": "cpu", "scheduler": "ssh", "hosts": ["n1", "n2"]}
     states = {"n1": Node("n1", "reachable", True), "n2": Node("n2", "unreachable", False, "No route to host")}
     monkeypatch.setattr(schedulers, "nodes", lambda scheduler, queue, hosts, access: [states[name] for name in hosts])
-    counts, (line, _) = usable.survey({"partitions": [part]})
+    counts, (line, _) = usable.survey(samples.site(part))
     assert (counts, line) == ({"cpu": 1}, "n2 is unreachable: No route to host")
 
 

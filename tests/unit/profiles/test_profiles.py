@@ -11,12 +11,13 @@ import jsonschema
 import msgspec
 import pytest
 import samples
+import schema_files
 from hypothesis import given
 from hypothesis import strategies as st
 from profiled import call, place, profile, rank_document, sizes
 
 from plumbline.base.errors import PlumbError
-from plumbline.commands import cli, schema_files
+from plumbline.commands import cli
 from plumbline.profiles import difference, export, maps, read, sums, text
 from plumbline.profiles.model import Place, Profile, RankProfile
 from plumbline.records.model import RankSeen

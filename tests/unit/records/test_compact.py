@@ -60,7 +60,7 @@ def test_every_record_survives_bit_for_bit(results, capsys):
     assert run() == 0
     assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
     assert everything() == before  # both are there, and counted once
-    assert run("--remove") == 0
+    assert run("--remove-sessions") == 0
     assert list(results.rglob("*.jsonl")) == []
     assert parts(results) == ["2026-01.0001.parquet", "2026-02.0001.parquet"]
     assert everything() == before
@@ -83,7 +83,7 @@ def test_only_what_is_old_and_whole_is_compacted(results, capsys):
     broken.write_text(broken.read_text() + "{broken\n")
     store.session_file("local", "s4").write_text("")
     before = everything()
-    assert run("--before", "2026-02-01", "--remove") == 1
+    assert run("--until", "2026-02-01", "--remove-sessions") == 1
     answer = capsys.readouterr()
     assert "1 sessions compacted, 1 of their files removed, 1 left alone: damaged, 1 left alone: empty" in answer.out
     assert "1 left alone: not before 2026-02-01, 1 left alone: running" in answer.out
@@ -94,12 +94,12 @@ def test_only_what_is_old_and_whole_is_compacted(results, capsys):
 
 def test_later_sessions_make_later_parts(results):
     write(0)
-    run("--remove")
+    run("--remove-sessions")
     write(1)
     run()
     write(2)
     before = everything()
-    run("--remove")
+    run("--remove-sessions")
     assert parts(results) == [f"2026-01.{number:04}.parquet" for number in (1, 2, 3)]
     assert everything() == before
 
@@ -110,7 +110,7 @@ def test_a_session_that_changed_beats_its_compacted_lines(results):
     write(0, verdict="within", launches=[launch(0, 1.0)])
     full, _ = everything()
     assert {item.verdict for item in full} == {"within"}
-    run("--remove")
+    run("--remove-sessions")
     assert len(parts(results)) == 2
     assert everything() == (full, [])
 
@@ -127,10 +127,10 @@ def test_an_interruption_anywhere_loses_nothing(results, monkeypatch, step):
     with monkeypatch.context() as patch:
         patch.setattr(compact, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            run("--remove")
+            run("--remove-sessions")
     assert everything() == before
     assert not [name for name in parts(results) if name.startswith(".")]
-    assert run("--remove") == 0
+    assert run("--remove-sessions") == 0
     assert everything() == before
     assert list(results.rglob("*.jsonl")) == []
 
@@ -149,7 +149,7 @@ compact.compact("local", remove=True)
     answer = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": root}, check=False)
     assert answer.returncode == -9
     assert everything() == before
-    assert run("--remove") == 0
+    assert run("--remove-sessions") == 0
     assert everything() == before
 
 
@@ -166,7 +166,7 @@ def test_two_compactions_at_once_do_not_overwrite_each_other(results, monkeypatc
         real(source, target)
 
     monkeypatch.setattr(compact.os, "link", rival)
-    assert run("--remove") == 0
+    assert run("--remove-sessions") == 0
     assert parts(results) == ["2026-01.0001.parquet", "2026-01.0002.parquet"]
     assert everything() == before
 
@@ -193,7 +193,7 @@ def test_a_session_that_changes_while_it_is_compacted_is_kept(results, monkeypat
 
     monkeypatch.setattr(compact, "_digests", changing)
     with pytest.raises(PlumbError, match="changed meanwhile"):
-        run("--remove")
+        run("--remove-sessions")
     assert parts(results) == []
     assert file.exists()
 
@@ -201,7 +201,7 @@ def test_a_session_that_changes_while_it_is_compacted_is_kept(results, monkeypat
 def test_a_damaged_part_is_named_and_the_rest_is_read(results):
     write(0)
     write(1, month=2)
-    run("--remove")
+    run("--remove-sessions")
     part = results / "local" / "compact" / "2026-01.0001.parquet"
     for spoilt in (part.read_bytes()[:-50], b"", os.urandom(2000)):
         part.write_bytes(spoilt)
@@ -210,14 +210,14 @@ def test_a_damaged_part_is_named_and_the_rest_is_read(results):
         assert [damage.file for damage in damages] == [part]
     write(0)
     with pytest.raises(PlumbError, match="cannot read"):
-        run("--remove")
+        run("--remove-sessions")
     assert store.session_file("local", "s0").exists()
 
 
 def test_bits_that_flip_inside_a_part_are_noticed(results):
     for number in range(20):
         write(number)
-    run("--remove")
+    run("--remove-sessions")
     part = results / "local" / "compact" / "2026-01.0001.parquet"
     content = bytearray(part.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 64] = bytes(64)
@@ -235,13 +235,14 @@ def test_a_full_disk_is_one_line(results, monkeypatch):
 
     monkeypatch.setattr(compact, "sync", full)
     with pytest.raises(PlumbError, match="cannot compact: No space left on device"):
-        run("--remove")
+        run("--remove-sessions")
     assert parts(results) == []
     assert len(everything()[0]) == 2
 
 
-def test_bad_input_is_one_line(results):
-    with pytest.raises(PlumbError, match="is not a date"):
-        run("--before", "yesterday")
+def test_bad_input_is_one_line(results, capsys):
+    with pytest.raises(SystemExit):
+        run("--until", "yesterday")
+    assert "is not a time" in capsys.readouterr().err
     with pytest.raises(PlumbError, match="no records of site 'nowhere'"):
         run("--site", "nowhere")

@@ -6,6 +6,7 @@ import json
 import msgspec
 import pytest
 import samples
+import schema_files
 from documents import FORBIDDEN, documents, everywhere, spoil
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,6 @@ from samples import launch, record
 from plumbline import schemas
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
-from plumbline.commands import schema_files
 from plumbline.records import model
 
 
@@ -41,7 +41,7 @@ def unsealed(found):
 @pytest.mark.parametrize("name", schema_files.TYPES)
 def test_the_schema_is_made_from_the_types(name):
     written = schema_files.file(name).read_text(encoding="utf-8")
-    assert written == schema_files.text(name), "run python -m plumbline.commands.schema_files"
+    assert written == schema_files.text(name), "run .venv/bin/python tests/support/schema_files.py"
 
 
 def test_the_sample_is_a_record():

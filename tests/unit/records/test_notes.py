@@ -148,12 +148,12 @@ def test_a_gate_of_a_session_tells_what_was_noted_before_its_end(results, tmp_pa
     put(results, [10000.0, 10000.0])
     for day, text in (("2025-11-01", "long before"), ("2026-01-01T12:00", "new | kernel"), ("2026-01-03", "later")):
         notes.add("local", text, notes.moment(day))
-    outputs = {name: tmp_path / name for name in ("json", "markdown", "html")}
-    words = [word for name, file in outputs.items() for word in (f"--{name}", str(file))]
+    outputs = {ending: tmp_path / f"o.{ending}" for ending in ("json", "md", "html")}
+    words = [word for file in outputs.values() for word in ("--output", str(file))]
     assert cli.main(["gate", str(results / "local" / "s.jsonl"), *words]) == 3  # three launches are too few
     told, closing = capsys.readouterr().err.splitlines()
     assert told == "noted for 2026-01-01 12:00: new | kernel"
     assert closing.startswith("gate: INVALID")
     assert json.loads(outputs["json"].read_text())["facts"] == [{"name": "note", "text": told}]
-    assert outputs["markdown"].read_text().splitlines()[-1] == "- noted for 2026-01-01 12:00: new \\| kernel"
+    assert outputs["md"].read_text().splitlines()[-1] == "- noted for 2026-01-01 12:00: new \\| kernel"
     assert '["note","noted for 2026-01-01 12:00: new | kernel"]' in outputs["html"].read_text()

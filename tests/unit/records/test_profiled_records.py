@@ -18,6 +18,7 @@ from plumbline.records import model, store
 from plumbline.records.model import Record
 from plumbline.records.variant import checked
 from plumbline.references import References, calibrate
+from plumbline.schemas.site import Facts
 from plumbline.topology import machine
 
 VALUES = st.lists(st.floats(min_value=1e-3, max_value=1e9), min_size=1, max_size=5, unique=True)
@@ -72,7 +73,7 @@ def test_settling_makes_no_figure(values: list[float]) -> None:
     """Even where the launches hold measurements."""
     one = record(values, "within")
     host = machine.load("package:1 core:2 pu:1")
-    figures.settle(one, {}, host, References([]))
+    figures.settle(one, Facts(), host, References([]))
     assert one.figures == []
     assert one.verified
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from plumbline import schedulers, schemas, site
+from plumbline import mpi, schedulers, site
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.reframe import settings
@@ -53,24 +53,37 @@ def test_another_site_may_offer_what_is_not_installed(here):
 
 
 def test_site_and_inventory_offer_the_schedulers_of_the_table():
-    part = schemas.validator("site").schema["properties"]["partitions"]["items"]
     asked = yaml.safe_load((paths.root() / "playbooks/roles/plumb_inventory/meta/argument_specs.yml").read_text())
     options = asked["argument_specs"]["main"]["options"]["plumb_inventory_partitions"]["options"]
-    for names, launchers in (
-        (part["properties"]["scheduler"]["enum"], part["properties"]["launcher"]["enum"]),
-        (options["scheduler"]["choices"], options["launcher"]["choices"]),
-    ):
-        assert set(names) == set(schedulers.TABLE)
-        assert launchers == ["mpirun", *schedulers.RANK_LAUNCHERS]
+    assert set(options["scheduler"]["choices"]) == set(schedulers.TABLE)
+    assert options["launcher"]["choices"] == ["mpirun", *schedulers.RANK_LAUNCHERS]
+    assert checked("scheduler", "nonesuch") == f"scheduler 'nonesuch' is unknown: known: {', '.join(schedulers.TABLE)}"
+    assert checked("launcher", "nonesuch").startswith("launcher 'nonesuch' is unknown: known: mpirun, ")
+    for name in schedulers.RANK_LAUNCHERS:
+        said = checked(f"{name}_mpi", {"nonesuch": "x"})
+        assert said == f"MPI family 'nonesuch' is unknown: known: {', '.join(mpi.TABLE)}"
+        assert checked(f"{name}_mpi", dict.fromkeys(mpi.TABLE, "x")) == ""
+
+
+def checked(key, value, scheduler="local"):
+    """What is said of a site whose partition has ``key``, without its place; empty if it is in order."""
+    part = {"name": "default", "topology": "t.xml", "stacks": [], "scheduler": scheduler, key: value}
+    document = {"schema": 1, "name": "here", "description": "", "hostnames": [".*"], "partitions": [part]}
+    try:
+        site.site.check(document, "f")
+    except PlumbError as error:
+        return str(error).removeprefix("partitions[0]: ").replace(" (f)", "")
+    return ""
 
 
 def test_a_partition_takes_what_its_scheduler_has():
     """Hosts where no scheduler gives the nodes, a launcher of its own where the scheduler has one."""
-    by_launcher, by_hosts = schemas.validator("site").schema["properties"]["partitions"]["items"]["allOf"]
-    own = {name for name, found in schedulers.TABLE.items() if found.rank_launcher}
-    assert set(by_launcher["then"]["properties"]["scheduler"]["enum"]) == own
-    named = {name for name, found in schedulers.TABLE.items() if found.hosts_are_named}
-    assert set(by_hosts["then"]["properties"]["scheduler"]["enum"]) == named
+    for name, found in schedulers.TABLE.items():
+        assert checked("scheduler", name) == checked("launcher", "mpirun", name) == ""
+        assert bool(checked("hosts", ["n1"], name)) is not found.hosts_are_named
+        for launcher in schedulers.RANK_LAUNCHERS:
+            own = found.rank_launcher is not None and found.rank_launcher.name == launcher
+            assert bool(checked("launcher", launcher, name)) is not own
 
 
 def test_the_shipped_sites_are_a_configuration(tmp_path, monkeypatch):
@@ -120,7 +133,7 @@ def test_jobs_by_ssh_start_on_the_first_host_and_check_its_key(here):
         ("slurm", "    hosts: [n1]\n", "slurm"),
         ("pbs", "    launcher: srun\n", "pbs"),
         ("ssh", "    hosts: ['n1; reboot']\n", "n1; reboot"),
-        ("ssh", "    hosts: [n1, n1]\n", "non-unique"),
+        ("ssh", "    hosts: [n1, n1]\n", "names a host twice"),
         ("local", "    environment: {'A B': x}\n", "A B"),
         ("slurm", "    srun_mpi: {openmpi: 'pmix --x'}\n", "pmix --x"),
         ("slurm", "    max_pending_s: 0\n", "0"),

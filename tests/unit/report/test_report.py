@@ -78,10 +78,12 @@ def seen(whole):
 def listed(found):
     """The rows of the overview by the id of their record."""
     (listing,) = pieces.blocks(pieces.section(found, "overview"), "listing")
-    rows = {}
-    for row in listing["rows"]:
-        rows.setdefault(found["entries"][pieces.blocks(row["cells"], "link")[0]["entry"]]["id"], []).append(row)
-    return rows
+    return {
+        found["entries"][pieces.blocks(row["cells"], "link")[0]["entry"]]["id"]: [
+            [*row["cells"], *cells] for cells, _ in row["lines"]
+        ]
+        for row in listing["rows"]
+    }
 
 
 def drawer(found, item):
@@ -102,14 +104,14 @@ def test_every_figure_launch_and_verdict_is_that_of_its_record(campaign, seen):
     assert len(seen.data["entries"]) == len(rows) == len(campaign)
     for item in campaign:
         entry, own = drawer(seen.data, item), rows[item["id"]]
-        assert entry["head"][0]["verdict"] == own[0]["cells"][0]["verdict"] == item["verdict"]
+        assert entry["head"][0]["verdict"] == own[0][0]["verdict"] == item["verdict"]
         said = pieces.blocks(pieces.blocks(entry["body"], "reasons"), "bullets")
         assert [reason for one in said for reason in one["pieces"]] == item["reasons"]
         shown = samples(entry)
         for figure in item["figures"]:
             assert list(shown[figure["name"]]) == [str(value) for value in figure["samples"]]
         if not item["reasons"]:
-            values = [(row["cells"][5]["value"], row["cells"][6]) for row in own]
+            values = [(row[5]["value"], row[6]) for row in own]
             units_of = [units.human(figure["value"], figure["unit"])[1] for figure in item["figures"]]
             assert values == [(figure["value"], unit) for figure, unit in zip(item["figures"], units_of, strict=True)]
         assert list(shown["launch"]) == [one["order"] for one in item["launches"]]

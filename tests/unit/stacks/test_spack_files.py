@@ -25,7 +25,7 @@ def default_site(monkeypatch):
 def test_versions_are_valid_and_their_solver_is_the_locked_one():
     versions = environments.versions()
     lock = environments.requirements().read_text()
-    assert re.search(rf"^clingo=={re.escape(versions['clingo'])} ", lock, re.MULTILINE)
+    assert re.search(rf"^clingo=={re.escape(versions.clingo)} ", lock, re.MULTILINE)
     entries = re.split(r"\n(?=[a-z])", lock)
     assert all("--hash=sha256:" in entry for entry in entries)
     assert "://" not in lock
@@ -53,7 +53,7 @@ def test_every_environment_has_a_whole_lock(name):
     document = environments.read(name)
     assert {root["spec"] for root in document["roots"]} == set(environments.roots(name))
     assert spack_site.foreign_paths(document) == []
-    assert document["spack"]["commit"] == environments.versions()["spack"]["commit"]
+    assert document["spack"]["commit"] == environments.versions().spack.commit
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -166,7 +166,7 @@ def test_the_page_tells_the_locked_versions():
         _, node = environments.node(environments.read(name), environments.known()[name].package)
         assert re.search(rf"^\| `{name}` \| [^|]*{re.escape(node['version'])} \|", page, re.MULTILINE), name
     versions = environments.versions()
-    for word in (versions["spack"]["tag"], versions["packages"]["tag"], versions["clingo"]):
+    for word in (versions.spack.tag, versions.packages.tag, versions.clingo):
         assert word in page
 
 

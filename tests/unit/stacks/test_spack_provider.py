@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 import spack_site
+import stack_manifest
 import yaml
 from archspec.cpu import detect
+from msgspec.structs import replace
 
-from plumbline import schemas, stacks
+from plumbline import stacks
 from plumbline.base.errors import PlumbError
 from plumbline.commands import stack as command
 from plumbline.stacks import manifest, spack, stream
+from plumbline.stacks.manifest import Compiler, Launcher, Mpi
 from plumbline.stacks.spack import bootstrap, environments, programs, runner, sites
 
 PLUMB = Path(sys.executable).parent / "plumb"
@@ -44,11 +47,10 @@ def installs(state):
 def test_it_ends_in_a_valid_manifest(root, state, capsys):
     stacks.install("spack", "openmpi")
     document = manifest.load("spack-openmpi")
-    schemas.check("manifest", document, "here")
-    assert document["provider"] == "spack"
-    assert document["mpi"] == {"family": "openmpi", "version": "5.0.10", "abi": "openmpi"}
-    assert document["launcher"] == {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
-    assert document["compiler"] == {"name": "gcc", "version": "12.2.0", "path": "/usr/bin/gcc"}
+    assert document.provider == "spack"
+    assert document.mpi == Mpi(family="openmpi", version="5.0.10", abi="openmpi")
+    assert document.launcher == Launcher(family="prrte", command=str(state / "store/openmpi/bin/mpirun"))
+    assert document.compiler == Compiler(name="gcc", version="12.2.0", path="/usr/bin/gcc")
     expected = {
         "osu_latency",
         "osu_bcast",
@@ -61,13 +63,13 @@ def test_it_ends_in_a_valid_manifest(root, state, capsys):
         "imb-mt",
         "imb-p2p",
     }
-    assert set(document["benchmarks"]) == expected
+    assert set(document.benchmarks) == expected
     digest, _ = environments.node(environments.read("openmpi"), "osu-micro-benchmarks")
-    latency = document["benchmarks"]["osu_latency"]
-    assert digest in latency["built"]
-    assert latency["sha256"] == manifest.sha256(Path(latency["file"]))
-    assert latency["facts"]["library"] == str(state / "store/openmpi/lib/libmpi.so.40")
-    assert document["benchmarks"]["stream"]["facts"]["array_elements"] == 80_000_000
+    latency = document.benchmarks["osu_latency"]
+    assert digest in latency.built
+    assert latency.sha256 == manifest.sha256(Path(latency.file))
+    assert latency.facts["library"] == str(state / "store/openmpi/lib/libmpi.so.40")
+    assert document.benchmarks["stream"].facts["array_elements"] == 80_000_000
     assert "[1/37]" in capsys.readouterr().out
 
 
@@ -84,7 +86,7 @@ def test_the_second_time_nothing_is_done(root, state, capsys):
 
 def test_a_changed_program_is_seen_and_a_dry_run_only_says_so(root, state, capsys):
     stacks.install("spack", "openmpi")
-    program = Path(manifest.load("spack-openmpi")["benchmarks"]["osu_latency"]["file"])
+    program = Path(manifest.load("spack-openmpi").benchmarks["osu_latency"].file)
     program.write_bytes(program.read_bytes() + b"x")
     capsys.readouterr()
     stacks.install("spack", "openmpi", dry_run=True)
@@ -181,12 +183,12 @@ def test_changed_files_of_spack_are_refused(root):
 def test_a_clone_whose_tag_was_moved_is_not_kept(root, monkeypatch):
     source = os.environ["SPACK_ROOT"]
     monkeypatch.delenv("SPACK_ROOT")
-    pinned = environments.versions()["spack"]
-    moved = {"git": f"file://{source}", "tag": pinned["tag"], "commit": "2" * 40}
+    pinned = replace(environments.versions().spack, git=f"file://{source}")
+    moved = replace(pinned, commit="2" * 40)
     with pytest.raises(PlumbError, match=r"tag v1\.1\.0 of spack is commit [0-9a-f]{12}, not 222222222222.*moved"):
         bootstrap._clone("spack", moved, environments.home() / "spack")
     assert [entry.name for entry in environments.home().iterdir()] == ["venv"]
-    bootstrap._clone("spack", {**moved, "commit": pinned["commit"]}, environments.home() / "spack")
+    bootstrap._clone("spack", pinned, environments.home() / "spack")
     assert (environments.home() / "spack" / "bin" / "spack").exists()
 
 
@@ -402,7 +404,7 @@ def wheel(root, name="mpich", family="mpich"):
         (prefix / "bin" / program).chmod(0o755)
     file = prefix / "bin" / "bench"
     entry = {"suite": "osu", "version": "1", "command": [str(file)], "file": str(file), "built": "by hand"}
-    manifest.save(
+    stack_manifest.save(
         {
             "schema": 1,
             "name": name,
@@ -442,16 +444,17 @@ def test_settings_of_a_tuned_external_are_carried(root, state, monkeypatch):
         "tuned": {"of": "openmpi", "time": "", "session": "", "fingerprint": where, "configuration": {}},
     }
     launcher = {"family": "prrte", "command": str(state / "store/openmpi/bin/mpirun")}
-    base = {"prefix": str(state / "store/openmpi"), "environment": {}, "launcher": launcher, **settings_of_mpi}
+    loads = {"library": None, "files": {}}
+    base = stack_manifest.made(prefix=str(state / "store/openmpi"), launcher=launcher, loads=loads, **settings_of_mpi)
     monkeypatch.setattr(programs, "_external_stack", lambda mpi: base)
     stacks.install("spack", "openmpi")
-    document = manifest.load("spack-openmpi")
-    assert {key: document[key] for key in settings_of_mpi} == settings_of_mpi
+    made = manifest.load("spack-openmpi")
+    assert (made.settings, made.tuned) == (base.settings, base.tuned)
 
 
 @pytest.mark.parametrize(
     ("parameters", "found"),
-    [({"cuda": True, "rocm": False}, {"accelerator": "cuda"}), ({"rocm": True}, {"accelerator": "rocm"}), ({}, {})],
+    [({"cuda": True, "rocm": False}, "cuda"), ({"rocm": True}, "rocm"), ({}, None)],
 )
 def test_the_accelerator_is_what_osus_programs_were_built_for(tmp_path, parameters, found):
     package = programs.Package("osu-micro-benchmarks", "7.5", "abc", tmp_path, {"parameters": parameters})

@@ -6,6 +6,7 @@ import platform
 import pytest
 
 from plumbline.base.errors import PlumbError
+from plumbline.stacks.manifest import Compiler
 from plumbline.stacks.spack import environments, programs, sites
 from plumbline.stacks.spack.programs import Package
 
@@ -93,4 +94,4 @@ def test_another_compiler_than_gcc_is_named(tmp_path):
     llvm = Package("llvm", "19.1.0", "l", tmp_path, {})
     osu = Package("osu-micro-benchmarks", "7.5.2", "o", tmp_path, {"dependencies": needed})
     found = programs.compiler({"llvm": llvm, "osu-micro-benchmarks": osu})
-    assert found == {"name": "llvm", "version": "19.1.0", "path": str(tmp_path / "bin" / "clang")}
+    assert found == Compiler(name="llvm", version="19.1.0", path=str(tmp_path / "bin" / "clang"))

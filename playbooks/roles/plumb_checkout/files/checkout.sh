@@ -21,7 +21,7 @@ give_back() {
 give_back
 if git rev-parse --quiet --verify HEAD >/dev/null; then
     changed=$(git status --porcelain --untracked-files=no -- . ":(exclude)$site" | head -n 3 | paste -sd,)
-    [ -z "$changed" ] || stop "$root has changes that are not committed ($changed): undo them there, or bring them into the control machine's checkout"
+    [ -z "$changed" ] || stop "$root has changes that are not committed ($changed): undo them there, or move them into the control machine's checkout"
 fi
 trap give_back EXIT
 if [ -d "$site" ]; then

@@ -1,10 +1,10 @@
 #!/bin/bash
-# The commit to bring to the cluster.   commit.sh CHECKOUT SITE [uncommitted]
+# The commit to copy to the cluster.   commit.sh CHECKOUT SITE [uncommitted]
 # Prints the commit, then "dirty" if changes stay behind. With "uncommitted" they become a commit that no branch has;
 # it is the same one as long as the files are the same.
 set -euo pipefail
 cd -- "$1"
-others=(. ":(exclude)site-configs/$2") # the site's folder has a way of its own
+others=(. ":(exclude)site-configs/$2") # the site's folder is copied separately
 git rev-parse --git-dir >/dev/null 2>&1 || {
     echo "plumb: $1 is not a git checkout: onboard from a clone of Plumbline"
     exit 1

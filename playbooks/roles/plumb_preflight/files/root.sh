@@ -13,7 +13,7 @@ if [ ! -e "$root" ] && [ -n "${2-}" ]; then
 fi
 [ -e "$root" ] || exit 0
 [ -d "$root" ] || stop "$root is not a folder: name another plumb_root"
-[ ! "$root" -ef "$HOME" ] && [ ! "$root" -ef / ] || stop "$root is a home or all of the machine: name a folder of its own as plumb_root"
+[ ! "$root" -ef "$HOME" ] && [ ! "$root" -ef / ] || stop "$root is a home or all of the machine: name a separate folder as plumb_root"
 if [ -n "$(find "$root" -mindepth 1 -maxdepth 1 ! -name '.plumb-probe.*' -print -quit)" ] &&
     [ ! -e "$root/.git/plumbline" ] && [ ! -e "$root/playbooks/onboard.yml" ]; then
     stop "$root holds other files than a checkout of Plumbline: name another plumb_root"

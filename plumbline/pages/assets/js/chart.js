@@ -1,8 +1,9 @@
 // Charts in one frame: title, drawing, and the same values as a table.
 
 /**
- * A figure. `option()` gives the chart library's option in the colours of the theme; `height` may be a function of the figure's width.
- * `values()` gives the table, left out where one stands below anyway; `clicked(event)` is called for a click on a mark. `redraw()` of the figure draws it again.
+ * A figure. `option()` gives the chart library's option in the colours of the theme; `height` may be a function of the
+ * figure's width. `values()` gives the table, left out where one stands below anyway; `clicked(event)` is called for a
+ * click on a mark. `redraw()` of the figure draws it again.
  */
 function picture({ title, about, height, option, values, clicked }) {
   const canvas = h('div', {
@@ -149,7 +150,8 @@ function chartAxis({ name, labels, ticks, ...rest }, heat, vertical, left) {
   const names = { type: 'category', data: labels, splitLine: { show: false } };
   const long = { width: left - 10, overflow: 'truncate' };
   if (heat) {
-    return axis(name, { ...names, axisLine: { show: false }, nameGap: vertical ? 36 : 24, inverse: vertical, axisLabel: vertical ? long : {} });
+    const placed = { nameGap: vertical ? 36 : 24, inverse: vertical, axisLabel: vertical ? long : {} };
+    return axis(name, { ...names, ...placed, axisLine: { show: false } });
   }
   if (labels) return axis(name, names);
   const free = { type: 'value', scale: true, boundaryGap: ['12%', '12%'], nameGap: vertical ? 46 : 28 };
@@ -161,29 +163,33 @@ function chartAxis({ name, labels, ticks, ...rest }, heat, vertical, left) {
   const customValues = ticks.map(([value]) => value);
   const words = { customValues, formatter: (value) => ticks.find(([at]) => at === value)?.[1] ?? '' };
   if (!vertical) return axis(name, { ...free, ...rest, axisTick: { show: true, customValues }, axisLabel: words });
-  return axis(name, { ...free, ...rest, axisLine: { show: false }, axisLabel: { ...words, ...long, color: colour('text'), fontSize: 12 } });
+  const axisLabel = { ...words, ...long, color: colour('text'), fontSize: 12 };
+  return axis(name, { ...free, ...rest, axisLine: { show: false }, axisLabel });
 }
 
 /** Dots or a line in one colour; what is `hollow` is not filled, `ranges` are vertical lines. */
 function chartSeries({ targets, marks = [] }, { points, hollow = [], ranges = [], colour: own, look }, number) {
   const tint = (row, open) => colour(own ?? (open || targets?.[row] === null ? 'muted' : 'accent'));
   const style = (row, open) =>
-    open ? { color: 'transparent', borderColor: tint(row, true), borderWidth: 1.6 } : { color: tint(row), opacity: own && !look?.lineStyle ? 0.75 : 1 };
+    open
+      ? { color: 'transparent', borderColor: tint(row, true), borderWidth: 1.6 }
+      : { color: tint(row), opacity: own && !look?.lineStyle ? 0.75 : 1 };
+  const point = ([row, x, y, ...texts], place) => ({ value: [x, y], row, number, texts, itemStyle: style(row, hollow.includes(place)) });
+  const range = ([x, low, high]) => [{ coord: [x, low] }, { coord: [x, high] }];
   return {
     type: 'scatter',
     symbolSize: 8,
     showAllSymbol: true,
-    emphasis: { focus: 'series' },
     ...look,
     itemStyle: own && { color: colour(own) },
-    data: points.map(([row, x, y, ...texts], place) => ({ value: [x, y], row, number, texts, itemStyle: style(row, hollow.includes(place)) })),
+    data: points.map(point),
     markLine: {
       symbol: 'none',
       silent: true,
       animation: false,
       label: { show: false },
       lineStyle: { width: 1.2, type: 'solid', opacity: 0.55 },
-      data: [...(number ? [] : marks.map(chartMark)), ...ranges.map(([x, low, high]) => [{ coord: [x, low] }, { coord: [x, high] }])],
+      data: [...(number ? [] : marks.map(chartMark)), ...ranges.map(range)],
     },
   };
 }
@@ -197,15 +203,21 @@ function chartMark({ label, tone, dash, place = 'end', ...at }) {
   };
 }
 
-/** The row of a point; or what `each` point says; or of several `together` one line each. */
-function chartHover({ columns, rows, each, together }, hovered) {
+/** The row of a point; or its `named` cells, what `each` point says and its place on axes; or of several `together` a line each. */
+function chartHover({ x, y, columns, rows, each, together }, hovered) {
   if (together) {
-    return lines(rows[hovered[0].data.row][0], hovered.map(({ seriesName, data: { texts }, color }) => [seriesName, texts[0], color]));
+    const own = ({ seriesName, data: { texts }, color }) => [seriesName, texts[0], color];
+    return lines(rows[hovered[0].data.row][0], hovered.map(own));
   }
-  const { row, texts } = hovered.data;
-  const [first, ...others] = columns.map(({ title, unit }, place) => [title, [draw(rows[row][place]), unit && ` ${unit}`]]);
-  const told = each ? each.map((name, place) => [name, texts[place]]) : others.filter((_, place) => ![null, undefined, ''].includes(rows[row][place + 1]));
-  return lines(h('span', null, each ? '' : `${first[0]} `, first[1]), told.filter(([, text]) => text));
+  const { seriesName, data: { row, texts, value } } = hovered;
+  const cell = ({ title, unit, kind }, place) => {
+    const known = ![null, undefined, ''].includes(rows[row][place]) && (!each || !place || /named/.test(kind));
+    return [title, known && [draw(rows[row][place]), unit && ` ${unit}`]];
+  };
+  const [[title, first], ...others] = columns.map(cell);
+  const own = (each ?? []).map((name, place) => [name || seriesName, texts[place]]);
+  const placed = [x, y].map(({ name, told }, axis) => [name, told && String(Number(value[axis].toPrecision(3)))]);
+  return lines(h('span', null, each ? '' : `${title} `, first), [...own, ...placed, ...others].filter(([, text]) => text));
 }
 
 /** Colours between the ends of a scale. */

@@ -72,8 +72,9 @@ function drawPicker({ caption, columns, options, placeholder, first }) {
 }
 
 /**
- * A table whose rows are searched, filtered and sorted. A row is {cells, keys, words, tags, more}: what its columns are
- * sorted by, what is searched, its key in each filter; one that is `more` is shown where the box of that name is checked.
+ * A table whose rows are searched, filtered and sorted. A row is {cells, keys, words, tags, lines}: what its columns are
+ * sorted by, what is searched, its key in each filter; its lines go on with [cells, keys]: the first, or all where the
+ * box of the name `more` is checked.
  */
 function drawListing({ noun, placeholder, filters, more, rows, ...table }) {
   const chosen = filters.map(() => new Set());
@@ -91,10 +92,11 @@ function drawListing({ noun, placeholder, filters, more, rows, ...table }) {
     words.every((word) => row.words.includes(word)) && chosen.every((keys, place) => !keys.size || keys.has(row.tags[place]));
   const fill = () => {
     const matching = rows.filter(wanted);
-    const shown = matching.filter((row) => every || !row.more).map((row, place) => [row.keys[column], place, row]);
-    element.querySelector('tbody').replaceChildren(...shown.sort(order).map(([, , { cells }]) => rowOf(table.columns, cells)));
-    const number = matching.filter((row) => !row.more).length;
-    count.textContent = `${number} of ${noun} shown${number ? '' : ': none matches the filters'}`;
+    const whole = ({ cells, keys, lines }) =>
+      lines.slice(0, every ? lines.length : 1).map(([more, own]) => [[...keys, ...own][column], [...cells, ...more]]);
+    const shown = matching.flatMap(whole).map(([key, cells], place) => [key, place, cells]).sort(order);
+    element.querySelector('tbody').replaceChildren(...shown.map(([, , cells]) => rowOf(table.columns, cells)));
+    count.textContent = `${matching.length} of ${noun} shown${matching.length ? '' : ': none matches the filters'}`;
     heads.forEach((head, place) =>
       head.setAttribute('aria-sort', place !== column ? 'none' : down ? 'descending' : 'ascending'),
     );

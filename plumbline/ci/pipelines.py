@@ -1,13 +1,13 @@
-"""``plumb ci``: the pipelines that gate merge requests and measure every night.
+"""The pipelines that gate merge requests and measure every night.
 
 The jobs are in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables.
 """
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,49 +25,13 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
 _CRON = re.compile(r"[0-9*,/-]+( [0-9A-Za-z*,/-]+){4}")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``plumb ci``."""
-    parser.add_argument("kind", choices=tuple(FILES), help="which pipeline")
-    parser.add_argument("--tags", required=True, metavar="A,B", help="the runner's tags (GitHub: labels)")
-    parser.add_argument("--site", default="", metavar="SITE[:PARTITION]", help="as reframe --system takes it")
-    parser.add_argument("--stack", default="", metavar="NAME", help="stack that both sides of a gate run on")
-    parser.add_argument("--tests", default="", metavar="REGEX", help="tests of the gate, as reframe -n takes them")
-    parser.add_argument("--baseline", default="", metavar="SIDE", help="default: where the change left its branch")
-    parser.add_argument("--results", default="", metavar="DIR", help="kept folder of the nightly records")
-    parser.add_argument(
-        "--profile", choices=("quick", "full"), default="quick", help="of nightly jobs (default: quick)"
-    )
-    parser.add_argument("--minutes", type=int, default=60, metavar="M", help="of the gate (default: 60)")
-    parser.add_argument(
-        "--cron", default="17 2 * * *", metavar="C", help="GitHub: when the nightly job runs (default 17 2 * * *)"
-    )
-    parser.add_argument(
-        "--inconclusive", choices=("warn", "fail"), default="warn", help="what a job with status 2 is (default: warn)"
-    )
-    parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
-    parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
-    parser.add_argument(
-        "--output", type=files.Output, metavar="DIR", help="write the file below this checkout (default: print)"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print or write the pipeline; returns 0. Raises :class:`PlumbError` for a file that plumb ci did not write."""
-    given = {value.name: getattr(args, value.name) for value in dataclasses.fields(Values)}
-    tags = tuple(tag.strip() for tag in args.tags.split(",") if tag.strip())
-    values = Values(**{**given, "tags": tags})
-    text = gitlab(values) if args.kind == "gitlab" else github(values)
-    if args.output is None:
-        print(text, end="")
-        return 0
-    file = args.output / FILES[args.kind]
+def write(kind: str, values: Values, checkout: Path) -> Path:
+    """Write the pipeline of ``kind`` below ``checkout``; raises :class:`PlumbError` for a file that is not one."""
+    file = checkout / FILES[kind]
     if file.exists() and not file.read_bytes().startswith(MARK.encode()):
-        raise PlumbError("a file that plumb ci did not write", str(file), "move it away, or name another --output")
-    files.write("the pipeline", file, text)
-    print(f"written: {file}")
-    if args.kind == "gitlab":
-        print(f"Add to .gitlab-ci.yml: include: [{{local: {FILES['gitlab']}}}]")
-    return 0
+        raise PlumbError("a file that plumb ci did not write", str(file), "move it away, or name another --checkout")
+    files.write("the pipeline", file, RENDER[kind](values))
+    return file
 
 
 @dataclass(frozen=True)
@@ -76,7 +40,7 @@ class Values:
 
     Raises :class:`PlumbError` for a value that no pipeline can hold.
 
-    ``tags`` are those of the runner, ``site`` is ``SITE[:PARTITION]``, ``tests`` a regular expression of test names,
+    ``tags`` are those of the runner, ``test`` is a regular expression that names of tests begin with,
     ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
     outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``, ``pages``
     has the nightly job publish all campaigns.
@@ -84,12 +48,13 @@ class Values:
 
     tags: tuple[str, ...]
     site: str = ""
+    partition: str = ""
     stack: str = ""
-    tests: str = ""
+    test: str = ""
     baseline: str = ""
     results: str = ""
     profile: str = "quick"
-    minutes: int = 60
+    minutes: float = 60
     cron: str = "17 2 * * *"
     inconclusive: str = "warn"
     comment: bool = False
@@ -103,23 +68,26 @@ class Values:
                 )
         if not self.tags:
             raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
-        for name in ("site", "stack", "tests", "baseline", "results"):
+        for name in ("site", "partition", "stack", "test", "baseline", "results"):
             _plain(name, getattr(self, name))
+        if self.partition and not self.site:
+            raise PlumbError("a partition of no site", "plumb ci --partition", "say --site too")
         if not _CRON.fullmatch(self.cron):
             raise PlumbError(f"'{self.cron}' is not a schedule", "plumb ci --cron", "five fields, such as '17 2 * * *'")
         if not 1 <= self.minutes <= 1440:
-            raise PlumbError(f"{self.minutes} minutes", "plumb ci --minutes", "from 1 to 1440")
+            raise PlumbError(f"{self.minutes:g} minutes", "plumb ci --minutes", "from 1 to 1440")
 
     def variables(self) -> dict[str, str]:
         """The variables that job.sh reads."""
         found = {
             "PLUMB_CI_SITE": self.site,
+            "PLUMB_CI_PARTITION": self.partition,
             "PLUMB_CI_STACK": self.stack,
-            "PLUMB_CI_TESTS": self.tests,
+            "PLUMB_CI_TEST": self.test,
             "PLUMB_CI_BASELINE": self.baseline,
             "PLUMB_CI_RESULTS": self.results,
             "PLUMB_CI_PROFILE": self.profile,
-            "PLUMB_CI_MINUTES": str(self.minutes),
+            "PLUMB_CI_MINUTES": f"{self.minutes:g}",
             "PLUMB_CI_INCONCLUSIVE": self.inconclusive,
             "PLUMB_CI_PAGES": "yes" if self.pages else "",
         }
@@ -141,7 +109,7 @@ def gitlab(values: Values) -> str:
     # "expand: false": GitLab would replace $NAME inside the values
     variables: dict[str, Any] = {name: {"value": value, "expand": False} for name, value in values.variables().items()}
     variables["GIT_DEPTH"] = "0"  # the baseline's commit has to be there
-    common |= {"tags": tags, "timeout": f"{values.minutes + 60} minutes", "variables": variables}
+    common |= {"tags": tags, "timeout": f"{math.ceil(values.minutes) + 60} minutes", "variables": variables}
     if values.inconclusive != "warn":
         common["allow_failure"] = False
     if not values.comment:
@@ -158,7 +126,11 @@ def github(values: Values) -> str:
     document = yaml.safe_load(template)
     jobs = document["jobs"]
     document["on"]["schedule"][0]["cron"] = values.cron
-    common = {"runs-on": list(values.tags), "timeout-minutes": values.minutes + 60, "env": values.variables()}
+    common = {
+        "runs-on": list(values.tags),
+        "timeout-minutes": math.ceil(values.minutes) + 60,
+        "env": values.variables(),
+    }
     for name in ("gate", "nightly"):
         jobs[name] |= common
     if not values.comment:
@@ -188,3 +160,7 @@ class _Dumper(yaml.SafeDumper):
 def _text(document: dict[str, Any], kind: str) -> str:
     head = f"{MARK} {kind}: change it there and render again. plumbline/ci/job.sh has the steps of every job.\n"
     return head + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=1000, allow_unicode=True)
+
+
+#: what renders the pipeline of each host
+RENDER: dict[str, Callable[[Values], str]] = {"gitlab": gitlab, "github": github}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import counted
+from plumbline.commands import options
 from plumbline.exchange import jube, openmetrics, reframe, rows
-from plumbline.records import query
 
 #: forms of every figure; the others hold what is valid, because their readers do not ask
 EVERY = ("csv", "parquet")
@@ -20,26 +19,16 @@ FILES = {"parquet": rows.write_parquet, "reframe": reframe.write, "jube": jube.w
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb export``."""
-    parser.add_argument("--format", choices=[*TEXTS, *FILES], required=True)
-    parser.add_argument(
-        "--output",
-        type=files.Output,
-        metavar="PLACE",
-        help="a file, for jube a folder; default for csv and openmetrics: standard output",
-    )
-    parser.add_argument("--site")
-    parser.add_argument("--test", help="only tests whose name begins so")
-    parser.add_argument("--stack")
-    parser.add_argument("--campaign", metavar="ID", help="the whole id of a campaign")
-    parser.add_argument("--since", metavar="TIME", help="UTC, such as 2026-11; included")
-    parser.add_argument("--until", metavar="TIME", help="not included")
+    parser.add_argument("--format", choices=[*TEXTS, *FILES], required=True, help="what is made of the figures")
+    text = "a file, for jube a folder (default for csv and openmetrics: standard output)"
+    options.add(parser, "--output", text)
+    options.add_records(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the figures; 1 if some records are damaged."""
-    names = ("site", "test", "stack", "campaign", "since", "until")
-    chosen, damages = query.records(query.Selection(**{name: getattr(args, name) for name in names}))
-    every = rows.figures(chosen)
+    found, damages = options.rows(args)
+    every = rows.figures(found)
     figures = every if args.format in EVERY else [figure for figure in every if figure.valid]
     if args.format == "openmetrics":
         figures = openmetrics.shown(figures)
@@ -58,10 +47,9 @@ def run(args: argparse.Namespace) -> int:
         raise PlumbError(f"{args.format} needs a place", "plumb export", "name a file by --output, for jube a folder")
     else:
         FILES[args.format](figures, args.output)
-    for damage in damages:
-        print(f"plumb: damaged record: {damage}", file=sys.stderr)
+    damaged = options.report_damage(damages)
     if args.output is not None:
         records = counted(len({figure.id for figure in figures}), "record")
         left = f", {len(every) - len(figures)} left out" if len(figures) < len(every) else ""
         print(f"exported: {args.output}, {counted(len(figures), 'figure')} of {records}{left}")
-    return 1 if damages else 0
+    return int(damaged)

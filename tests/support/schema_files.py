@@ -1,4 +1,4 @@
-"""``python -m plumbline.commands.schema_files`` writes the files of ``plumbline/schemas`` that are made from types."""
+"""``.venv/bin/python tests/support/schema_files.py`` writes the files of ``plumbline/schemas`` made from types."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ import msgspec
 from plumbline import schemas
 from plumbline.application import model as applications
 from plumbline.limits import ceilings
+from plumbline.nodes.model import Node
 from plumbline.profiles import model as profiles
 from plumbline.records import variant
 from plumbline.records.model import Record
 from plumbline.references import model as references
+from plumbline.schemas import site
+from plumbline.stacks import manifest, module
+from plumbline.stacks.spack import environments
 from plumbline.topology import plan
 from plumbline.witness.model import Witness
 
@@ -22,10 +26,15 @@ from plumbline.witness.model import Witness
 TYPES: dict[str, type[msgspec.Struct]] = {
     "application": applications.Application,
     "ceilings": ceilings.Document,
+    "manifest": manifest.Manifest,
+    "module-stacks": module.Descriptions,
+    "node": Node,
     "plan": plan.Printed,
     "profile": profiles.Printed,
     "record": Record,
     "references": references.Document,
+    "site": site.Site,
+    "spack-versions": environments.Versions,
     "variant": variant.Asked,
     "witness": Witness,
 }

@@ -1,0 +1,51 @@
+"""``plumb ci``: the pipelines that gate merge requests and measure every night."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from plumbline.base import files
+from plumbline.ci import pipelines
+from plumbline.commands import options
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb ci``."""
+    parser.description = (
+        "Writes the pipelines that gate merge requests and measure every night. "
+        "--results names the folder that keeps the nightly records."
+    )
+    parser.add_argument("kind", choices=tuple(pipelines.FILES), help="which pipeline")
+    parser.add_argument("--tags", required=True, metavar="A,B", help="the runner's tags (GitHub: labels)")
+    options.add(parser, "--site", "where (default: the site that claims the runner)", default="")
+    options.add(parser, "--partition", "default: the partitions of the site that have the tests", default="")
+    options.add(parser, "--stack", "stack that both sides of a gate run on", default="")
+    options.add(parser, "--test", "tests of the gate: a regular expression that their names begin with", default="")
+    text = "stack or commit (default: where the change left its branch)"
+    parser.add_argument("--baseline", default="", metavar="SIDE", help=text)
+    options.add_profile(parser, "of nightly jobs (default: quick)")
+    options.add(parser, "--minutes", "of the gate (default: 60)", default=60)
+    text = "GitHub: when the nightly job runs (default: 17 2 * * *)"
+    parser.add_argument("--cron", default="17 2 * * *", metavar="C", help=text)
+    text = "what a job with status 2 is (default: warn)"
+    parser.add_argument("--inconclusive", choices=("warn", "fail"), default="warn", help=text)
+    parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
+    parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
+    text = "write the file below this checkout (default: print it)"
+    parser.add_argument("--checkout", type=files.Output, metavar="FOLDER", help=text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or write the pipeline; returns 0."""
+    names = {field.name for field in dataclasses.fields(pipelines.Values)} - {"tags", "results"}
+    given = {name: getattr(args, name) for name in names}
+    folder = str(args.results_folder or "")
+    values = pipelines.Values(tags=tuple(options.names_of(args.tags)), results=folder, **given)
+    if args.checkout is None:
+        print(pipelines.RENDER[args.kind](values), end="")
+        return 0
+    print(f"written: {pipelines.write(args.kind, values, args.checkout)}")
+    if args.kind == "gitlab":
+        print(f"Add to .gitlab-ci.yml: include: [{{local: {pipelines.FILES['gitlab']}}}]")
+    return 0

@@ -1,0 +1,28 @@
+"""``plumb hybrid``: the best hybrid code against the best pure MPI code on the same nodes."""
+
+from __future__ import annotations
+
+import argparse
+
+from plumbline.base import group, paths
+from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.compare import hybrid
+from plumbline.judge.hybrid import verdicts
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of ``plumb hybrid``."""
+    options.add_records(parser, campaign="only campaigns whose id begins so (default: the newest that has both)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdicts; 1 if some records are damaged."""
+    records, damages = options.rows(args, valid=True)
+    if args.campaign and not records:
+        what = f"no valid record of campaign '{args.campaign}'"
+        raise PlumbError(what, str(paths.results()), "plumb show ID says of which campaign a record is")
+    campaigns = group((record.campaign, record) for record in records).values()
+    newest_first = sorted(campaigns, key=lambda own: own[-1].time, reverse=True)
+    print(hybrid.text(next(filter(None, map(verdicts, newest_first)), [])))
+    return int(options.report_damage(damages))

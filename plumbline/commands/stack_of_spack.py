@@ -1,0 +1,74 @@
+"""``plumb stack lock``, ``push`` and ``externals``: what only Spack stacks have."""
+
+from __future__ import annotations
+
+import argparse
+
+from plumbline import stacks
+from plumbline.base import files, units
+from plumbline.base.errors import PlumbError
+from plumbline.commands import options
+from plumbline.stacks import spack
+from plumbline.stacks.spack import buildcache, sites
+
+#: most packages of a lock whose changes are printed
+MOST_LINES = 20
+
+
+def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The actions of ``plumb stack`` that are about Spack."""
+    lock = actions.add_parser("lock", help="concretize Spack environments and write the site's locks")
+    lock.add_argument("stacks", nargs="+", metavar="spack:NAME", help="the environments")
+    lock.add_argument("--check", action="store_true", help="change nothing; status 1 if a lock would change")
+    push = actions.add_parser("push", help="put installed Spack stacks into a buildcache that others install from")
+    push.add_argument("stacks", nargs="+", metavar="spack:NAME", help="installed stacks")
+    push.add_argument(
+        "--to", required=True, type=files.Output, metavar="FOLDER", help="the buildcache, made where it is not there"
+    )
+    push.add_argument("--key", metavar="KEY", help="sign with this secret key of your GnuPG; default: unsigned")
+    externals = actions.add_parser("externals", help="give the MPI of installed stacks to Spack")
+    externals.add_argument("stacks", nargs="+", metavar="NAME", help="installed stacks")
+    options.add(externals, "--site", "the Spack site to write (default: local)", default="local")
+    for action, do in ((lock, _lock), (push, _push), (externals, _externals)):
+        action.set_defaults(do=do)
+
+
+def _of_spack(specs: list[str], action: str) -> list[str]:
+    """The environments' names in ``spack:NAME``."""
+    pairs = [stacks.split(spec) for spec in specs]
+    other = next((spec for spec, (kind, _) in zip(specs, pairs, strict=True) if kind != "spack"), None)
+    if other:
+        raise PlumbError(
+            f"'{other}' is not a Spack stack", f"plumb stack {action}", f"such as spack:{stacks.split(other)[1]}"
+        )
+    return [name for _, name in pairs]
+
+
+def _lock(args: argparse.Namespace) -> int:
+    agree = True
+    for name in _of_spack(args.stacks, "lock"):
+        differing = sites.lock(name, check=args.check)
+        agree = agree and not differing
+        for line in differing[:MOST_LINES]:
+            print(f"  {line}")
+        if len(differing) > MOST_LINES:
+            print(f"  and {len(differing) - MOST_LINES} more packages")
+        done = "the lock would change" if args.check else "lock written"
+        print(f"spack:{name}: {done if differing else 'unchanged'}")
+    return 0 if agree or not args.check else 1
+
+
+def _push(args: argparse.Namespace) -> int:
+    for name in _of_spack(args.stacks, "push"):
+        count = spack.push(name, args.to.resolve(), args.key)
+        how = f"signed by {args.key}" if args.key else "unsigned"
+        print(f"spack:{name}: {units.counted(count, 'package')} in {args.to}, {how}")
+    keys = f" {buildcache.VARIABLE}=FILE" if args.key else ""
+    print(f"there: PLUMB_SPACK_BUILDCACHE={args.to.resolve()}{keys} plumb stack install {' '.join(args.stacks)}")
+    return 0
+
+
+def _externals(args: argparse.Namespace) -> int:
+    file = sites.write_externals(args.stacks, args.site)
+    print(f"{file}: then PLUMB_SPACK_SITE={args.site} plumb stack lock spack:NAME")
+    return 0

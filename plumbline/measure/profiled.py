@@ -1,0 +1,55 @@
+"""Launches under the profile of MPI calls: of what a record ran, of tests, and of a person's own program."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from plumbline import site
+from plumbline.base.errors import PlumbError
+from plumbline.launch.prepare import OWN
+from plumbline.measure import driver, jobs
+from plumbline.records.model import Record
+from plumbline.records.variant import Variant
+from plumbline.schemas.site import Partition
+
+
+def measure(variants: Sequence[Variant], folder: Path) -> list[Record]:
+    """The records of one launch of each of ``variants`` under the profile."""
+    wanted = [replace(variant, profiled=True, launches=1) for variant in variants]
+    return driver.run(wanted, folder, say=lambda line: print(line, file=sys.stderr, flush=True))[1]
+
+
+def again(record: Record) -> Variant:
+    """What a record ran; raises :class:`PlumbError` where that cannot be run here."""
+    if record.is_imported:
+        raise PlumbError("an imported record", record.id, "profile it with the program that measured it")
+    variant = record.variant
+    refuse_other_nodes(site.partition(site.load(variant.site), variant.partition), variant.stack)
+    return variant
+
+
+def refuse_other_nodes(partition: Partition, stack: str) -> None:
+    """Raise :class:`PlumbError` for a partition whose nodes are not this host."""
+    if jobs.needed(partition):
+        cure = f"run it inside a job: {stack} is started on this host"
+        raise PlumbError(f"partition {partition.name} is reached by jobs only", "plumb profile", cure)
+
+
+def program(words: Sequence[str], asked: dict[str, Any]) -> Variant:
+    """The variant of a person's own program with its arguments, which runs in the present folder as ``asked``."""
+    name, *arguments = words
+    file = shutil.which(name)
+    if file is None:
+        raise PlumbError(f"there is no such program: {name}", "plumb profile", "give its path after --")
+    absolute = str(Path(file).absolute())
+    return Variant(
+        schema=1, test="profile", name=f"profile {Path(name).name}", benchmark=OWN, arguments=arguments, parser="none",
+        figures=[], launches=1, environment={}, params={}, **asked,
+        context={"program": absolute, "command": ["env", "-C", str(Path.cwd()), absolute]},
+    )  # fmt: skip

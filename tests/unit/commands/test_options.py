@@ -1,0 +1,133 @@
+"""An option is spelled once and means the same in all commands; what has ended names what is written now."""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from plumbline.base import paths
+from plumbline.commands import cli, completion, ended, options
+from plumbline.commands.table import COMMANDS
+
+#: what the options of the table in docs/records.md and CHANGELOG.md take, wherever they are
+TABLE = {
+    "--site": "SITE", "--partition": "NAME", "--test": "PATTERN", "--stack": "NAME", "--campaign": "ID",
+    "--since": "TIME", "--until": "TIME", "--output": "FILE", "--nodes": "N", "--facts": "FOLDER", "--members": "FILE",
+    "--tolerance": "X", "--must-detect": "X", "--minutes": "M", "--time-limit": "S",
+}  # fmt: skip
+WHICH_TESTS = ("list", "compare", "history", "calibrate", "export", "outliers", "gate", "ci", "campaign", "hybrid")
+#: commands that print data that exist as objects
+AS_JSON = (
+    *("list", "show", "diff", "doctor", "compare", "calibrate", "lint", "history", "outliers", "knobs", "topology"),
+    *("profile", "tune", "gate", "note"),
+)
+
+
+def arguments() -> Iterator[tuple[str, argparse.Action]]:
+    """The arguments of all commands and of what is below them."""
+    for command in COMMANDS:
+        (table,) = (one for one in cli._parser([command])._actions if isinstance(one, argparse._SubParsersAction))
+        yield from ((command, action) for action in completion._actions(table.choices[command]))
+
+
+def of(command: str) -> set[str]:
+    return {option for name, action in arguments() if name == command for option in action.option_strings}
+
+
+def meaning(action: argparse.Action) -> tuple[object, ...]:
+    """What a person writes after the option, and how it is read."""
+    kinds = action.type, action.metavar, tuple(action.choices) if action.choices is not None else None
+    return (*kinds, action.nargs)
+
+
+def test_an_option_has_one_meaning_everywhere() -> None:
+    meanings = defaultdict(set)
+    for _, action in arguments():
+        for option in action.option_strings:
+            meanings[option].add(meaning(action))
+    assert {option: found for option, found in meanings.items() if len(found) > 1} == {}
+    assert {option: options.VALUES[option][0] for option in options.VALUES} == {
+        option: action.metavar
+        for _, action in arguments()
+        for option in action.option_strings
+        if option in options.VALUES
+    }
+
+
+def test_no_option_of_a_command_is_one_that_every_command_has() -> None:
+    folders = {f"--{name}" for name in paths.FOLDERS}
+    assert not folders & {option for _, action in arguments() for option in action.option_strings}
+
+
+def test_every_argument_has_help() -> None:
+    bare = {(name, action.dest) for name, action in arguments() if not action.help and action.dest != "action"}
+    assert bare == set()
+
+
+@pytest.mark.parametrize("option", TABLE)
+def test_the_table(option: str) -> None:
+    found = {action.metavar for _, action in arguments() if option in action.option_strings}
+    assert found == {TABLE[option]}
+
+
+def test_what_chooses_is_where_something_is_chosen() -> None:
+    assert [name for name in WHICH_TESTS if "--test" not in of(name)] == []
+    records = {f"--{name}" for name in options.RECORDS}
+    for command in ("list", "compare", "hybrid", "history", "outliers", "export", "calibrate"):
+        assert records <= of(command)
+
+
+@pytest.mark.parametrize("command", AS_JSON)
+def test_json_is_a_flag(command: str) -> None:
+    assert "--json" in of(command)
+
+
+@pytest.mark.parametrize(("command", "option"), [(name, option) for name, own in ended.ENDED.items() for option in own])
+def test_an_option_that_has_ended_names_the_present_one(
+    command: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert option == "--stacks" or option not in of(command.split()[0])
+    assert cli.main([*command.split(), option, "x"]) == (3 if command in cli.OF_VERDICTS else 2)
+    assert capsys.readouterr().err.endswith(f" has ended: write {ended.ENDED[command][option]}\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["list", "--results", "DIR"], ["--results", "DIR", "list"], ["list", "--results=DIR"]]
+)
+def test_a_folder_is_named_before_or_after_the_command(
+    words: list[str], tmp_path: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([word.replace("DIR", str(tmp_path)) for word in words]) == 0
+    assert f"no records yet ({tmp_path})" in capsys.readouterr().out
+
+
+def test_what_a_program_gets_is_left_alone() -> None:
+    words = ["profile", "--stacks", "a", "--", "prog", "--results", "b", "--tests"]
+    folders, others = cli._take_folders(words, 2)
+    assert (str(folders.stacks_folder), folders.results_folder) == ("a", None)
+    assert others == ["profile", "--", "prog", "--results", "b", "--tests"]
+    ended.refuse(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["list", "--site", "a:b"], "'a:b' is two names: --site a --partition b"),
+        (["list", "--test", "("], "'(' is not a regular expression"),
+        (["list", "--since", "yesterday"], "'yesterday' is not a time"),
+        (["tune", "s", "--minutes", "nan"], "'nan' is not a number above 0"),
+        (["tune", "s", "--nodes", "1.5"], "'1.5' is not a whole number above 0"),
+    ],
+)
+def test_a_wrong_value_is_one_line(words: list[str], what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(words)
+    assert what in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_json_that_named_a_file_is_told_of_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["gate", "--pairs", "p.csv", "--better", "lower", "--json", "o.json"]) == 3
+    assert capsys.readouterr().err == "plumb: --json of plumb gate has ended: write --output o.json\n"
