@@ -9,6 +9,7 @@ from pathlib import Path
 from plumbline.application import model
 from plumbline.base import files
 from plumbline.base.errors import PlumbError
+from plumbline.commands import options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init = actions.add_parser("init", help="write a plumb.yaml that explains itself")
     init.add_argument("--name", help="of the application (default: that of the folder)")
     check = actions.add_parser("check", help="say what is wrong in plumb.yaml, one line each")
-    check.add_argument("--application", type=Path, metavar="FILE", help="default: the plumb.yaml here, or above")
+    options.add(check, "--application", "default: the plumb.yaml here, or above")
 
 
 def run(args: argparse.Namespace) -> int:

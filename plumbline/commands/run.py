@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
-from pathlib import Path
 
 from plumbline.application import model, source
 from plumbline.base import paths, terminal
 from plumbline.base.errors import PlumbError, suggest
+from plumbline.commands import options
 from plumbline.reframe import campaign, settings
 from plumbline.reframe.built import offered_stacks, prepared
 
@@ -17,9 +17,10 @@ from plumbline.reframe.built import offered_stacks, prepared
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb run``."""
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="of plumb.yaml (default: all)")
-    parser.add_argument("--stack", action="append", default=[], help="repeated (default: all that the site offers)")
+    text = "with this stack, repeated (default: all that the site offers)"
+    options.add(parser, "--stack", text, action="append", default=[])
     parser.add_argument("--commit", help="a commit of the repository (default: the files as they are now)")
-    parser.add_argument("--application", type=Path, metavar="FILE", help="default: the plumb.yaml here, or above")
+    options.add(parser, "--application", "default: the plumb.yaml here, or above")
     parser.add_argument("--launches", type=int, metavar="N", help="of each variant (default: as plumb.yaml says)")
     parser.add_argument("-S", action="append", default=[], metavar="NAME=VALUE", help="variable of the tests, repeated")
 
@@ -39,6 +40,6 @@ def run(args: argparse.Namespace) -> int:
     environments = "|".join(re.escape(settings.environment_name(name)) for name in stacks)
     names = "|".join(f"^{re.escape(application.test(name))}(%|$)" for name in args.programs or application.programs)
     given = [*([f"launches={args.launches}"] if args.launches else []), *args.S]
-    options = ["-p", f"^({environments})$", "-n", names, *(word for value in given for word in ("-S", value))]
+    chosen = ["-p", f"^({environments})$", "-n", names, *(word for value in given for word in ("-S", value))]
     print(f"{application.application}: {state.label}, {file}", flush=True)
-    return campaign.measure(replace(tests, options=options))
+    return campaign.measure(replace(tests, options=chosen))

@@ -76,6 +76,12 @@ def test_a_side_is_a_stack_or_a_commit(checkout):
         ("--all", "mpich", "'--all' is neither"),
         ("HEAD", None, "the stack to build it against is missing"),
         ("HEAD", "openmpi", "stack 'openmpi' is not installed"),
+        ("placement:core", None, "'placement:core' does not say on which stack"),
+        ("stack:mpich,placement:core,placement:numa", None, "has two values of placement"),
+        ("stack:mpich,threads:0", None, "'0' is not a number of threads"),
+        ("stack:mpich,setting:eager", None, "'eager' is not NAME=VALUE (plumb gate --baseline setting)"),
+        ("stack:mpich,program:./a", None, "a program of your own needs a plumb.yaml"),
+        (".", "mpich", "'.' is the state of an application, and there is no plumb.yaml here"),
     ],
 )
 def test_an_unknown_side_is_one_clear_line(checkout, given, stack, said):
@@ -83,6 +89,54 @@ def test_an_unknown_side_is_one_clear_line(checkout, given, stack, said):
         sides.resolve("baseline", given, stack)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_side_is_a_set_of_circumstances(checkout):
+    given = "stack=mpich,placement:numa,threads=4,setting:btl=self,vader,variable:A=1,variable:B=x=y"
+    side = sides.resolve("baseline", given, None)
+    assert (side.stack, side.commit) == ("mpich", None)
+    assert side.label == f"mpich ({given})"
+    changed = side.changes.of(samples.asked(params={"placement": "core", "operation": "bw"}, environment={"A": "0"}))
+    assert (changed.placement, changed.threads) == ("numa", 4)
+    assert changed.params == {"placement": "numa", "operation": "bw", "threads": 4}
+    assert changed.settings == {"btl": "self,vader"}
+    assert changed.environment == {"A": "1", "B": "x=y"}
+
+
+def test_sides_that_differ_in_placement_are_paired_without_it(checkout):
+    both = [
+        sides.resolve(role, given, "mpich") for role, given in (("baseline", "mpich"), ("candidate", "placement:numa"))
+    ]
+    every = {
+        f"{operation} {placement}": samples.asked(
+            test="t", name=f"{operation} {placement}", params={"placement": placement, "operation": operation}
+        )
+        for operation in ("bw", "latency")
+        for placement in ("core", "numa")
+    }
+    couples, notes = setup.couple(*(setup.Offer(side, every, {}) for side in both), common=False)
+    names = [[variant.name for variant in couple] for couple in couples]
+    assert names == [["t %operation=bw"] * 2, ["t %operation=latency"] * 2]
+    assert {couple[0].params["placement"] for couple in couples} == {"core"}
+    assert {couple[1].placement for couple in couples} == {"numa"}
+    assert notes == []
+
+
+def test_a_commit_of_an_application_is_one_of_its_repository(checkout, tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "plumb.yaml").write_text("application: a\nprograms: {}\n")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True)
+    side = sides.resolve("baseline", "HEAD", "mpich", folder / "plumb.yaml")
+    assert side.commit is None
+    assert side.measured == "mpich"
+    assert len(side.code.commit) == 40
+    assert side.label == f"HEAD ({side.code.commit[:12]} on mpich)"
+    assert sides.resolve("candidate", ".", "mpich", folder / "plumb.yaml").code == side.code
+    with pytest.raises(PlumbError, match="'HEAD~1' is neither an installed stack nor a commit"):
+        sides.resolve("candidate", "HEAD~1", "mpich", folder / "plumb.yaml")
 
 
 def test_a_commits_kernels_are_built_once_and_anew_when_the_stack_changed(checkout, tmp_path):
