@@ -1,7 +1,8 @@
 /* The variables by which launchers tell a process its rank: one table for plumb-bind, the witness and the
  * kernels.
  *
- * plumbline/mpi and plumbline/schedulers have the same rows; tests/unit/repository/test_rooms_mpi.py compares them. */
+ * plumbline/mpi and plumbline/schedulers have the same rows; tests/unit/repository/test_rooms_mpi.py compares
+ * them. */
 #ifndef PLUMB_RANK_VARIABLES_H
 #define PLUMB_RANK_VARIABLES_H
 
