@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -33,8 +33,9 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
     plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are names
     of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank and ``ranks``
-    those of a node; without them the placement decides. ``mpi`` says whether it is an MPI program. ``time_limit_s`` is
-    that of a launch, ``launches`` how many a campaign makes.
+    those of a node; without them the placement decides. ``binds`` says what is bound: ``threads``, each to its CPU, as
+    OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank. ``mpi`` says whether it is an MPI
+    program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
@@ -46,6 +47,7 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     threads: Count | None = None
     ranks: Count | None = None
     nodes: Count = 1
+    binds: Literal["threads", "ranks"] = "threads"
     mpi: bool = True
     environment: dict[str, str] = {}
     time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0

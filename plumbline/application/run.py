@@ -63,5 +63,6 @@ class Runnable(Struct, frozen=True, kw_only=True):
             "command": [str(file), *words[1:]],
             "inputs": {name: str(folder / name) for name in program.inputs},
             "mpi": program.mpi,
+            "binds": program.binds,
             "rules": msgspec.to_builtins(rules),
         }

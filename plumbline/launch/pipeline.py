@@ -36,6 +36,8 @@ from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
 from plumbline.witness.model import RankWitness, transports_between
 
+#: of ``binds`` in the context of an application: its threads are not bound one by one
+RANKS = "ranks"
 #: how often a launch is started whose launcher starts no rank, and the seconds between
 STARTS = 2
 PAUSE_S = 1.0
@@ -219,12 +221,13 @@ def _misplaced(job: Prepared, seen: list[RankWitness]) -> list[str]:
     """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
     here = schedulers.host_name()
     layout = job.ranks.layout
+    each = job.variant.context.get("binds") != RANKS
     if layout.nodes == 1:
         names = sorted({item.host for item in seen}) or [here]
-        return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node))
+        return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node), each_thread=each)
     known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
     spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
-    return compare_nodes(job.plan, seen, *spread, here, known)
+    return compare_nodes(job.plan, seen, *spread, here, known, each_thread=each)
 
 
 def _measurements(run: Run, texts: list[str]) -> list[Measurement]:

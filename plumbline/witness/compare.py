@@ -21,11 +21,14 @@ INTERLEAVE_PAGES = 1024
 INTERLEAVE_GRAINS = 8
 
 
-def compare(plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int) -> list[str]:
+def compare(
+    plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int, *, each_thread: bool = True
+) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
 
     ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
-    left a witness (a host that left none can then only be missed through the size of the job).
+    left a witness (a host that left none can then only be missed through the size of the job). Without ``each_thread``
+    a rank's threads need not be bound one by one, as OpenMP's are: they stay on the CPUs of their rank.
     """
     expected = _expected(witnesses, ranks_per_host)
     if not expected:
@@ -33,7 +36,7 @@ def compare(plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, 
     reasons: list[str] = []
     for host, ranks in expected.items():
         here = [witness for witness in witnesses if witness.host == host]
-        reasons += _compare_host(plan, here, host, ranks)
+        reasons += _compare_host(plan, here, host, ranks, each_thread)
     reasons += [
         f"{_name(witness)} left a witness, but no rank was to run there"
         for witness in witnesses
@@ -57,7 +60,7 @@ def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list
     return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
 
 
-def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int) -> list[str]:
+def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, each_thread: bool) -> list[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
     seen = group((local_rank_of(witness), witness) for witness in witnesses)
     reasons: list[str] = []
@@ -76,7 +79,7 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
         elif len(found) > 1:
             reasons.append(f"local rank {local_rank} on {host} left {len(found)} witnesses instead of one")
         elif found:
-            reasons += _compare_rank(planned[local_rank], found[0])
+            reasons += _compare_rank(planned[local_rank], found[0], each_thread)
     reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
     return reasons
 
@@ -98,11 +101,11 @@ def _name(witness: RankWitness) -> str:
     return f"rank {rank} on {witness.host}"
 
 
-def _compare_rank(rank: PlannedRank, witness: RankWitness) -> list[str]:
+def _compare_rank(rank: PlannedRank, witness: RankWitness, each_thread: bool) -> list[str]:
     name = _name(witness)
     reasons = _compare_plan(rank, witness, name)
     if rank.places:
-        reasons += _compare_places(rank, witness, name)
+        reasons += _compare_places(rank, witness, name) if each_thread else []
         reasons += _compare_threads(rank, witness, name)
     reasons += _compare_devices(rank, witness, name)
     reasons += processes.faults(rank, witness, name)

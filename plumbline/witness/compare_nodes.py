@@ -22,12 +22,15 @@ def compare_nodes(
     round_robin: bool,
     home: str,
     known: tuple[str, ...] = (),
+    *,
+    each_thread: bool = True,
 ) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan`` on each of ``nodes`` hosts; an empty list means verified.
 
     Dealt round robin, rank r belongs on host r mod ``nodes``; else hosts hold ``ranks_per_node`` consecutive ranks
     each. Which host is the first is the launcher's choice. ``home`` is the host that the plan was made on, ``known``
-    the hosts that were asked for, where somebody knows them: they give a missing host its name.
+    the hosts that were asked for, where somebody knows them: they give a missing host its name. ``each_thread`` is that
+    of :func:`plumbline.witness.compare.compare`.
     """
     if not witnesses:
         return [_missing(range(nodes * ranks_per_node), nodes, nodes, known)]
@@ -51,7 +54,7 @@ def compare_nodes(
                 f"{other}; the nodes of a launch must be equal"
             )
         else:
-            reasons += compare(plan, here, {here[0].host: ranks_per_node})
+            reasons += compare(plan, here, {here[0].host: ranks_per_node}, each_thread=each_thread)
     return reasons
 
 

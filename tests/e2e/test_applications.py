@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 #: what it does is its first argument
 PROGRAM = r"""
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,10 @@ PROGRAM = r"""
 static void work(double seconds) {
     clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
     while (clock() < end) { }
+}
+static void *pool(void *nothing) {
+    work(0.2);
+    return nothing;
 }
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "well";
@@ -36,6 +41,12 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     work(0.2);
+    if (!strcmp(how, "pool") || !strcmp(how, "alike")) {
+        pthread_t other;
+        pthread_create(&other, NULL, pool, NULL);
+        work(0.1);
+        pthread_join(other, NULL);
+    }
     if (!strcmp(how, "leaves") && rank == 0 && fork() == 0) {
         setsid();
         work(1.0);
@@ -81,6 +92,8 @@ BEHAVIOUR = {
     "leaves": "daemons that the ranks left",
     "quits": "",
     "alone": "MPI_Init",
+    "pool": None,
+    "alike": "but no thread is bound there",
 }
 RATE = {"pattern": r"Rate: (?P<value>\S+) (?P<unit>\S+)", "unit": "GF/s", "better": "higher"}
 
@@ -95,12 +108,15 @@ def described() -> dict[str, object]:
         name: program(command=["./program", name], checks=[check], inputs=["input.txt"] if name == "writes" else [])
         for name in BEHAVIOUR
     }
+    for name in ("pool", "alike"):
+        programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
+    programs["pool"]["binds"] = "ranks"
     programs["serial"] = program(command="./program alone", mpi=False, placements=["numa"], ranks=1, threads=1)
     rate = {"json": "rate", "file": "result.json", "unit": "GF/s", "better": "higher"}
     check = {"pattern": r'"sum": (\d+)', "value": 3, "file": "result.json"}
     python = program(command="python solve.py", inputs=["solve.py"], checks=[check])
     programs["python"] = {**python, "figures": {"rate": rate}}
-    return {"application": "odd", "build": ["mpicc -o program program.c"], "programs": programs}
+    return {"application": "odd", "build": ["mpicc -pthread -o program program.c"], "programs": programs}
 
 
 @pytest.fixture(scope="module")

@@ -93,6 +93,16 @@ def test_two_hosts_are_verified_each_by_its_own_ranks(pair):
     )
 
 
+def test_threads_that_need_not_be_bound_one_by_one_stay_on_the_cpus_of_their_rank(pair):
+    for witness, cpus in zip(pair, ([0, 1], [4, 5]), strict=True):
+        witness["threads"] = [thread(10, cpus), thread(11, cpus)]
+    assert len(compare(PLAN, pair, 2)) == 4
+    assert compare(PLAN, pair, 2, each_thread=False) == []
+    pair[0]["threads"].append(thread(12, [0, 1, 2]))
+    (found,) = compare(PLAN, pair, 2, each_thread=False)
+    assert found == "thread 12 (worker) of rank 0 on n1 may run on CPUs 0-2, outside the rank's CPUs 0-1"
+
+
 def test_no_witness_at_all():
     assert "no rank left a witness" in reason(PLAN, [], 2)
     (all_of_them,) = compare(PLAN, [], {"n1": 2})
