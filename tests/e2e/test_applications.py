@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import stored
@@ -179,3 +181,59 @@ def test_the_campaign_says_what_failed(ran):
     assert status == 1
     assert "odd: building" in output
     assert "failed odd_wrong %placement=core on openmpi (default): launch 0: wrong answer: 1.26" in output
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> tuple[Path, dict[str, str]]:
+    """Two commits, the second of which works half as long again; and the variables of the commands there."""
+    folder = tmp_path_factory.mktemp("merge") / "code"
+    folder.mkdir()
+    document = described()
+    document["programs"] = {"code": program(command=["./program", "well"], placements=["core", "numa"])}
+    (folder / "plumb.yaml").write_text(yaml.safe_dump({**document, "application": "code"}, sort_keys=False))
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for name, seconds in (("first", "0.2"), ("second", "0.3")):
+        (folder / "program.c").write_text(PROGRAM.replace("    work(0.2);\n    if", f"    work({seconds});\n    if"))
+        for words in (["add", "-A"], ["commit", "-qm", name], ["tag", name]):
+            subprocess.run([*git, *words], check=True)
+    around = {**os.environ, "PLUMB_RESULTS": str(tmp_path_factory.mktemp("results"))}
+    around["PLUMB_BUILD"] = str(tmp_path_factory.mktemp("build"))
+    around.setdefault("PLUMB_TOOLS", str(Path(__file__).resolve().parents[2] / "build" / "tools"))
+    return folder, around
+
+
+def gate(repository: tuple[Path, dict[str, str]], *words: str) -> tuple[int, str, list[dict[str, Any]]]:
+    """(exit status, output, the two records) of a gate of half a minute."""
+    folder, around = repository
+    command = [str(Path(sys.executable).parent / "plumb"), "gate", *words, "--minutes", "0.5"]
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    newest = max(Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl"))
+    records = [json.loads(line) for line in newest.read_text().splitlines()]
+    return answer.returncode, answer.stdout + answer.stderr, records
+
+
+def used(launch: dict[str, Any]) -> float:
+    """CPU time of the rank that used least, in s."""
+    return min(rank["usage"]["user_s"] + rank["usage"]["system_s"] for rank in launch["ranks"])
+
+
+def test_a_slower_commit_never_passes(repository):
+    words = ("--baseline", "first", "--candidate", "second", "--stack", "mpich", "--test", "code%placement=core")
+    status, output, records = gate(repository, *words)
+    assert status in (1, 2, 3), output  # a short gate may end without a verdict
+    assert "first (" in output
+    assert [record["side"] for record in records] == ["baseline", "candidate"]
+    commits = [record["variant"]["application"]["commit"] for record in records]
+    assert len(set(commits)) == 2
+    first, second = (min(used(launch) for launch in record["launches"]) for record in records)
+    assert first < second
+
+
+def test_equal_code_under_two_placements_is_one_pair(repository):
+    words = ("--baseline", "placement:core", "--candidate", "placement:numa,threads:1", "--stack", "mpich")
+    status, output, records = gate(repository, *words)
+    assert status in (0, 1, 2, 3), output
+    assert [record["variant"]["placement"] for record in records] == ["core", "numa"]
+    assert len({record["variant"]["application"]["commit"] for record in records}) == 1
+    assert len({record["variant"]["name"] for record in records}) == 1
