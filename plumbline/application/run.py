@@ -55,12 +55,11 @@ class Runnable(Struct, frozen=True, kw_only=True):
     def context(self, called: str, stack: str) -> dict[str, Any]:
         """What a launch of the program ``called`` must know, as built with ``stack``."""
         program, folder = self.programs[called], Path(self.stacks[stack])
-        words = program.words
-        file = executable(words[0], folder, manifests.load(stack))
+        file = executable(program.words[0], folder, manifests.load(stack))
         rules = Rules(figures=program.figures, checks=program.checks)
         return {
             "program": str(file),
-            "command": [str(file), *words[1:]],
+            "command": [str(file)],
             "inputs": {name: str(folder / name) for name in program.inputs},
             "mpi": program.mpi,
             "binds": program.binds,

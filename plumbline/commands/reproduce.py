@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from plumbline.base import terminal
 from plumbline.base.errors import PlumbError
+from plumbline.launch.prepare import APPLICATION, OWN, entry_of
 from plumbline.measure import driver
 from plumbline.measure.session import passing_folder
 from plumbline.records import query
@@ -39,9 +40,10 @@ def _measure(prefix: str, say: Callable[[str], None]) -> tuple[Record, Record]:
     if old.is_imported:
         raise PlumbError("an imported record", old.id, "run it with the program that measured it")
     variant = old.variant
-    now = manifests.load(variant.stack).benchmarks.get(variant.benchmark)
-    if now is None:
+    stack = manifests.load(variant.stack)
+    if variant.benchmark not in (APPLICATION, OWN, *stack.benchmarks):
         raise PlumbError(f"stack {variant.stack} no longer has {variant.benchmark}", "its manifest", "install it again")
+    now = entry_of(variant, stack)
     if now.sha256 != old.benchmark.sha256:
         say(
             f"note: {variant.benchmark} is another program now: "

@@ -64,8 +64,7 @@ class Changes:
         placing = {name: getattr(self, name) for name in self.params}
         context = variant.context
         if self.program:
-            command = [str(self.program), *context["command"][1:]]
-            context = {**context, "program": str(self.program), "command": command}
+            context = {**context, "program": str(self.program), "command": [str(self.program)]}
         return structs.replace(
             variant,
             **placing,

@@ -27,13 +27,19 @@ def _of_partition(row: AnyRecord, name: str) -> bool:
     return f"{row.site}:{row.partition}" == name
 
 
+def _of_commit(row: AnyRecord, start: str) -> bool:
+    """Whether the code that was measured, an application's or else the suite's, is of the commit."""
+    application = row.variant.application
+    return ((application.commit if application else row.suite.commit) or "").startswith(start)
+
+
 KINDS = {
     "stack": Kind(lambda row, value: row.stack.name == value, ("stack",)),
     "site": Kind(lambda row, value: row.site == value, ("site", "partition")),
     "partition": Kind(_of_partition, ("site", "partition")),
     "node": Kind(lambda row, value: value in row.nodes, ()),
     "campaign": Kind(lambda row, value: (row.campaign or "").startswith(value), ()),
-    "commit": Kind(lambda row, value: (row.suite.commit or "").startswith(value), ()),
+    "commit": Kind(_of_commit, ()),
     "version": Kind(lambda row, value: row.stack.mpi.version == value, ("stack",)),
     "period": Kind(_in_period, ()),
 }

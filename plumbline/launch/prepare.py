@@ -74,7 +74,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     """
     variant = checked(msgspec.to_builtins(variant), "variant description")
     manifest = manifests.load(variant.stack)
-    entry = _entry(variant, manifest)
+    entry = entry_of(variant, manifest)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
     inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
     unchanged = Files.of([paths.binder(), *libraries, *inputs], manifests.recorded(manifest, entry))
@@ -122,14 +122,17 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
 
 
-def _entry(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchmark:
+def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchmark:
     """The benchmark of ``variant``: of the stack's manifest, or a person's own program that is profiled."""
     if variant.benchmark in (OWN, APPLICATION):
         suite = plausible.APPLICATION if variant.context.get("mpi") else OWN
         state = variant.application
         version = (state.commit or state.digest)[:12] if state else ""
-        command = list(variant.context["command"])
-        return manifests.benchmark(suite, version, Path(variant.context["program"]), "not by Plumbline", command)
+        program, command = Path(variant.context["program"]), list(variant.context["command"])
+        if not program.is_file():
+            cure = f"plumb run --commit {state.commit} builds it again" if state and state.commit else "build it again"
+            raise PlumbError("the program is not there any more", str(program), cure)
+        return manifests.benchmark(suite, version, program, "not by Plumbline", command)
     if variant.benchmark not in manifest.benchmarks:
         offered = ", ".join(sorted(manifest.benchmarks))
         what = f"stack {variant.stack} has no benchmark '{variant.benchmark}'"

@@ -37,6 +37,7 @@ class ApplicationTest(PlumbTest, special=True):  # type: ignore[call-arg]
         stack = self.current_environ.extras["stack"]
         self.skip_if(stack not in self.built.stacks, f"{self.built.application} was not built with stack {stack}")
         self.context = self.built.context(self.called, stack)
+        self.arguments = self.program.words[1:]
 
     def application_state(self) -> ApplicationState:
         """The application and the state of its code."""

@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.base import units
 from plumbline.records import sources
 from plumbline.records.model import AnyRecord, Ceiling, Figure, Placement, Suite
-from plumbline.records.variant import Variant
+from plumbline.records.variant import ApplicationState, Variant
 from plumbline.views.table import table
 
 HEADER = (
@@ -159,6 +159,12 @@ def placement(placed: Placement) -> str:
     """Placement, ranks x threads, memory: ``numa 2x8 local``."""
     nodes = f"{placed.nodes} nodes " if placed.nodes > 1 else ""
     return f"{placed.name} {nodes}{placed.ranks_per_node}x{placed.threads} {placed.memory}"
+
+
+def application(state: ApplicationState) -> str:
+    """A program of an application and the state of its code, for people."""
+    changed = " with changes that were not committed" if state.changed else ""
+    return f"{state.program} of {state.name}, {(state.commit or state.digest)[:12]}{changed}"
 
 
 def suite(known: Suite) -> str:

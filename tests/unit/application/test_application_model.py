@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import samples
 import stack_manifest
 import yaml
 from msgspec.structs import replace
@@ -17,8 +18,13 @@ from plumbline.application import build, model, source
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import cli
+from plumbline.judge import sides
+from plumbline.launch.prepare import entry_of
 from plumbline.parsers.application import CheckRule, FigureRule
+from plumbline.records import model as model_of_records
+from plumbline.records.variant import ApplicationState
 from plumbline.stacks.manifest import Manifest
+from plumbline.views import show
 
 GOOD = {
     "application": "heat",
@@ -207,3 +213,22 @@ def test_every_key_is_documented():
     for kind in (model.Application, model.Program, FigureRule, CheckRule):
         for name in kind.__struct_fields__:
             assert f"`{name}`" in page, name
+
+
+def test_a_program_that_is_gone_is_named_with_the_way_to_build_it_again():
+    state = ApplicationState(name="heat", program="heat", commit="a" * 40)
+    context = {"program": "/no/heat", "command": ["/no/heat"]}
+    gone = samples.asked(benchmark="application", parser="application", context=context, application=state)
+    with pytest.raises(PlumbError, match=f"not there any more .*plumb run --commit {'a' * 40} builds it again"):
+        entry_of(gone, stack_manifest.made("s"))
+
+
+def test_the_commit_of_a_record_is_that_of_the_application():
+    state = ApplicationState(name="heat", program="heat", commit="abc" + "0" * 37)
+    ours = model_of_records.convert(samples.record())
+    theirs = replace(ours, variant=replace(ours.variant, application=state))
+    has = sides.KINDS["commit"].has
+    assert [has(theirs, "abc"), has(ours, "abc")] == [True, False]
+    assert has(ours, ours.suite.commit)
+    assert not has(theirs, ours.suite.commit)
+    assert f"program    heat of heat, {state.commit[:12]}" in show.text(theirs)
