@@ -130,11 +130,15 @@ def by_json(rule: FigureRule, source: Source) -> list[str]:
 
 def by_csv(rule: FigureRule, source: Source) -> list[str]:
     """Each row of the column."""
-    rows = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
-    if rule.csv not in (rows.fieldnames or ()):
-        columns = ", ".join(rows.fieldnames or ()) or "none"
-        raise ParseError(f"there is no column {rule.csv}", source.name, f"its columns: {columns[:200]}")
-    return [row[rule.csv] or "" for row in rows]
+    try:
+        rows = list(csv.reader(io.StringIO(source.text, newline=""), skipinitialspace=True))
+    except csv.Error as error:
+        raise ParseError(f"it is not a table with commas: {error}", source.name) from None
+    columns, *body = [row for row in rows if row] or [[]]
+    if rule.csv not in columns:
+        raise ParseError(f"there is no column {rule.csv}", source.name, f"its columns: {', '.join(columns)[:200]}")
+    place = columns.index(rule.csv)
+    return [row[place] if place < len(row) else "" for row in body]
 
 
 def by_wall(rule: FigureRule, source: Source) -> list[str]:

@@ -18,12 +18,23 @@ SOUND = {
     "imb": sorted(OUTPUTS.glob("imb/*-mt*.txt")) + sorted(OUTPUTS.glob("imb/*user*.txt")),
     "osu": sorted(OUTPUTS.glob("osu/*-c-*.txt")),
     "kernel": sorted(OUTPUTS.glob("kernels/*")),
+    "application": sorted(OUTPUTS.glob("applications/*")),
 }
 CONTEXTS: dict[str, list[dict[str, Any]]] = {
     "stream": [{}, {"threads": 2, "array_elements": 10}],
     "imb": [{}, {"benchmark": "PingPong"}, {"benchmark": "PingPongMT", "ranks": 2, "last_bytes": 2048}],
     "osu": [{"benchmark": "osu_latency", "last_bytes": 4096}, {"benchmark": "osu_allreduce", "last_bytes": 4096}],
     "kernel": [{}, {"ranks": 2}],
+    "application": [
+        {
+            "rules": {
+                "figures": {"rate": {"pattern": r"Performance: (\S+) MLUP/s", "unit": "MLUP/s", "better": "higher"}},
+                "checks": [{"pattern": r"Checksum: (\S+)", "value": 9179.57, "tolerance": 0.1}],
+            }
+        },
+        {"rules": {"figures": {"time": {"json": "runs.0.time", "unit": "s"}}}},
+        {"rules": {"figures": {"time": {"csv": "Time (s)", "unit": "s"}}}},
+    ],
 }
 
 

@@ -171,7 +171,7 @@ def test_what_grid_engine_cannot_do_is_one_line_and_leaves_no_job(
         pytest.skip("of Grid Engine")
     options = " ".join(f"--access={shlex.quote(option)}" for option in access)
     began = time.monotonic()
-    done = plumb(cluster.bed, f"nodes facts --scheduler sge {options} --node node1 --output /shared/wrong")
+    done = plumb(cluster.bed, f"nodes facts --scheduler sge {options} --node node1 /shared/wrong")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stdout + done.stderr
     assert what in done.stderr
     assert time.monotonic() - began < 60

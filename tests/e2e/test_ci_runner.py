@@ -212,7 +212,7 @@ def github_faults(modules, text):
 
 @pytest.mark.parametrize(
     "extra",
-    [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"tests": "a: b # c", "site": "x:y"}],
+    [{}, {"comment": True, "pages": True, "inconclusive": "fail"}, {"test": "a: b # c", "site": "x", "partition": "y"}],
 )
 def test_github_would_read_the_workflow(modules, extra):
     text = pipelines.github(pipelines.Values(tags=("hpc",), stack="openmpi", **extra))

@@ -5,7 +5,7 @@ import pytest
 import reports
 from playwright.sync_api import expect
 
-from plumbline.commands import compare as command
+from plumbline.compare import forms
 from plumbline.judge import compare
 from plumbline.judge.sides import Side
 from plumbline.records.model import convert
@@ -29,7 +29,7 @@ def page(tmp_path_factory):
             record.host["kernel"] = reports.HOSTILE
     comparison = compare.compare(records, [Side(name, (("stack", name),)) for name in reports.STACKS])
     file = tmp_path_factory.mktemp("compare") / "compare.html"
-    file.write_text(command.html(comparison))
+    file.write_text(forms.html(comparison))
     return file, comparison
 
 

@@ -12,11 +12,10 @@ import yaml
 from plumbline import site
 from plumbline.base import paths
 from plumbline.commands import cli
-from plumbline.commands import tune as command
 from plumbline.mpi.openmpi import OpenMpi
 from plumbline.mpi.settings import Configuration, Setting
 from plumbline.records import store
-from plumbline.tune import race
+from plumbline.tune import emit, race
 from plumbline.tune import stages as tune
 from plumbline.tune.bench import Asked, Bench, State
 from plumbline.tune.confirm import Confirmed
@@ -54,7 +53,7 @@ def tuned_stack(tmp_path, monkeypatch):
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     winner = Confirmed(Configuration((Setting(NAME, "65536"),)), {}, ("20260101T000000Z-host-abcdef",))
     said: list[str] = []
-    command._write_down(Bench(tmp_path / "tuning", State(here), print), winner, said.append)
+    emit.write_down(Bench(tmp_path / "tuning", State(here), print), winner, said.append)
     assert said[-1] == f"site {here.site}, partition {here.partition}: offers openmpi+tuned"
     return tmp_path
 

@@ -95,7 +95,6 @@ def test_placement_over_nodes(one_stack: KernelStack, site: Site) -> None:
     [
         (["--nodes", "2", "heat1d"], "--nodes is of a program"),
         (["--nodes", "3", "--placement", "core", "--", "true"], "3 nodes asked, hosts names 2"),
-        (["--nodes", "0", "--placement", "core", "--", "true"], "nodes"),
     ],
 )
 def test_nodes_that_cannot_be_had_are_one_line(one_stack: KernelStack, site: Site, words: list[str], line: str) -> None:

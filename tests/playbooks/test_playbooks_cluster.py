@@ -437,7 +437,7 @@ def test_a_site_file_that_is_not_in_order_goes_nowhere(cluster):
     done = play(cluster, "onboard", "--tags", "site_config")
     assert done.returncode != 0
     told = " ".join(done.stdout.split())
-    assert "partitions.0.hosts: goes with scheduler local and ssh alone, not with 'squeue'" in told
+    assert "partitions[0]: hosts goes with scheduler local and ssh alone, not with 'squeue'" in told, told[-2000:]
     assert not (cluster / "cluster/site-configs").exists()
 
 
