@@ -6,6 +6,7 @@ import reports
 from playwright.sync_api import expect
 
 from plumbline.compare import forms
+from plumbline.compare.page import closing
 from plumbline.judge import compare
 from plumbline.judge.sides import Side
 from plumbline.records.model import convert
@@ -49,7 +50,7 @@ def test_every_line_stands_in_the_table_with_its_best_marked(visit, page):
             if difference:
                 expect(cell).to_contain_text("~")
     assert any(line.best for line in comparison.lines)
-    expect(tab.locator("#closing")).to_have_text(command.closing(comparison))
+    expect(tab.locator("#closing")).to_have_text(closing(comparison))
     expect(tab.locator("#figures li")).to_contain_text(
         ["★: best", "ratio to the first side", "~: fewer than 3 sessions"]
     )
