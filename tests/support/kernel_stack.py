@@ -25,6 +25,11 @@ from plumbline.stacks.manifest import Manifest
 JsonOf = Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]
 
 
+def of_the_program(document: dict[str, Any]) -> list[str]:
+    """The remarks of a kernel's result, but for that which other programs of the machine may cause at any time."""
+    return [remark for remark in document["remarks"] if "likely cause: other programs" not in remark]
+
+
 def fake_cuda(folder: Path) -> dict[str, str]:
     """The environment in which kernels find the driver of ``fake_cuda.c``."""
     made_up(folder / "libcuda.so.1", "fake_cuda.c")
