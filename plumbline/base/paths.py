@@ -19,6 +19,7 @@ FOLDERS = {
     "sites": "site folders",
     "stacks": "installed stacks",
     "tools": "C tools",
+    "build": "builds",
 }
 _named: dict[str, Path] = {}
 
@@ -40,7 +41,7 @@ def variables() -> dict[str, str]:
 
 
 def _in_use() -> dict[str, str]:
-    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools()}
+    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools(), "build": build()}
     return {name: str(folder.absolute()) for name, folder in folders.items()}
 
 
@@ -82,8 +83,8 @@ def home() -> Path:
 
 
 def build() -> Path:
-    """What set-up compiles: ``PLUMB_BUILD`` or ``build/``."""
-    return Path(os.environ.get("PLUMB_BUILD") or home() / "build")
+    """What is built, and where campaigns and gates work: ``PLUMB_BUILD`` or ``build/``."""
+    return _folder("build", home() / "build")
 
 
 def tools() -> Path:

@@ -18,7 +18,7 @@ from plumbline.commands import list as listing
 from plumbline.gate.setup import GATE
 from plumbline.measure import jobs, session
 
-FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
+FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools, paths.build)
 
 
 @pytest.fixture
