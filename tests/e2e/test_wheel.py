@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -165,6 +166,68 @@ def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) ->
     assert (ready / "data" / "results" / "local").is_dir()
     assert sorted(path.name for path in (ready / "home").iterdir() if not path.name.startswith(".")) == ["own"]
     assert [path for path in sorted(package.rglob("*")) if path not in before and "__pycache__" not in path.parts] == []
+
+
+def test_a_merge_request_of_ones_own_code_is_gated_by_an_installed_plumbline(
+    runner: Path, ready: Path, wheel: Path
+) -> None:
+    """The pipeline of ``plumb ci gitlab``, run by another's runner: install, set up, gate of a slower change."""
+    code = ready / "home" / "merged" / "code"
+    code.mkdir(parents=True)
+    (code / "own.c").write_text(PROGRAM)
+    (code / "plumb.yaml").write_text(re.sub("rate: .*", "time: {wall: true}", DESCRIPTION))
+    (code.parent / ".gitlab-ci.yml").write_text("include: [{local: .gitlab/plumbline.yml}]\n")
+    git = ["git", "-C", code.parent, "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    call([*git, "init", "--quiet", "--initial-branch=main"])
+    call([*git, "remote", "add", "origin", "ssh://git@example.org/us/code.git"])
+    options = [
+        "--tags",
+        "hpc",
+        "--stack",
+        "mpich",
+        "--install",
+        str(wheel),
+        "--home",
+        str(ready / "data"),
+        "--minutes",
+        "2",
+    ]
+    said = plumb(ready, "ci", "gitlab", *options, "--checkout", str(code.parent), cwd=code)
+    assert "Add to .gitlab-ci.yml" in said
+    call([*git, "add", "."])
+    call([*git, "commit", "--quiet", "-m", "one"])
+    base = call([*git, "rev-parse", "HEAD"]).strip()
+    (code / "own.c").write_text(PROGRAM.replace("CLOCKS_PER_SEC / 4", "CLOCKS_PER_SEC / 2"))
+    call([*git, "commit", "--quiet", "-am", "twice the work"])
+    given = {"CI_PIPELINE_SOURCE": "merge_request_event", "CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    variables = [word for name, value in given.items() for word in ("--variable", f"{name}={value}")]
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    kept.setdefault("PIP_CACHE_DIR", call([sys.executable, "-m", "pip", "cache", "dir"]).strip())
+    done = subprocess.run(
+        [runner, "--no-color", "--home", ready / "runner", *variables],
+        cwd=code.parent,
+        env={
+            **kept,
+            "PATH": f"{Path(sys.executable).resolve().parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(ready / "home"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    said = done.stdout + done.stderr
+    if re.search(UNREACHABLE, said):
+        pytest.skip("not run: no package registry can be reached")
+    made = code.parent / ".gitlab-ci-local" / "artifacts" / "plumb-gate" / "plumb-ci"
+    assert {file.name for file in made.iterdir()} >= {"gate.json", "gate.xml", "gate.md", "gate.html", "work"}, said
+    (judged,) = json.loads((made / "gate.json").read_text())["results"]
+    assert judged["variant"] == "own %placement=core"
+    assert judged["ratio"] > 1.3
+    # beside other tests most pairs may be disturbed
+    assert judged["verdict"] == "FAIL" or "disturbed" in judged["reason"], judged
+    verdict = "FAIL 1" if judged["verdict"] == "FAIL" else "WARN 2"
+    assert re.search(rf"^plumb-gate +finished in [0-9.]+ m?s +{verdict}", said, re.MULTILINE), said
 
 
 def test_the_suite_itself_is_whole_and_says_where_it_is(ready: Path) -> None:
