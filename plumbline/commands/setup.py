@@ -6,6 +6,7 @@ import argparse
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterable
 
 from plumbline import stacks
 from plumbline.base import paths, terminal
@@ -28,6 +29,11 @@ NEEDED = {
     "hwloc.h": {"debian": "libhwloc-dev", "rhel": "hwloc-devel"},
     "numaif.h": {"debian": "libnuma-dev", "rhel": "numactl-devel"},
 }
+#: programs that plumb doctor and people use
+WANTED = {
+    "lstopo-no-graphics": {"debian": "hwloc-nox", "rhel": "hwloc"},
+    "numactl": {"debian": "numactl", "rhel": "numactl"},
+}
 INSTALL = {"debian": "apt-get install", "rhel": "dnf install"}
 #: the site of a host that has none, and its partition
 SITE, PARTITION = "local", "default"
@@ -47,11 +53,12 @@ def run(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stack or default.names()]
     stack_command.check(wanted)
     print(f"tools: {len(binder.placements())} placements, {paths.binder()}", flush=True)
-    absent = missing()
-    if absent:
+    if absent := missing(NEEDED):
         what = f"missing: {', '.join(absent)}; without them no stack is built: plumb topology, doctor and records work"
         raise PlumbError(what, platform.node(), packages(absent))
     print(f"compiler: {shutil.which('gcc')}, and all that is built with it", flush=True)
+    if absent := missing(WANTED):
+        print(f"wanted: {', '.join(absent)}; {packages(absent)}", flush=True)
     with terminal.bar():
         for kind, name in dict.fromkeys(wanted):
             stacks.install(kind, name)
@@ -66,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def missing() -> list[str]:
-    """What :data:`NEEDED` names and this host lacks."""
-    return [name for name in NEEDED if not (_has_header(name) if name.endswith(".h") else shutil.which(name))]
+def missing(names: Iterable[str]) -> list[str]:
+    """Those of ``names``, programs and headers, that this host lacks."""
+    return [name for name in names if not (_has_header(name) if name.endswith(".h") else shutil.which(name))]
 
 
 def _has_header(name: str) -> bool:
@@ -83,7 +90,7 @@ def packages(absent: list[str]) -> str:
     family = next((name for name in INSTALL if name in words or (name == "rhel" and "fedora" in words)), None)
     if family is None:
         return "install them, or load modules that have them"
-    return f"as root: {INSTALL[family]} {' '.join(NEEDED[name][family] for name in absent)}"
+    return f"as root: {INSTALL[family]} {' '.join((NEEDED | WANTED)[name][family] for name in absent)}"
 
 
 def _site(offered: list[str]) -> str:

@@ -23,7 +23,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     for name in ("sites", "stacks"):
         monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
-    monkeypatch.setattr(setup, "missing", list)
+    monkeypatch.setattr(setup, "missing", lambda names: [])
     monkeypatch.setattr(stacks, "install", lambda kind, name: made.append(f"{kind}:{name}"))
     return made
 
@@ -93,6 +93,15 @@ def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(
     assert not (tmp_path / "stacks").exists()
 
 
+def test_programs_that_are_only_wanted_are_a_line(
+    host: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(setup, "missing", lambda names: [name for name in names if name == "numactl"])
+    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: {"ID": "debian"})
+    assert cli.main(["setup", "--no-ceilings", "--stack", "mpich"]) == 0
+    assert "\nwanted: numactl; as root: apt-get install numactl\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("release", "said"),
     [
@@ -112,8 +121,9 @@ def test_packages_are_named_as_the_distribution_does(
 def test_the_packages_are_those_of_the_playbook() -> None:
     needs = yaml.safe_load((paths.root() / ROLE).read_text())["plumb_packages_needs"]
     for family, column in (("Debian", "debian"), ("RedHat", "rhel")):
-        of_role = {package for need in needs if "optional" not in need for package in need[family]}
-        assert {packages[column] for packages in setup.NEEDED.values()} == of_role
+        for own, optional in ((setup.NEEDED, False), (setup.WANTED, True)):
+            of_role = {package for need in needs if ("optional" in need) == optional for package in need[family]}
+            assert {packages[column] for packages in own.values()} == of_role
 
 
 def test_the_version_says_where_it_is(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
