@@ -26,6 +26,13 @@ _PROGRAM = re.compile(
 _RULE = re.compile(r"-{60,}")
 #: such a message that says no more than the exit status does
 _ENDED = re.compile(r"exited with non-zero status|exited on signal|job to be terminated")
+#: how launchers name the signal that ended a rank: ``signal 9 (Killed)``, ``Killed (signal 9)``
+_SIGNAL = re.compile(r"\bsignal:? [0-9]+\b", re.I)
+_KILLED = re.compile(r"\bsignal:? 9\b", re.I)
+#: exit statuses of launchers of which a rank was killed so
+_KILLED_STATUS = (9, 137)
+#: words of Open MPI's message about a rank that ended without MPI_Finalize
+IMPROPERLY = "exiting improperly"
 #: characters of a line that are shown
 WIDTH = 200
 #: bytes: an MPI library that finds less in /dev/shm fails, or dies by SIGBUS when it writes
@@ -36,7 +43,9 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
     """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) say."""
     code = ended.exit_code or 0
     parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
-    line = named(*_sorted_out(texts))
+    lines, messages = _sorted_out(texts)
+    killed = (line for line in [*messages, *lines] if code in _KILLED_STATUS and _KILLED.search(line))
+    line = next(killed, None) or named(lines, messages)
     if line:
         parts.append(f": {_sentence(line)}")
     left = free(folder)
@@ -46,7 +55,7 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
 
 
 def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
-    """What names a cause: the system's first line, a program's last, a launcher's message, else the last with a word.
+    """What names a cause: the system's first line, a program's last, a launcher's, that of a signal, the last of all.
 
     ``messages`` are the launcher's own, each on one line; one that only says that a process ended comes last.
 
@@ -58,8 +67,11 @@ def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
     system = (line for line in [*lines, *messages] if _SYSTEM.search(line))
     program = (line for line in reversed(lines) if _PROGRAM.search(line))
     telling = (line for line in messages if not _ENDED.search(line))
+    signal = (line for line in [*messages, *lines] if _SIGNAL.search(line))
     any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line))
-    return next(system, None) or next(program, None) or next(telling, None) or next(any_word, None)
+    return (
+        next(system, None) or next(program, None) or next(telling, None) or next(signal, None) or next(any_word, None)
+    )
 
 
 def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -78,8 +90,10 @@ def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _first_paragraph(message: Sequence[str]) -> str:
-    """What stands before the first empty line, and what it announces by a colon."""
+    """What stands before the first empty line, and what it announces by a colon; a list of reasons is too long."""
     paragraphs = [" ".join(part.split()) for part in "\n".join(message).strip().split("\n\n")]
+    if any(part.startswith("1. ") for part in paragraphs[1:2]):
+        return paragraphs[0].rpartition(". ")[0]
     return " ".join(paragraphs[: 2 if paragraphs[0].endswith(":") else 1])
 
 

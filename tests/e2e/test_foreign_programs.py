@@ -1,0 +1,135 @@
+"""Programs that others wrote: which of them are proven, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import own_code
+import pytest
+
+pytestmark = pytest.mark.e2e
+
+FILES = Path(__file__).resolve().parents[1] / "support" / "foreign"
+BUILD = [
+    "mpicc -pthread -o threads threads.c",
+    "mpicxx -pthread -o pool pool.cpp",
+    "cc -o late late.c -ldl",
+    "cc -fopenmp -o openmp openmp.c",
+]
+RATE = {"pattern": r"Rate: (?P<value>\S+) (?P<unit>\S+)", "unit": "GF/s", "better": "higher"}
+#: one rank of two threads
+TWO = {"placements": ["numa"], "ranks": 1, "threads": 2}
+ALONE = {"placements": ["numa"], "ranks": 1, "threads": 1}
+RANKS, ITSELF = {"binds": "ranks"}, {"binds": "itself"}
+#: name -> (command, members of its description, what is said; None: it is verified)
+PROGRAMS: dict[str, tuple[str, dict[str, Any], str | None]] = {
+    "unbound": ("./threads two", TWO, "threads are on: 0-1; write binds: ranks in plumb.yaml if these are not threads"),
+    "pthreads": ("./threads two", TWO | RANKS, None),
+    "cplusplus": ("./pool", TWO | RANKS, None),
+    "python": ("python threads.py", TWO | RANKS | {"inputs": ["threads.py"]}, None),
+    "idle": ("./threads one", TWO, "write threads: 1 in plumb.yaml, as one thread of each rank worked"),
+    "becomes": ("./becomes.sh", {}, None),
+    "starts": ("./starts.sh", {}, None),
+    "helpers": ("./threads helpers", {}, None),
+    "servant": ("./threads servant", {}, None),
+    "forsaken": ("./threads forsaken", {}, "if these are helpers of the program, end them by exit()"),
+    "processes": ("python processes.py", ALONE | {"mpi": False, "inputs": ["processes.py"]}, "helpers of the program"),
+    "late": ("./late", ALONE, None),
+    "finalized": ("./threads finalized", {}, "the ranks ended by _exit or are linked statically: end them by exit()"),
+    "quits": ("./threads quits", {}, "exiting improperly; let each rank call MPI_Finalize"),
+    "bound": ("./threads bound", TWO | ITSELF, None),
+    "rank": ("./threads process", ITSELF, None),
+    "places": ("./openmp", TWO | ITSELF | {"mpi": False, "environment": {"OMP_PLACES": "cores"}}, None),
+    "unsaid": ("./threads bound", TWO, "if the program binds its threads, write binds: itself in plumb.yaml"),
+    "swapped": ("./threads swapped", ITSELF, "write the placement in plumb.yaml that the program binds its threads as"),
+    "free": ("./threads two", TWO | ITSELF, "binds its threads as, or binds: ranks"),
+    "openmp": ("./openmp", TWO | {"mpi": False}, None),
+    "serial": ("./openmp", TWO, "never called MPI_Init, or their MPI library is linked statically"),
+    "killed": ("./threads killed", {}, "exited on signal 9 (Killed)"),
+    "refuses": ("./threads refuses", {}, "exit status 3: a lattice of side 7 has no checkerboard"),
+    "limited": ("./little.sh", {}, "exit status 4: 16 MiB more: Cannot allocate memory"),
+    "caged": ("./little.sh CAGE", {}, "(Killed); memory ran out: the kernel killed 1 of the node's processes"),
+    "tasks": ("./tasks", TWO | RANKS | {"mpi": False}, None),
+}
+#: bytes that the programs in the cage may have
+CAGE_BYTES = 256 << 20
+
+
+def cage() -> Path | None:
+    """A control group with little memory, of version 1 or 2; None where none can be made."""
+    for top, limit in (("memory", "memory.limit_in_bytes"), ("", "memory.max")):
+        folder = Path("/sys/fs/cgroup", top, f"plumbline-test-{os.getpid()}")
+        try:
+            folder.mkdir()
+            (folder / limit).write_text(str(CAGE_BYTES))
+        except OSError:
+            if folder.is_dir():
+                folder.rmdir()
+            continue
+        return folder
+    return None
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """(what can be run here, records by program) of ``plumb run``."""
+    folder = tmp_path_factory.mktemp("foreign")
+    code, around, caged = folder / "code", own_code.variables(folder), cage()
+    shutil.copytree(FILES, code)
+    left = set(PROGRAMS) - (set() if caged else {"caged"})
+    build = BUILD
+    if any((Path(place) / "tbb").is_dir() for place in ["/usr/include", *os.environ.get("CPATH", "").split(":")]):
+        build = [*BUILD, "c++ -o tasks tasks.cpp -ltbb"]
+    else:
+        left.remove("tasks")
+    programs = {
+        name: {
+            "command": command.replace("CAGE", str(caged / "cgroup.procs" if caged else "")),
+            "figures": {"rate": RATE},
+            "launches": 1,
+            "time_limit_s": 30,
+            **members,
+        }
+        for name, (command, members, _) in PROGRAMS.items()
+        if name in left
+    }
+    own_code.commit(code, {"application": "foreign", "build": build, "programs": programs})
+    try:
+        own_code.plumb(code, around, "run", "--stack", "openmpi")
+    finally:
+        if caged:
+            caged.rmdir()
+    return left, own_code.records(around)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_cannot_be_proven_says_why_and_what_to_write(ran, name):
+    if name not in ran[0]:
+        pytest.skip("no control group can be made here" if name == "caged" else "no headers of oneTBB here")
+    record, (_, _, said) = ran[1][name], PROGRAMS[name]
+    if said is None:
+        assert record["reasons"] == []
+        assert [figure["unit"] for figure in record["figures"]] == ["GF/s"]
+    else:
+        assert record["figures"] == []
+        assert any(said in reason for reason in record["reasons"]), record["reasons"]
+
+
+def test_a_cure_is_said_once(ran):
+    assert len(ran[1]["unbound"]["reasons"]) == 2
+    assert str(ran[1]["unbound"]["reasons"]).count("write") == 1
+
+
+def test_the_record_shows_that_the_program_bound_itself(ran):
+    (launch,) = ran[1]["bound"]["launches"]
+    assert launch["remarks"] == ["the program bound its threads itself, as numa has them"]
+    command = ran[1]["bound"]["command"]
+    assert command[command.index("--placement") + 1] == "none"
+    assert [rank["cpus"] for rank in ran[1]["rank"]["plan"]["ranks"]] == [[0], [1]]
+
+
+def test_its_figure_is_not_hidden_by_the_words_of_a_wrapper(ran):
+    assert ran[1]["starts"]["launches"][0]["ranks"][0]["program"].endswith("/threads")

@@ -1,0 +1,4 @@
+#!/bin/bash
+# starts the program and waits for it
+"$(dirname "$0")/threads" one
+echo "done"
