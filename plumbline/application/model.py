@@ -32,18 +32,19 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     """A program, what it prints, and where its ranks and threads are placed.
 
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
-    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are names
-    of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank and ``ranks``
-    those of a node; without them the placement decides. ``binds`` says what is bound: ``threads``, each to its CPU, as
-    OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank; with ``itself`` the program binds its
-    threads, as the placement has them. ``mpi`` says whether it is an MPI program. ``time_limit_s`` is that of a launch,
-    ``launches`` how many a campaign makes.
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``; its first rank reads the
+    file ``stdin``. ``placements`` are names of docs/placements.md, each a variant. ``memory`` is the memory policy,
+    ``threads`` those of a rank and ``ranks`` those of a node; without them the placement decides. ``binds`` says what
+    is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their
+    rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi`` says whether it is an MPI
+    program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
     figures: Annotated[dict[Name, FigureRule], Meta(min_length=1)]
     checks: list[CheckRule] = []
     inputs: list[Inside] = []
+    stdin: Inside | None = None
     placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
     memory: str | None = None
     threads: Count | None = None
@@ -133,6 +134,8 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif not (folder / entry).exists():
             yield f"inputs: there is no {entry} beside {FILE}"
+    if program.stdin and not (folder / program.stdin).is_file():
+        yield f"stdin: there is no file {program.stdin} beside {FILE}"
     known = {placement.name for placement in binder.placements()}
     for placement in program.placements:
         if re.split("[:]", placement)[0] not in {name.partition(":")[0] for name in known}:

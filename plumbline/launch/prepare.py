@@ -84,7 +84,8 @@ def prepare(variant: Variant, session: str) -> Prepared:
     entry = entry_of(variant, manifest)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
     inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
-    unchanged = Files.of([paths.binder(), *libraries, *inputs], manifests.recorded(manifest, entry))
+    stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
+    unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
     manifests.check(manifest)
     resolved = plan.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -111,6 +112,7 @@ def prepare(variant: Variant, session: str) -> Prepared:
     placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
     binder = [str(paths.binder()), "--placement", placement, "--threads", str(resolved.threads)]
     binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
+    binder += ["--input", *stdin] if stdin else []
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, entry, resolved, layout)

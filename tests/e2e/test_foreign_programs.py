@@ -48,6 +48,8 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "free": ("./threads two", TWO | ITSELF, "binds its threads as, or binds: ranks"),
     "openmp": ("./openmp", TWO | {"mpi": False}, None),
     "serial": ("./openmp", TWO, "never called MPI_Init, or their MPI library is linked statically"),
+    "reads": ("./threads reads", {"stdin": "steps.txt"}, None),
+    "unread": ("./threads reads", {}, "the launcher ended with exit status 5"),
     "killed": ("./threads killed", {}, "exited on signal 9 (Killed)"),
     "refuses": ("./threads refuses", {}, "exit status 3: a lattice of side 7 has no checkerboard"),
     "limited": ("./little.sh", {}, "exit status 4: 16 MiB more: Cannot allocate memory"),
@@ -116,6 +118,42 @@ def test_what_cannot_be_proven_says_why_and_what_to_write(ran, name):
     else:
         assert record["figures"] == []
         assert any(said in reason for reason in record["reasons"]), record["reasons"]
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """(folder, variables) of a repository whose tag second does not compile, and whose third makes no program."""
+    folder = tmp_path_factory.mktemp("broken")
+    code, around = folder / "code", own_code.variables(folder)
+    code.mkdir()
+    program = {"command": "./code", "figures": {"time": {"wall": True}}, "mpi": False}
+    document = {"application": "code", "build": ["cc -c code.c", "cc -o code code.o"], "programs": {"code": program}}
+    for name, text, build in (
+        ("first", "int main(void) { return 0; }\n", document["build"]),
+        ("second", "int main(void) { return none; }\n", document["build"]),
+        ("third", "int main(void) { return 0; }\n", document["build"][:1]),
+    ):
+        (code / "code.c").write_text(text)
+        own_code.commit(code, {**document, "build": build}, name)
+    return code, around
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "said"),
+    [
+        ("first", "second", "plumb: candidate second: the build of {second} fails with mpich: code.c:1:25: error: "),
+        ("second", "first", "plumb: baseline second: the build of {second} fails with mpich: code.c:1:25: error: "),
+        ("first", "third", "plumb: candidate third: there is no program ./code, built with mpich ("),
+    ],
+)
+def test_a_side_that_cannot_be_built_ends_a_gate_before_anything_is_measured(broken, baseline, candidate, said):
+    code, around = broken
+    words = ("--baseline", baseline, "--candidate", candidate, "--stack", "mpich")
+    status, output = own_code.plumb(code, around, "gate", *words)
+    assert status == 3
+    last = output.splitlines()[-1]
+    assert said.format(second=own_code.git(code, "rev-parse", "second")[:12]) in last
+    assert own_code.records(around) == {}
 
 
 def test_a_cure_is_said_once(ran):

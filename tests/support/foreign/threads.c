@@ -11,6 +11,7 @@
  *   killed       its first rank is killed by signal 9
  *   crashes      its first rank writes where no memory is
  *   refuses      it ends with status 3 and a sentence without any word of error
+ *   reads        its first rank reads its standard input, and nothing is there for the others
  *   hungry       its first rank takes memory until there is none
  */
 #define _GNU_SOURCE
@@ -71,6 +72,13 @@ static void take_memory(void) {
     }
 }
 
+static void read_input(void) {
+    char word[64] = "";
+    bool told = fgets(word, sizeof word, stdin) != NULL;
+    if (told != (rank == 0) || strcmp(word, told ? "steps 3\n" : "") != 0)
+        exit(5);
+}
+
 static void end(void) {
     if (!strcmp(how, "killed"))
         raise(SIGKILL);
@@ -102,6 +110,8 @@ int main(int argc, char **argv) {
         bind_to(rank);
     if (!strcmp(how, "swapped"))
         bind_to(!rank);
+    if (!strcmp(how, "reads"))
+        read_input();
     if (rank == 0)
         end();
     if (!strcmp(how, "two") || !strcmp(how, "bound"))
