@@ -26,10 +26,11 @@ _PROGRAM = re.compile(
 _RULE = re.compile(r"-{60,}")
 #: such a message that says no more than the exit status does
 _ENDED = re.compile(r"exited with non-zero status|exited on signal|job to be terminated")
-#: how launchers name the signal that ended a rank: ``signal 9 (Killed)``, ``Killed (signal 9)``
-_SIGNAL = re.compile(r"\bsignal:? [0-9]+\b", re.I)
+#: what MPICH's launcher says below the signal that ended a rank
+_ADVICE = re.compile(r"typically refers to a problem|see the FAQ page")
+#: how launchers name the signal of a rank that was killed: ``signal 9 (Killed)``, ``Killed (signal 9)``
 _KILLED = re.compile(r"\bsignal:? 9\b", re.I)
-#: exit statuses of launchers of which a rank was killed so
+#: their exit statuses then
 _KILLED_STATUS = (9, 137)
 #: words of Open MPI's message about a rank that ended without MPI_Finalize
 IMPROPERLY = "exiting improperly"
@@ -55,7 +56,7 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
 
 
 def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
-    """What names a cause: the system's first line, a program's last, a launcher's, that of a signal, the last of all.
+    """What names a cause: the system's first line, a program's last, a launcher's message, else the last with a word.
 
     ``messages`` are the launcher's own, each on one line; one that only says that a process ended comes last.
 
@@ -67,11 +68,15 @@ def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
     system = (line for line in [*lines, *messages] if _SYSTEM.search(line))
     program = (line for line in reversed(lines) if _PROGRAM.search(line))
     telling = (line for line in messages if not _ENDED.search(line))
-    signal = (line for line in [*messages, *lines] if _SIGNAL.search(line))
-    any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line))
-    return (
-        next(system, None) or next(program, None) or next(telling, None) or next(signal, None) or next(any_word, None)
-    )
+    any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line) and not _ADVICE.search(line))
+    return next(system, None) or next(program, None) or next(telling, None) or next(any_word, None)
+
+
+def complaint(text: str) -> str:
+    """The line of ``text``, as of standard error, that names a cause; empty if none has a word of error."""
+    lines = text.splitlines()
+    words = (_SYSTEM, lines), (_PROGRAM, reversed(lines))
+    return next((_sentence(line.strip()) for known, order in words for line in order if known.search(line)), "")
 
 
 def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -193,7 +193,8 @@ def parse(run: Run) -> list[str]:
             made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
         except PlumbError as error:
-            reasons = [str(error)]
+            words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""
+            reasons = [f"{error}; it printed: {words}" if words else str(error)]
     made.remarks = [*job.remarks, *said, *made.remarks]
     return reasons
 

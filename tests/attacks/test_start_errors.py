@@ -126,7 +126,11 @@ CAUSES = [
     (["bash: line 1: mpirun: command not found"], "bash: line 1: mpirun"),
     (["fork: retry: Resource temporarily unavailable"], "fork: retry"),
     (["prte: opening /home/x: Stale file handle"], "prte: opening"),
-    (["step 1", "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)", "see the FAQ"], "YOUR APPLICA"),
+    (
+        ["YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)", "Please see the FAQ page"],
+        "YOUR APPLICA",
+    ),
+    (["=   KILLED BY SIGNAL: 9 (Killed)", "=====", "a lattice of side 7"], "a lattice of side 7"),
     (["Caught signal 11 (Segmentation fault: address not mapped)"], "Caught signal 11"),
 ]
 
@@ -189,7 +193,6 @@ OUTPUTS = [
         "application: /opt/plumb-bind",
     ),
     (["open: No space left on device\n", ENDED], "open: No space left on device"),
-    (["step 1\n", KILLED], "prterun noticed that process rank 0 with PID 2620 on node vm exited on signal 9 (Killed)."),
     (["step 1\n", IMPROPER], "prterun has exited due to process rank 0 with PID 2348 on node vm exiting improperly"),
     ([SLOTS.removesuffix(f"{RULE}\n")], "There are not enough slots available"),
 ]
@@ -238,6 +241,19 @@ def test_a_rank_that_was_killed_has_no_words_of_its_own(
     status: int, texts: list[str], wanted: str, tmp_path: Path
 ) -> None:
     assert cause.of(Ended("failed", status, 1.0), texts, tmp_path / "absent").endswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Warning: slow\nError: first\n  Error: the solver diverged\nbye\n", "Error: the solver diverged"),
+        ("open x: No such file or directory\nError: first\n", "open x: No such file or directory"),
+        ("step 1\n\nbye\n", ""),
+        (f"error {'word ' * 90}\n", f"error {'word ' * 38}…"),
+    ],
+)
+def test_what_a_program_complains_of_on_standard_error(text: str, wanted: str) -> None:
+    assert cause.complaint(text) == wanted
 
 
 def test_nothing_said_is_nothing_invented(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any], str | None]] = {
     "reads": ("./threads reads", {"stdin": "steps.txt"}, None),
     "unread": ("./threads reads", {}, "the launcher ended with exit status 5"),
     "killed": ("./threads killed", {}, "exited on signal 9 (Killed)"),
+    "fails": ("./threads fails", {}, "nothing (the standard output); it printed: Error: the solver diverged in step 7"),
     "refuses": ("./threads refuses", {}, "exit status 3: a lattice of side 7 has no checkerboard"),
     "limited": ("./little.sh", {}, "exit status 4: 16 MiB more: Cannot allocate memory"),
     "caged": ("./little.sh CAGE", {}, "(Killed); memory ran out: the kernel killed 1 of the node's processes"),

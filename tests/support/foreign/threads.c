@@ -10,6 +10,7 @@
  *   forsaken     the same, and the helper ends by _exit
  *   killed       its first rank is killed by signal 9
  *   crashes      its first rank writes where no memory is
+ *   fails        it prints an error and no figure, and ends well
  *   refuses      it ends with status 3 and a sentence without any word of error
  *   reads        its first rank reads its standard input, and nothing is there for the others
  *   hungry       its first rank takes memory until there is none
@@ -120,7 +121,9 @@ int main(int argc, char **argv) {
         work(0.15);
     if (servant)
         waitpid(servant, NULL, 0);
-    if (rank == 0)
+    if (rank == 0 && !strcmp(how, "fails"))
+        fprintf(stderr, "Warning: slow\nError: the solver diverged in step 7\n");
+    else if (rank == 0)
         printf("Rate: %d.%d GF/s\n", 10, getpid());
     fflush(stdout);
     if (!strcmp(how, "quits"))
