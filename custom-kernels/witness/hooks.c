@@ -42,6 +42,8 @@ EXPORT int MPI_Init(int *count, char ***words);
 EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
 EXPORT int MPI_Finalize(void);
+EXPORT _Noreturn void _exit(int status);
+EXPORT _Noreturn void _Exit(int status);
 EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
                                 const struct iovec *remote, unsigned long remotes, unsigned long flags);
 EXPORT ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
@@ -204,6 +206,17 @@ ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned lon
                           const struct iovec *remote, unsigned long remotes, unsigned long flags) {
     transports_copied();
     return syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
+}
+
+/* exit() ends by a call of its own, not by these. */
+void _exit(int status) {
+    witness_exit(status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+void _Exit(int status) {
+    _exit(status);
 }
 
 /* What a new thread is to run, until it has begun. */

@@ -12,11 +12,10 @@ from plumbline.witness import processes
 from plumbline.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Binds
 from plumbline.witness.model import RankWitness
 
-_EXIT = "end them by exit() or by return from main, not by _exit, and link them dynamically"
 _ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
 #: words of a reason -> what to do about it
 CURES = {
-    processes.LEFT_NO_WITNESS: f"if these are helpers of the program, {_EXIT}",
+    processes.LEFT_NO_WITNESS: "if these are the program's helpers, link them dynamically, and let them end well",
     processes.BECAME: "move this work into build, or command the program itself",
     OUTSIDE: _ITSELF,
     MOVED: _ITSELF,
@@ -24,9 +23,12 @@ CURES = {
     program_files.WORLD: "build it with the stack's mpicc, mpicxx or mpifort, which come first in PATH",
 }
 #: the same of a launch that failed
-FAILED = {cause.IMPROPERLY: "let each rank call MPI_Finalize and end by exit() or by return from main"}
+FAILED = {cause.IMPROPERLY: "let each rank call MPI_Finalize"}
 _BY_ITSELF = "write the placement in plumb.yaml that the program binds its threads as, or binds: ranks"
-_ENDED_WELL = f"the launch ended well, so the ranks ended by _exit or are linked statically: {_EXIT}"
+_ENDED_WELL = (
+    "the launch ended well, so the ranks are linked statically, or ended by _exit before MPI_Finalize: link them "
+    "dynamically, or let them call MPI_Finalize"
+)
 
 
 def added(reasons: Iterable[str], seen: Sequence[RankWitness], binds: Binds, *, ended_well: bool) -> list[str]:

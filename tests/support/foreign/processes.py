@@ -1,5 +1,6 @@
-"""Processes of Python's multiprocessing, which end by _exit."""
+"""Processes of Python, forked, which end by _exit."""
 
+import concurrent.futures
 import multiprocessing
 import os
 import time
@@ -12,6 +13,7 @@ def work(_):
 
 
 if __name__ == "__main__":
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        pool.map(work, range(4))
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(2, fork) as pool:
+        list(pool.map(work, range(4)))
     print(f"Rate: 10.{os.getpid()} GF/s")

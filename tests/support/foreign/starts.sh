@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/bin/sh
 # starts the program and waits for it
 "$(dirname "$0")/threads" one
 echo "done"

@@ -4,10 +4,12 @@
  *   process      the process binds itself to the CPU of its rank, and works in one thread
  *   swapped      to the CPU of the other one of two ranks
  *   finalized    it ends by _exit after MPI_Finalize
+ *   vanishes     it ends by the system call after MPI_Finalize, as a program does that is linked statically
  *   quits        it ends by _exit without MPI_Finalize
  *   helpers      it starts short helpers while it works
  *   servant      it starts a helper that works as long as it does
- *   forsaken     the same, and the helper ends by _exit
+ *   forsaken     the same, and the helper is killed when it has worked
+ *   child        the same, and the helper ends by _exit
  *   killed       its first rank is killed by signal 9
  *   crashes      its first rank writes where no memory is
  *   fails        it prints an error and no figure, and ends well
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,10 +101,14 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     pid_t servant = 0;
-    bool forsaken = !strcmp(how, "forsaken");
-    if ((forsaken || !strcmp(how, "servant")) && !(servant = fork())) {
+    bool forsaken = !strcmp(how, "forsaken"), child = !strcmp(how, "child");
+    if ((forsaken || child || !strcmp(how, "servant")) && !(servant = fork())) {
         work(0.15);
-        forsaken ? _exit(0) : exit(0);
+        if (forsaken)
+            raise(SIGKILL);
+        if (child)
+            _exit(0);
+        exit(0);
     }
     if (!strcmp(how, "helpers"))
         for (int i = 0; i < 20; i++)
@@ -129,6 +136,8 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "quits"))
         _exit(0);
     MPI_Finalize();
+    if (!strcmp(how, "vanishes"))
+        syscall(SYS_exit_group, 0);
     if (!strcmp(how, "finalized"))
         _exit(0);
     return 0;
