@@ -1,6 +1,7 @@
 #include "apply.h"
 
 #include "fail.h"
+#include "rank_variables.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -78,11 +79,15 @@ void redirect_output(const char *folder) {
     if (file < 0 || dup2(file, STDOUT_FILENO) < 0)
         fail("output folder %s: %s", folder, strerror(errno));
     close(file);
+}
+
+void redirect_input(const char *path) {
     /* the launcher's pipe may stay open without an end: a program that reads would wait for ever */
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0)
-        fail("/dev/null: %s", strerror(errno));
-    close(nothing);
+    const char *own = path && told_by_launcher(RANK) <= 0 ? path : "/dev/null";
+    int file = open(own, O_RDONLY | O_CLOEXEC);
+    if (file < 0 || dup2(file, STDIN_FILENO) < 0)
+        fail("standard input %s: %s", own, strerror(errno));
+    close(file);
 }
 
 void become(char **program) {

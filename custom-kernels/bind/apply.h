@@ -1,5 +1,5 @@
-/* Applies the plan to this process: CPU affinity, memory policy, standard output and, at last, the
- * program. */
+/* Applies the plan to this process: CPU affinity, memory policy, standard output and input and, at
+ * last, the program. */
 #ifndef PLUMB_APPLY_H
 #define PLUMB_APPLY_H
 
@@ -17,6 +17,10 @@ void apply_memory(const struct plan *plan, unsigned rank, const struct machine *
 /* Send standard output to HOST.PID.out in `folder`, because launchers mix the lines of ranks. Fails if the
  * file cannot be opened. */
 void redirect_output(const char *folder);
+
+/* Take standard input from the file `path` in the first rank, as launchers do; NULL, and in all others:
+ * nothing is there. Fails if the file cannot be opened. */
+void redirect_input(const char *path);
 
 /* Execute the program in place of this process. Exits with status 127 if it is not found, 126 if it cannot be
  * executed. */

@@ -27,6 +27,8 @@ static _Noreturn void run(const struct options *options, const struct plan *plan
         export_witness(options->witness);
     if (options->output)
         redirect_output(options->output);
+    if (options->output || options->input)
+        redirect_input(options->input);
     export_plan(plan, rank);
     apply_affinity(plan, rank, machine);
     apply_memory(plan, rank, machine);

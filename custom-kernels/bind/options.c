@@ -10,7 +10,7 @@
 
 static const char help[] =
     "plumb-bind --placement P [--threads T] [--memory M] [--witness DIR] [--profile DIR] [--output DIR]\n"
-    "           -- PROGRAM ARG...\n"
+    "           [--input FILE] -- PROGRAM ARG...\n"
     "plumb-bind --placement P [--threads T] [--memory M] [--ranks N] [--topology FILE.xml|SYNTHETIC]\n"
     "           [--machine NAME] [--allowed LIST] --print\n"
     "plumb-bind --export-topology FILE.xml [--topology FILE.xml|SYNTHETIC]\n"
@@ -35,6 +35,7 @@ static const char help[] =
     "  --profile DIR         preload libplumbprofile.so, which writes what the rank spends in MPI to DIR\n"
     "  --output DIR          send the rank's standard output to DIR/HOST.PID.out, and give it no input\n"
     "  --export-topology F   write the topology as hwloc XML; - is standard output\n"
+    "  --input FILE          with --output: what the first rank reads as its standard input\n"
     "  --devices             write GPUs, network cards and NVMe drives, and the ways between them, as JSON\n"
     "  --list                write all placements as JSON\n"
     "  --help                write this text\n"
@@ -54,7 +55,7 @@ struct known {
     bool *flag;
 };
 
-enum { KNOWN = 14 };
+enum { KNOWN = 15 };
 
 static void list_known(struct options *options, struct known known[KNOWN]) {
     const struct known all[KNOWN] = {
@@ -65,6 +66,7 @@ static void list_known(struct options *options, struct known known[KNOWN]) {
         {"--allowed", &options->allowed, NULL, NULL},
         {"--witness", &options->witness, NULL, NULL},
         {"--output", &options->output, NULL, NULL},
+        {"--input", &options->input, NULL, NULL},
         {"--threads", NULL, &options->threads, NULL},
         {"--profile", &options->profile, NULL, NULL},
         {"--ranks", NULL, &options->ranks, NULL},
@@ -124,6 +126,8 @@ static void check_print(const struct options *options) {
         fail("--print runs nothing: leave out --profile");
     if (options->output)
         fail("--print runs nothing: leave out --output");
+    if (options->input)
+        fail("--print runs nothing: leave out --input");
 }
 
 static void check_run(const struct options *options) {

@@ -13,6 +13,7 @@ struct options {
     const char *witness;     /* --witness, NULL: none */
     const char *profile;     /* --profile, NULL: none */
     const char *output;      /* --output, NULL: the launcher's */
+    const char *input;       /* --input, of the first rank; NULL: none */
     bool devices;            /* --devices: list the machine's devices only */
     const char *export_file; /* --export-topology, NULL: none; "-" is standard output */
     unsigned threads;        /* --threads, 0: what fills the rank's object */

@@ -36,6 +36,8 @@ EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int
 EXPORT int munmap(void *address, size_t length);
 EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
+EXPORT _Noreturn void _exit(int status);
+EXPORT _Noreturn void _Exit(int status);
 EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
                                 const struct iovec *remote, unsigned long remotes, unsigned long flags);
 EXPORT ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
@@ -163,6 +165,17 @@ ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned lon
                           const struct iovec *remote, unsigned long remotes, unsigned long flags) {
     transports_copied();
     return syscall(SYS_process_vm_writev, process, local, locals, remote, remotes, flags);
+}
+
+/* exit() ends by a call of its own, not by these. */
+void _exit(int status) {
+    witness_exit(status);
+    for (;;)
+        syscall(SYS_exit_group, status);
+}
+
+void _Exit(int status) {
+    _exit(status);
 }
 
 /* What a new thread is to run, until it has begun. */

@@ -33,12 +33,16 @@ bool library_initialised(void) {
     return answers_yes("MPI_Initialized");
 }
 
+bool library_running(void) {
+    return library_initialised() && !answers_yes("MPI_Finalized");
+}
+
 /* A handle of 4 bytes is passed in the same register as one of 8. */
 void library_note(void) {
     int saved = errno;
     any_function size = next_function("PMPI_Comm_size");
     struct abi abi = mpi_abi(size);
-    if (world == 0 && abi.world != 0 && library_initialised() && !answers_yes("MPI_Finalized") &&
+    if (world == 0 && abi.world != 0 && library_running() &&
         ((size_function)size)((void *)(uintptr_t)abi.world, &world) != 0)
         world = 0;
     errno = saved;

@@ -5,8 +5,9 @@
  *
  * The constructor of a preloaded library runs after those of the libraries that the program is linked with,
  * its destructor before theirs: at that moment the workers of an OpenMP library are still parked. The
- * destructor runs on return from main and on exit(), not on _exit() or a signal: such a process leaves no
- * witness, and that is how its end is noticed. */
+ * destructor runs on return from main and on exit(), not on a signal: such a process leaves no witness, and
+ * that is how its end is noticed. One that ends by _exit(0), as shells and Python's helpers do, leaves one
+ * too, but not before MPI_Finalize. */
 #include "witness.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ static pid_t root; /* the process that the binder became: this one, or an ancest
 static bool forked;
 static const char *plan = "null";
 static struct json document;
+static void finish(void);
 static atomic_flag written = ATOMIC_FLAG_INIT;
 
 static bool is_chosen(void) {
@@ -121,6 +123,12 @@ static int write_document(int fd) {
     transports_write(&document);
     json_close(&document, '}');
     return json_finish(&document);
+}
+
+void witness_exit(int status) {
+    /* a handler of a signal ends with another status: what it interrupted may hold locks */
+    if (status == 0 && preload_is_mine() && (forked || !library_running()))
+        finish();
 }
 
 static __attribute__((destructor)) void finish(void) {

@@ -51,6 +51,11 @@ void freed_write(struct json *out);
 /* NULL, or why some freed block could not be counted. */
 const char *freed_unavailable(void);
 
+/* witness.c */
+
+/* Writes the document of a process that ends by _exit, unless that is in the midst of MPI or an error. */
+void witness_exit(int status);
+
 /* hooks.c */
 
 /* Looks up the real functions now, while the process still has one thread. False: freed blocks cannot be
@@ -66,6 +71,8 @@ any_function library_function(const char *name);
 /* Did this process call MPI_Init? The library itself is asked (MPI_Initialized), which knows it for every
  * language and however it was loaded; false without one. */
 bool library_initialised(void);
+/* Between MPI_Init and MPI_Finalize. */
+bool library_running(void);
 /* Asks for the number of ranks in MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. */
 void library_note(void);
 /* In a forked child: forgets the number, which is the parent's. */

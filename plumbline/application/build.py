@@ -59,7 +59,7 @@ def build(file: Path, source: Source, stack: Manifest, say: Callable[[str], None
             if found.build:
                 say(f"{name}: building {source.label} with {stack.name}")
             for line in found.build:
-                _run(line, folder, stack, place / "build.log")
+                _run(line, folder, stack, source.label, place / "build.log")
             files.replace(place / MARK, known + "\n")
     return Built(load(folder / FILE), source, stack.name, folder)
 
@@ -86,8 +86,8 @@ def executable(word: str, folder: Path, stack: Manifest) -> Path:
     return Path(found)
 
 
-def _run(line: str, folder: Path, stack: Manifest, log: Path) -> None:
-    """Run a line of ``build`` in bash, with the stack's compilers first in PATH."""
+def _run(line: str, folder: Path, stack: Manifest, label: str, log: Path) -> None:
+    """Run a line of ``build`` of the code ``label`` in bash, with the stack's compilers first in PATH."""
     around = environment(stack)
     with log.open("a", encoding="utf-8") as stream:
         stream.write(f"$ {line}\n")
@@ -106,4 +106,4 @@ def _run(line: str, folder: Path, stack: Manifest, log: Path) -> None:
     errors = [text for text in lines if "error" in text.lower()]
     why = (errors or lines[-1:] or [f"exit status {done.returncode}"])[0][:200]
     cure = f"the whole output is in {log}"
-    raise PlumbError(f"the build fails with {stack.name}: {why}", f"{FILE}, build: {line[:80]}", cure)
+    raise PlumbError(f"the build of {label} fails with {stack.name}: {why}", f"{FILE}, build: {line[:80]}", cure)

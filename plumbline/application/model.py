@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -15,6 +15,7 @@ from plumbline import schemas
 from plumbline.base.errors import PlumbError
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.topology import binder
+from plumbline.witness.compare import Binds
 
 FILE = "plumb.yaml"
 CURE = "plumb application init writes one that explains itself"
@@ -31,10 +32,11 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     """A program, what it prints, and where its ranks and threads are placed.
 
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
-    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are names
-    of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank and ``ranks``
-    those of a node; without them the placement decides. ``binds`` says what is bound: ``threads``, each to its CPU, as
-    OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank. ``mpi`` says whether it is an MPI
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``; its first rank reads the
+    file ``stdin``. ``placements`` are names of docs/placements.md, each a variant. ``memory`` is the memory policy,
+    ``threads`` those of a rank and ``ranks`` those of a node; without them the placement decides. ``binds`` says what
+    is bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their
+    rank; with ``itself`` the program binds its threads, as the placement has them. ``mpi`` says whether it is an MPI
     program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
     """
 
@@ -42,12 +44,13 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     figures: Annotated[dict[Name, FigureRule], Meta(min_length=1)]
     checks: list[CheckRule] = []
     inputs: list[Inside] = []
+    stdin: Inside | None = None
     placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
     memory: str | None = None
     threads: Count | None = None
     ranks: Count | None = None
     nodes: Count = 1
-    binds: Literal["threads", "ranks"] = "threads"
+    binds: Binds = "threads"
     mpi: bool = True
     environment: dict[str, str] = {}
     time_limit_s: Annotated[float, Meta(gt=0, le=1_000_000)] = 600.0
@@ -131,10 +134,15 @@ def _faults(program: Program, folder: Path) -> Iterator[str]:
             yield f"inputs: '{entry}': the name is that of a file of Plumbline in the same folder"
         elif not (folder / entry).exists():
             yield f"inputs: there is no {entry} beside {FILE}"
+    if program.stdin and not (folder / program.stdin).is_file():
+        yield f"stdin: there is no file {program.stdin} beside {FILE}"
     known = {placement.name for placement in binder.placements()}
     for placement in program.placements:
         if re.split("[:]", placement)[0] not in {name.partition(":")[0] for name in known}:
             yield f"placements: '{placement}' is not one: docs/placements.md and plumb-bind --list have them"
+    free = {placement.name for placement in binder.placements() if not placement.bound}
+    if program.binds == "itself" and (unsaid := free & set(program.placements)):
+        yield f"binds: itself: placement {unsaid.pop()} does not say where threads are to be bound"
 
 
 def _pattern(text: str, number: bool) -> Iterator[str]:

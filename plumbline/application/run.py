@@ -61,6 +61,7 @@ class Runnable(Struct, frozen=True, kw_only=True):
             "program": str(file),
             "command": [str(file)],
             "inputs": {name: str(folder / name) for name in program.inputs},
+            **({"stdin": str(folder / program.stdin)} if program.stdin else {}),
             "mpi": program.mpi,
             "binds": program.binds,
             "rules": msgspec.to_builtins(rules),

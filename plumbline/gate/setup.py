@@ -122,8 +122,11 @@ def _programs(request: Request, application: Path, folder: Path, say: Say) -> tu
     """The couples of an application's programs, each side built from its state of the code."""
     offers = []
     for side in request.both:
-        tests = prepared(application, side.code or source.present(application), [side.stack], folder, say)
-        listing = variants.list_variants([side.stack], request.test, request.system, folder, tests)
+        try:
+            tests = prepared(application, side.code or source.present(application), [side.stack], folder, say)
+            listing = variants.list_variants([side.stack], request.test, request.system, folder, tests)
+        except PlumbError as error:
+            raise PlumbError(f"{side.role} {side.given}: {error.what}", error.where, error.cure) from None
         offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
     return couple(offers[0], offers[1], request.common)
 

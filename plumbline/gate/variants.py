@@ -95,5 +95,7 @@ def _require(found: Listing, stack: str, log: Path) -> None:
         raise PlumbError(f"stack {stack}: all {len(skips)} variants are skipped, the first because: {why}", str(log))
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     said = next((line for line in lines if "error" in line.lower()), "")
+    if ours := said.partition("plumb error: ")[2]:
+        raise PlumbError(ours, str(log))
     cure = "does the pattern match a test, and does the site offer the stack?"
     raise PlumbError(f"ReFrame selects no test for stack {stack}{f': {said}' if said else ''}", str(log), cure)

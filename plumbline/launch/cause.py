@@ -26,6 +26,14 @@ _PROGRAM = re.compile(
 _RULE = re.compile(r"-{60,}")
 #: such a message that says no more than the exit status does
 _ENDED = re.compile(r"exited with non-zero status|exited on signal|job to be terminated")
+#: what MPICH's launcher says below the signal that ended a rank
+_ADVICE = re.compile(r"typically refers to a problem|see the FAQ page")
+#: how launchers name the signal of a rank that was killed: ``signal 9 (Killed)``, ``Killed (signal 9)``
+_KILLED = re.compile(r"\bsignal:? 9\b", re.I)
+#: their exit statuses then
+_KILLED_STATUS = (9, 137)
+#: words of Open MPI's message about a rank that ended without MPI_Finalize
+IMPROPERLY = "exiting improperly"
 #: characters of a line that are shown
 WIDTH = 200
 #: bytes: an MPI library that finds less in /dev/shm fails, or dies by SIGBUS when it writes
@@ -36,7 +44,9 @@ def of(ended: Ended, texts: Iterable[str], folder: Path = FOLDER) -> str:
     """How a launch that failed ended, and why, as far as ``texts`` (what it and its launcher printed) say."""
     code = ended.exit_code or 0
     parts = [f"the launcher ended with {f'signal {-code}' if code < 0 else f'exit status {code}'}"]
-    line = named(*_sorted_out(texts))
+    lines, messages = _sorted_out(texts)
+    killed = (line for line in [*messages, *lines] if code in _KILLED_STATUS and _KILLED.search(line))
+    line = next(killed, None) or named(lines, messages)
     if line:
         parts.append(f": {_sentence(line)}")
     left = free(folder)
@@ -58,8 +68,15 @@ def named(lines: Sequence[str], messages: Sequence[str] = ()) -> str | None:
     system = (line for line in [*lines, *messages] if _SYSTEM.search(line))
     program = (line for line in reversed(lines) if _PROGRAM.search(line))
     telling = (line for line in messages if not _ENDED.search(line))
-    any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line))
+    any_word = (line for line in [*messages, *lines][::-1] if re.search(r"\w", line) and not _ADVICE.search(line))
     return next(system, None) or next(program, None) or next(telling, None) or next(any_word, None)
+
+
+def complaint(text: str) -> str:
+    """The line of ``text``, as of standard error, that names a cause; empty if none has a word of error."""
+    lines = text.splitlines()
+    words = (_SYSTEM, lines), (_PROGRAM, reversed(lines))
+    return next((_sentence(line.strip()) for known, order in words for line in order if known.search(line)), "")
 
 
 def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -78,8 +95,10 @@ def _sorted_out(texts: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _first_paragraph(message: Sequence[str]) -> str:
-    """What stands before the first empty line, and what it announces by a colon."""
+    """What stands before the first empty line, and what it announces by a colon; a list of reasons is too long."""
     paragraphs = [" ".join(part.split()) for part in "\n".join(message).strip().split("\n\n")]
+    if any(part.startswith("1. ") for part in paragraphs[1:2]):
+        return paragraphs[0].rpartition(". ")[0]
     return " ".join(paragraphs[: 2 if paragraphs[0].endswith(":") else 1])
 
 

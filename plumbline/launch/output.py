@@ -44,6 +44,10 @@ class Output:
         names = [BINDER, *([f"{kernel}: "] if kernel else []), *mpi.ERRORS]
         return self.line(*names) or cause.of(ended, self._of_all())
 
+    def complaint(self) -> str:
+        """The line of stderr that names a cause, of a launch that ended well; empty if there is none."""
+        return cause.complaint(process.printed(self.folder / "stderr"))
+
     def degraded(self) -> list[str]:
         """The MPI library's own report that it does without something and is slower for it."""
         lines = process.printed(self.folder / "stderr").splitlines()

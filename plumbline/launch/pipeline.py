@@ -16,8 +16,10 @@ import msgspec
 from plumbline import parsers, profiles, schedulers, witness
 from plumbline.base import files, group
 from plumbline.base.errors import PlumbError
+from plumbline.base.units import human_bytes
 from plumbline.launch import (
     cause,
+    cures,
     environment,
     figures,
     hosts,
@@ -29,15 +31,13 @@ from plumbline.launch import (
     shared_memory,
 )
 from plumbline.launch.output import BINDER, Output
-from plumbline.launch.prepare import Prepared
+from plumbline.launch.prepare import APPLICATION, Prepared
 from plumbline.records import store
 from plumbline.records.model import Disturbance, Launch, Measurement, RankSeen, SettingsSeen, Work
 from plumbline.witness import disturbance, processes, scheduling
 from plumbline.witness.compare_nodes import compare_nodes
 from plumbline.witness.model import RankWitness, transports_between
 
-#: of ``binds`` in the context of an application: its threads are not bound one by one
-RANKS = "ranks"
 #: how often a launch is started whose launcher starts no rank, and the seconds between
 STARTS = 2
 PAUSE_S = 1.0
@@ -59,8 +59,24 @@ class Run:
         if self.ended.status == "timeout":
             where = f"; waiting: {'; '.join(self.ended.waiting[:8])}" if self.ended.waiting else ""
             return [f"ended by its time limit of {self.job.variant.time_limit_s:g} s{where}"]
-        failed = self.ended.status == "failed"
-        return [self.output.cause(self.ended, self.job.variant.context.get("kernel"))] if failed else []
+        if self.ended.status == "ok":
+            return []
+        why = self.output.cause(self.ended, self.job.variant.context.get("kernel"))
+        memory = self._without_memory()
+        return [f"{why.rstrip('.')}; {memory}" if memory else why]
+
+    def _without_memory(self) -> str:
+        """That memory ran out on this node, if the kernel ended processes for it."""
+        killed = (self.snapshots[1].ended or 0) - (self.snapshots[0].ended or 0)
+        if killed <= 0:
+            return ""
+        host = self.job.record.host
+        limits = [size for size in (host["memory_bytes"], host["cgroup"]["memory_limit_bytes"]) if size]
+        room = f", the node has room for {human_bytes(min(limits))}" if limits else ""
+        return (
+            f"memory ran out: the kernel killed {killed} of the node's processes, and the largest of this session "
+            f"held {human_bytes(self.ended.peak_bytes)}{room}"
+        )
 
 
 def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
@@ -78,6 +94,8 @@ def launch(job: Prepared, index: int, position: int, folder: Path) -> Launch:
         run, reasons = start(job, index, position, folder)
     reasons += [*observe(run), *prove(run), *parse(run)]
     made = run.launch
+    if job.variant.benchmark == APPLICATION:
+        reasons = cures.added(reasons, run.seen, job.binds, ended_well=run.ended.status == "ok")
     made.start_errors = errors
     made.output_tail = run.output.tail() if reasons else None
     if job.variant.profiled:
@@ -175,7 +193,8 @@ def parse(run: Run) -> list[str]:
             made.work = msgspec.convert(parsers.work(job.variant.parser, texts), Work | None)
             reasons = plausible.claims(job.record.benchmark, made.measurements, run.seen, job.variant.arguments)
         except PlumbError as error:
-            reasons = [str(error)]
+            words = run.output.complaint() if job.variant.benchmark == APPLICATION else ""
+            reasons = [f"{error}; it printed: {words}" if words else str(error)]
     made.remarks = [*job.remarks, *said, *made.remarks]
     return reasons
 
@@ -221,13 +240,12 @@ def _misplaced(job: Prepared, seen: list[RankWitness]) -> list[str]:
     """Why the witnesses do not prove the plan: on one node, or on each of several by the map of ranks to nodes."""
     here = schedulers.host_name()
     layout = job.ranks.layout
-    each = job.variant.context.get("binds") != RANKS
     if layout.nodes == 1:
         names = sorted({item.host for item in seen}) or [here]
-        return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node), each_thread=each)
+        return witness.compare(job.plan, seen, dict.fromkeys(names, layout.ranks_per_node), binds=job.binds)
     known = tuple(item["hostname"] for item in job.record.hosts or [] if item["hostname"])
     spread = (layout.nodes, layout.ranks_per_node, layout.round_robin)
-    return compare_nodes(job.plan, seen, *spread, here, known, each_thread=each)
+    return compare_nodes(job.plan, seen, *spread, here, known, binds=job.binds)
 
 
 def _measurements(run: Run, texts: list[str]) -> list[Measurement]:

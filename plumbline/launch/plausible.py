@@ -20,6 +20,8 @@ from plumbline.witness.processes import everyone
 #: suites whose programs are MPI programs
 APPLICATION = "application"
 MPI_SUITES = ("imb", "osu", "kernels", APPLICATION)
+#: words by which a reason is known
+WITHOUT_MPI = "never called MPI_Init"
 #: bytes of arrays below which the witness need not have seen them: it counts mappings of 1 MiB and more
 ARRAYS_LEAST = 16 << 20
 #: fraction of a benchmark's arrays that must have been seen in large mappings: pages of freed blocks are estimates
@@ -84,7 +86,7 @@ def _without_mpi(benchmark: Benchmark, seen: Sequence[RankWitness]) -> list[str]
     if not silent:
         return []
     return [
-        f"{len(silent)} of {len(seen)} ranks never called MPI_Init, or their MPI library is linked statically: "
+        f"{len(silent)} of {len(seen)} ranks {WITHOUT_MPI}, or their MPI library is linked statically: "
         f"{silent[0].program}"
     ]
 

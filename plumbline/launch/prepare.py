@@ -26,6 +26,7 @@ from plumbline.schemas.site import Facts
 from plumbline.stacks import manifest as manifests
 from plumbline.stacks import tuned
 from plumbline.topology import machine, plan
+from plumbline.witness.compare import Binds
 
 #: the benchmark of a variant that is a person's own program: ``context`` has its file and its command
 OWN = "own"
@@ -53,8 +54,14 @@ class Prepared:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """What a reader must know of a tuned stack."""
-        return tuned.remarks(self.manifest)
+        """What a reader must know of a tuned stack, and of a program that binds itself."""
+        own = [f"the program bound its threads itself, as {self.variant.placement} has them"]
+        return [*tuned.remarks(self.manifest), *(own if self.binds == "itself" else [])]
+
+    @property
+    def binds(self) -> Binds:
+        """What is bound, and by whom."""
+        return _binds(self.variant)
 
     @property
     def variant(self) -> Variant:
@@ -77,7 +84,8 @@ def prepare(variant: Variant, session: str) -> Prepared:
     entry = entry_of(variant, manifest)
     libraries = [paths.witness_library(), *([paths.profile_library()] if variant.profiled else [])]
     inputs = [Path(file) for file in variant.context.get("inputs", {}).values()]
-    unchanged = Files.of([paths.binder(), *libraries, *inputs], manifests.recorded(manifest, entry))
+    stdin = [variant.context["stdin"]] if variant.context.get("stdin") else []
+    unchanged = Files.of([paths.binder(), *libraries, *inputs, *map(Path, stdin)], manifests.recorded(manifest, entry))
     manifests.check(manifest)
     resolved = plan.resolve(
         variant.placement, threads=variant.threads, memory=variant.memory, ranks=variant.ranks_per_node
@@ -100,8 +108,11 @@ def prepare(variant: Variant, session: str) -> Prepared:
     )
     exported = tuple({"HOME": "", **stack, **given})
     start = launcher.command(layout, bound=bool(resolved.bound), exported=exported, environment=around)
-    binder = [str(paths.binder()), "--placement", variant.placement, "--threads", str(resolved.threads)]
-    binder += ["--memory", resolved.memory, "--witness", "witness", "--output", "output"]
+    itself = _binds(variant) == "itself"  # the control, with the launcher's binding off too
+    placement, pages = ("none", "firsttouch") if itself else (variant.placement, resolved.memory)
+    binder = [str(paths.binder()), "--placement", placement, "--threads", str(resolved.threads)]
+    binder += ["--memory", pages, "--witness", "witness", "--output", "output"]
+    binder += ["--input", *stdin] if stdin else []
     binder += ["--profile", "profile", "--"] if variant.profiled else ["--"]
     changes = {**stack, **start.environment, **given}
     record = _new_record(variant, session, manifest, entry, resolved, layout)
@@ -120,6 +131,10 @@ def prepare(variant: Variant, session: str) -> Prepared:
         unchanged,
         asked,
     )
+
+
+def _binds(variant: Variant) -> Binds:
+    return msgspec.convert(variant.context.get("binds", "threads"), Binds)
 
 
 def entry_of(variant: Variant, manifest: manifests.Manifest) -> manifests.Benchmark:

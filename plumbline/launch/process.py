@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -33,6 +34,7 @@ class Ended:
     """How a launch ended. ``waiting``: where ranks and processes waited when the time limit ended it.
 
     ``orphans``: processes of this host that ended after their parent had, with the CPU time that they used.
+    ``peak_bytes``: what the largest process held of those that this one started so far, and that have ended here.
     """
 
     status: Literal["ok", "failed", "timeout"]
@@ -40,6 +42,7 @@ class Ended:
     wall_s: float
     waiting: list[str] = field(default_factory=list)
     orphans: list[proc.Stat] = field(default_factory=list)
+    peak_bytes: int = 0
 
 
 def run(
@@ -89,7 +92,9 @@ def run(
     orphans = [orphan for orphan in orphans if orphan.began >= began]  # the caller may have its own processes
     if status == "timeout":
         return Ended("timeout", None, wall, waiting.calls(folder) + processes, orphans)
-    return Ended("ok" if child.returncode == 0 else "failed", child.returncode, wall, orphans=orphans)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    how: Literal["ok", "failed"] = "ok" if child.returncode == 0 else "failed"
+    return Ended(how, child.returncode, wall, orphans=orphans, peak_bytes=peak)
 
 
 def sleep_until_end(pid: int, limit_s: float | None) -> None:

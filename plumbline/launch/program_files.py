@@ -14,6 +14,8 @@ from plumbline.records.model import Record
 from plumbline.stacks.manifest import Loads
 from plumbline.witness.model import Witness
 
+#: words by which a reason is known
+WORLD = "MPI_COMM_WORLD has"
 #: changed files that one reason names
 SHOWN = 3
 
@@ -50,7 +52,7 @@ def other_library(loads: Loads | None, ranks: int, seen: Sequence[Witness]) -> l
         return [f"the program loaded another MPI library: {words}"] if others else []
     sizes = " or ".join(units.counted(size, "rank") for size in worlds)
     why = f"; the program was built for another MPI library: it loaded {words}" if others else ""
-    return [f"MPI_COMM_WORLD has {sizes}, planned: {ranks}{why}"]
+    return [f"{WORLD} {sizes}, planned: {ranks}{why}"]
 
 
 def _is_of(path: str, known: Mapping[str, str]) -> bool:

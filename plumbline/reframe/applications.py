@@ -57,7 +57,7 @@ def _tests(built: Runnable) -> None:
             "called": name,
             "program": program,
             "placement": parameter(program.placements),
-            "memory": program.memory,
+            "memory": program.memory or ("firsttouch" if program.binds == "itself" else None),
             "ranks_per_node": program.ranks or 0,
             "nodes": program.nodes,
             "launches": program.launches,

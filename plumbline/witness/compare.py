@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Pages, Plan, PlannedRank
 from plumbline.witness import processes
 from plumbline.witness.model import Memory, RankWitness, Thread
+
+#: What is bound: each thread to its CPU, as OpenMP's are; the ranks, whose threads stay on the CPUs of their rank; or
+#: each thread to its CPU by the program ``itself``, which is started on all CPUs.
+Binds: TypeAlias = Literal["threads", "ranks", "itself"]
+#: words by which reasons are known
+UNBOUND, OUTSIDE, MOVED = "but no thread is bound there", "outside the rank's", "was moved between CPUs"
+MISSING = "left no witness"
 
 #: fewer pages than this say nothing about how evenly they are interleaved
 INTERLEAVE_PAGES = 1024
@@ -22,13 +30,13 @@ INTERLEAVE_GRAINS = 8
 
 
 def compare(
-    plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int, *, each_thread: bool = True
+    plan: Plan, witnesses: list[RankWitness], ranks_per_host: dict[str, int] | int, *, binds: Binds = "threads"
 ) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan``; an empty list means verified.
 
     ``ranks_per_host`` says how many ranks were started on each host; a plain number means that many on every host that
-    left a witness (a host that left none can then only be missed through the size of the job). Without ``each_thread``
-    a rank's threads need not be bound one by one, as OpenMP's are: they stay on the CPUs of their rank.
+    left a witness (a host that left none can then only be missed through the size of the job). ``binds`` says what is
+    bound, and by whom.
     """
     expected = _expected(witnesses, ranks_per_host)
     if not expected:
@@ -36,7 +44,7 @@ def compare(
     reasons: list[str] = []
     for host, ranks in expected.items():
         here = [witness for witness in witnesses if witness.host == host]
-        reasons += _compare_host(plan, here, host, ranks, each_thread)
+        reasons += _compare_host(plan, here, host, ranks, binds)
     reasons += [
         f"{_name(witness)} left a witness, but no rank was to run there"
         for witness in witnesses
@@ -60,7 +68,7 @@ def _missing_hosts(witnesses: list[RankWitness], ranks: int, hosts: int) -> list
     return [f"the job had {size} ranks, but only {hosts} host(s) of {ranks} ranks left witnesses"]
 
 
-def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, each_thread: bool) -> list[str]:
+def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: int, binds: Binds) -> list[str]:
     planned = {rank.local_rank: rank for rank in plan.ranks}
     seen = group((local_rank_of(witness), witness) for witness in witnesses)
     reasons: list[str] = []
@@ -69,7 +77,7 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
         what = (
             "it was killed or crashed before its" if len(missing) == 1 else "they were killed or crashed before their"
         )
-        reasons.append(f"{numbered('local rank', missing)} on {host} left no witness: {what} exit")
+        reasons.append(f"{numbered('local rank', missing)} on {host} {MISSING}: {what} exit")
     for local_rank in range(ranks):
         found = seen.pop(local_rank, [])
         if local_rank not in planned:
@@ -79,7 +87,7 @@ def _compare_host(plan: Plan, witnesses: list[RankWitness], host: str, ranks: in
         elif len(found) > 1:
             reasons.append(f"local rank {local_rank} on {host} left {len(found)} witnesses instead of one")
         elif found:
-            reasons += _compare_rank(planned[local_rank], found[0], each_thread)
+            reasons += _compare_rank(planned[local_rank], found[0], binds)
     reasons += [f"{_name(extra)} left a witness, but only {ranks} ranks were to run there" for extra in _flat(seen)]
     return reasons
 
@@ -101,17 +109,28 @@ def _name(witness: RankWitness) -> str:
     return f"rank {rank} on {witness.host}"
 
 
-def _compare_rank(rank: PlannedRank, witness: RankWitness, each_thread: bool) -> list[str]:
-    name = _name(witness)
-    reasons = _compare_plan(rank, witness, name)
+def _compare_rank(rank: PlannedRank, witness: RankWitness, binds: Binds) -> list[str]:
+    name, itself = _name(witness), binds == "itself"
+    reasons = _compare_plan(started(rank, binds), witness, name)
     if rank.places:
-        reasons += _compare_places(rank, witness, name) if each_thread else []
-        reasons += _compare_threads(rank, witness, name)
+        # what a library starts before the program binds itself stays where it is; it must not work
+        ended = witness.ended if itself else []
+        reasons += _compare_places(rank, [*witness.threads, *ended], name) if binds != "ranks" else []
+        idle_s = processes.allowed_s(processes.ELSEWHERE, witness) if itself else -1.0
+        worked = [thread for thread in (*witness.threads, *witness.ended) if thread.cpu_s > idle_s]
+        reasons += _compare_threads(rank, worked, name, moved=itself)
     reasons += _compare_devices(rank, witness, name)
     reasons += processes.faults(rank, witness, name)
     for process in processes.everyone(witness):
         reasons += _compare_memory(rank.mem, process.memory, name)
     return reasons
+
+
+def started(rank: PlannedRank, binds: Binds) -> PlannedRank:
+    """What plumb-bind gives ``rank``: a program that binds itself begins as one under the control."""
+    if binds != "itself":
+        return rank
+    return replace(rank, places=[], mem=Pages(policy="none", nodes=[]), devices=None, environment=None)
 
 
 def _compare_plan(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
@@ -155,9 +174,9 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _compare_places(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
+def _compare_places(rank: PlannedRank, threads: list[Thread], name: str) -> list[str]:
     """Every place has its own thread: two places on the same CPUs need two threads there."""
-    free = [frozenset(thread.affinity) for thread in _distinct(witness.threads)]
+    free = [frozenset(thread.affinity) for thread in _distinct(threads)]
     seen = "; ".join(sorted({cpu_list(cpus) for cpus in free}))
     reasons = []
     for number, place in enumerate(rank.places):
@@ -166,7 +185,7 @@ def _compare_places(rank: PlannedRank, witness: RankWitness, name: str) -> list[
             free.remove(wanted)
         else:
             reasons.append(
-                f"thread place {number} of {name} should be on {numbered('CPU', place)}, but no thread is bound there; "
+                f"thread place {number} of {name} should be on {numbered('CPU', place)}, {UNBOUND}; "
                 f"threads are on: {seen}"
             )
     return reasons
@@ -177,22 +196,20 @@ def _distinct(threads: list[Thread]) -> list[Thread]:
     return list({thread.tid: thread for thread in threads}.values())
 
 
-def _compare_threads(rank: PlannedRank, witness: RankWitness, name: str) -> list[str]:
+def _compare_threads(rank: PlannedRank, threads: list[Thread], name: str, moved: bool) -> list[str]:
+    """``moved``: a thread may have come to its CPU while the program ran."""
     reasons = []
     allowed = set(rank.cpus)
-    for thread in (*witness.threads, *witness.ended):
+    for thread in threads:
         who = f"thread {thread.tid} ({thread.name}) of {name}"
         outside = set(thread.affinity) - allowed
         if outside:
-            reasons.append(
-                f"{who} may run on {numbered('CPU', thread.affinity)}, outside the rank's {numbered('CPU', allowed)}"
-            )
+            reasons.append(f"{who} may run on {numbered('CPU', thread.affinity)}, {OUTSIDE} {numbered('CPU', allowed)}")
         if thread.last_cpu not in thread.affinity:
             reasons.append(f"{who} last ran on CPU {thread.last_cpu}, but is bound to {cpu_list(thread.affinity)}")
-        elif len(allowed) == 1 and (thread.migrations or 0) > 0:
+        elif not moved and len(allowed) == 1 and (thread.migrations or 0) > 0:
             reasons.append(
-                f"{who} was moved between CPUs {thread.migrations} times, although its rank has "
-                f"{numbered('CPU', allowed)} alone"
+                f"{who} {MOVED} {thread.migrations} times, although its rank has {numbered('CPU', allowed)} alone"
             )
     return _shortened(reasons, f"threads of {name}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from plumbline.base import group
 from plumbline.base.units import cpu_list, numbered
 from plumbline.topology.plan import Plan
-from plumbline.witness.compare import compare, differing, local_rank_of
+from plumbline.witness.compare import Binds, compare, differing, local_rank_of, started
 from plumbline.witness.model import RankWitness
 
 #: hosts that one reason shows
@@ -23,14 +23,14 @@ def compare_nodes(
     home: str,
     known: tuple[str, ...] = (),
     *,
-    each_thread: bool = True,
+    binds: Binds = "threads",
 ) -> list[str]:
     """Reasons why ``witnesses`` do not prove ``plan`` on each of ``nodes`` hosts; an empty list means verified.
 
     Dealt round robin, rank r belongs on host r mod ``nodes``; else hosts hold ``ranks_per_node`` consecutive ranks
     each. Which host is the first is the launcher's choice. ``home`` is the host that the plan was made on, ``known``
-    the hosts that were asked for, where somebody knows them: they give a missing host its name. ``each_thread`` is that
-    of :func:`plumbline.witness.compare.compare`.
+    the hosts that were asked for, where somebody knows them: they give a missing host its name. ``binds`` is that of
+    :func:`plumbline.witness.compare.compare`.
     """
     if not witnesses:
         return [_missing(range(nodes * ranks_per_node), nodes, nodes, known)]
@@ -47,14 +47,14 @@ def compare_nodes(
         reasons.append(_missing(ranks, len(absent), nodes, names))
     for host in sorted(set(hosts.values())):
         here = [witness for witness in witnesses if hosts[witness.host] == host]
-        other = None if same_host(host, home) else _other_plan(plan, here)
+        other = None if same_host(host, home) else _other_plan(plan, here, binds)
         if other:
             reasons.append(
                 f"node {host} is another machine than {home}, where the plan was made: there {plan.placement} is "
                 f"{other}; the nodes of a launch must be equal"
             )
         else:
-            reasons += compare(plan, here, {here[0].host: ranks_per_node}, each_thread=each_thread)
+            reasons += compare(plan, here, {here[0].host: ranks_per_node}, binds=binds)
     return reasons
 
 
@@ -104,9 +104,9 @@ def _missing(ranks: Iterable[int], lost: int, nodes: int, names: tuple[str, ...]
     )
 
 
-def _other_plan(plan: Plan, here: list[RankWitness]) -> str | None:
+def _other_plan(plan: Plan, here: list[RankWitness], binds: Binds) -> str | None:
     """How the plan that plumb-bind made on this host differs, shown by one rank; None if it does not."""
-    planned = {rank.local_rank: rank for rank in plan.ranks}
+    planned = {rank.local_rank: started(rank, binds) for rank in plan.ranks}
     for witness in here:
         rank = planned.get(local_rank_of(witness))
         for key, own, wanted in differing(rank, witness) if rank is not None else ():

@@ -72,12 +72,16 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a host reports at one moment; what it does not report is None."""
+    """What a host reports at one moment; what it does not report is None.
+
+    ``ended``: processes that the kernel ended since it was started because memory ran out.
+    """
 
     pressure_us: int | None = None
     load: float | None = None
     clock_mhz: float | None = None
     throttles: int | None = None
+    ended: int | None = None
     time_s: float = 0.0
     host: str = ""
     look: beside.Look = field(default_factory=beside.Look)
@@ -88,6 +92,7 @@ def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
     read, folders = Reader(root), [f"{CPUS}/cpu{cpu}" for cpu in cpus]
     load = read.load()
     pressure = re.search(r"^some .*total=(\d+)$", read.text("proc/pressure/cpu") or "", re.MULTILINE)
+    ended = re.search(r"^oom_kill (\d+)$", read.text("proc/vmstat") or "", re.MULTILINE)
     clocks_khz = read.numbers(f"{folder}/cpufreq/scaling_cur_freq" for folder in folders)
     throttles = read.numbers(f"{folder}/thermal_throttle/core_throttle_count" for folder in folders)
     return Snapshot(
@@ -95,6 +100,7 @@ def snapshot(cpus: Iterable[int], root: Path = Path("/")) -> Snapshot:
         load=load[0] if load else None,
         clock_mhz=sum(clocks_khz) / len(clocks_khz) / 1000 if clocks_khz else None,
         throttles=sum(throttles) if throttles else None,
+        ended=int(ended[1]) if ended else None,
         time_s=time.monotonic(),
         host=socket.gethostname(),
         look=beside.look(read),

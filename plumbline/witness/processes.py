@@ -29,6 +29,8 @@ ELSEWHERE = (0.01, 0.01)
 UNSEEN = (0.05, 0.1)
 #: the same for what the process did before it became the program: the binder, a wrapper that loads modules
 BEFORE = (0.05, 3.0)
+#: words by which reasons are known
+LEFT_NO_WITNESS, BECAME = "of CPU time and left no witness", "of CPU time before it became"
 
 
 def by_rank(documents: list[Witness]) -> tuple[list[RankWitness], list[str]]:
@@ -121,7 +123,7 @@ def _unseen(witness: RankWitness, name: str) -> list[str]:
     if unseen <= allowed_s(UNSEEN, witness):
         return []
     return [
-        f"processes that {_label(root)} of {name} started used {unseen:.2f} s of CPU time and left no witness: "
+        f"processes that {_label(root)} of {name} started used {unseen:.2f} s {LEFT_NO_WITNESS}: "
         "it is unknown where they ran"
     ]
 
@@ -150,7 +152,7 @@ def unseen_orphans(witnesses: Sequence[RankWitness], orphans: Sequence[proc.Stat
     if not here or unseen <= UNSEEN[0] * sum(map(cpu_s, here)) + UNSEEN[1]:
         return []
     named = f": {', '.join(sorted(working))}" if working else ""
-    return [f"daemons that the ranks left on {host} used {unseen:.2f} s of CPU time and left no witness{named}"]
+    return [f"daemons that the ranks left on {host} used {unseen:.2f} s {LEFT_NO_WITNESS}{named}"]
 
 
 def _before_s(document: Witness) -> float:
@@ -161,7 +163,7 @@ def _before(witness: RankWitness, name: str) -> list[str]:
     before = sum(map(_before_s, everyone(witness)))
     if before <= allowed_s(BEFORE, witness):
         return []
-    return [f"{name} used {before:.2f} s of CPU time before it became {_label(witness)}: nobody knows where"]
+    return [f"{name} used {before:.2f} s {BECAME} {_label(witness)}: nobody knows where"]
 
 
 def _label(document: Witness) -> str:

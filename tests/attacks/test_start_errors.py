@@ -42,6 +42,7 @@ def job(script: str, folder: Path) -> Any:
         ),
         settings={},
         remarks=[],
+        binds="threads",
         files=NoChanges(),
     )
 
@@ -125,6 +126,11 @@ CAUSES = [
     (["bash: line 1: mpirun: command not found"], "bash: line 1: mpirun"),
     (["fork: retry: Resource temporarily unavailable"], "fork: retry"),
     (["prte: opening /home/x: Stale file handle"], "prte: opening"),
+    (
+        ["YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)", "Please see the FAQ page"],
+        "YOUR APPLICA",
+    ),
+    (["=   KILLED BY SIGNAL: 9 (Killed)", "=====", "a lattice of side 7"], "a lattice of side 7"),
     (["Caught signal 11 (Segmentation fault: address not mapped)"], "Caught signal 11"),
 ]
 
@@ -154,6 +160,20 @@ thus causing the job to be terminated. The first process to do so was:
    Exit code:    1
 {RULE}
 """
+#: the same where a rank was killed, and where one ended without MPI_Finalize (without its further advice)
+KILLED = f"""{RULE}
+prterun noticed that process rank 0 with PID 2620 on node vm exited on
+signal 9 (Killed).
+{RULE}
+"""
+IMPROPER = f"""{RULE}
+prterun has exited due to process rank 0 with PID 2348 on node vm
+exiting improperly. There are three reasons this could occur:
+
+1. this process did not call "init" before exiting, but others in
+the job did.
+{RULE}
+"""
 TRACEBACK = """Traceback (most recent call last):
   File "pi_mpi.py", line 1, in <module>
     from mpi4py import MPI
@@ -173,6 +193,7 @@ OUTPUTS = [
         "application: /opt/plumb-bind",
     ),
     (["open: No space left on device\n", ENDED], "open: No space left on device"),
+    (["step 1\n", IMPROPER], "prterun has exited due to process rank 0 with PID 2348 on node vm exiting improperly"),
     ([SLOTS.removesuffix(f"{RULE}\n")], "There are not enough slots available"),
 ]
 
@@ -202,6 +223,37 @@ def test_the_reason_names_the_cause(lines: list[str], wanted: str, tmp_path: Pat
     shown = cause.of(Ended("failed", 7, 1.0), ["\n".join(lines)], tmp_path / "absent")
     assert shown.startswith(f"the launcher ended with exit status 7: {wanted}")
     assert len(shown) < 300
+
+
+@pytest.mark.parametrize(
+    ("status", "texts", "wanted"),
+    [
+        (137, ["residual error: 1e-9\n", KILLED], "exited on signal 9 (Killed)."),
+        (
+            9,
+            ["residual error: 1e-9\n", "EXIT STRING: Killed (signal 9)\nsee the FAQ\n"],
+            "EXIT STRING: Killed (signal 9)",
+        ),
+        (1, ["residual error: 1e-9\n", KILLED], "residual error: 1e-9"),
+    ],
+)
+def test_a_rank_that_was_killed_has_no_words_of_its_own(
+    status: int, texts: list[str], wanted: str, tmp_path: Path
+) -> None:
+    assert cause.of(Ended("failed", status, 1.0), texts, tmp_path / "absent").endswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Warning: slow\nError: first\n  Error: the solver diverged\nbye\n", "Error: the solver diverged"),
+        ("open x: No such file or directory\nError: first\n", "open x: No such file or directory"),
+        ("step 1\n\nbye\n", ""),
+        (f"error {'word ' * 90}\n", f"error {'word ' * 38}…"),
+    ],
+)
+def test_what_a_program_complains_of_on_standard_error(text: str, wanted: str) -> None:
+    assert cause.complaint(text) == wanted
 
 
 def test_nothing_said_is_nothing_invented(tmp_path: Path) -> None:

@@ -122,9 +122,9 @@ def run(folder: Path, rank: dict | None, command: list, *arguments: object, **op
     return process.returncode, stderr
 
 
-def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int, *, each_thread: bool = True) -> list[str]:
+def compare(plan: dict, witnesses: list, ranks: dict[str, int] | int, *, binds: str = "threads") -> list[str]:
     """Why ``witnesses`` do not prove the document ``plan``."""
-    return of_documents(witness.compare)(typed(plan), witnesses, ranks, each_thread=each_thread)
+    return of_documents(witness.compare)(typed(plan), witnesses, ranks, binds=binds)
 
 
 def only(folder: Path) -> dict:

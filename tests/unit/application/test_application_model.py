@@ -72,6 +72,11 @@ def repository(tmp_path) -> Path:
     [
         (changed("application", "Heat"), "application: 'Heat' does not match"),
         (changed("programs", {}), "programs: {} should be non-empty"),
+        (
+            changed("programs.heat", GOOD["programs"]["heat"] | {"binds": "itself", "placements": ["core", "none"]}),
+            "programs.heat.binds: itself: placement none does not say where threads are to be bound",
+        ),
+        (changed("programs.heat.stdin", "in.txt"), "programs.heat.stdin: there is no file in.txt beside plumb.yaml"),
         (changed("programs.heat.colour", 1), "programs.heat: Additional properties are not allowed ('colour'"),
         (changed("programs.heat.command", "./heat 'x"), "programs.heat.command: No closing quotation"),
         (changed("programs.heat.figures.rate", {"unit": "s"}), "wall says where it is found; none are"),

@@ -67,6 +67,25 @@ def test_affinity_and_environment_are_those_of_the_plan() -> None:
     assert found["env"]["OMP_PROC_BIND"] == "close"
 
 
+def test_the_first_rank_alone_reads_the_input(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("a word\n")
+    (tmp_path / "out").mkdir()
+    command = [str(paths.binder()), "--placement", "none", "--output", "out", "--input", "in.txt", "--", "cat"]
+    read = []
+    for rank in ("0", "1"):
+        env = CLEAN | {f"OMPI_COMM_WORLD_{name}": rank for name in ("RANK", "LOCAL_RANK")}
+        env |= {"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
+        given = {"stdin": subprocess.PIPE, "cwd": tmp_path, "env": env, "timeout": 60, "check": True}
+        subprocess.run(command, **given)
+        (file,) = (tmp_path / "out").iterdir()
+        read.append(file.read_text())
+        file.unlink()
+    assert read == ["a word\n", ""]
+    assert refusal("--placement", "none", "--input", "absent", env={}) == (
+        "plumb-bind: standard input absent: No such file or directory"
+    )
+
+
 @needs_two
 def test_each_rank_gets_its_own_core() -> None:
     plan = resolve("core", ranks=2)

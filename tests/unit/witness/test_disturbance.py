@@ -78,6 +78,12 @@ def judge(*witnesses, before=QUIET, after=QUIET):
     return found
 
 
+def test_processes_that_the_kernel_ended_for_want_of_memory_are_counted(tmp_path):
+    assert snap(tmp_path).ended is None
+    (tmp_path / "proc" / "vmstat").write_text("nr_free_pages 12\noom_kill 3\n")
+    assert snap(tmp_path, at=1).ended == 3
+
+
 def test_a_quiet_host(tmp_path):
     before = snap(tmp_path, pressure=1000, clock=2400000, throttles=4)
     after = snap(tmp_path, at=10, pressure=2000, clock=3000000, throttles=4, load="1.50")

@@ -97,10 +97,45 @@ def test_threads_that_need_not_be_bound_one_by_one_stay_on_the_cpus_of_their_ran
     for witness, cpus in zip(pair, ([0, 1], [4, 5]), strict=True):
         witness["threads"] = [thread(10, cpus), thread(11, cpus)]
     assert len(compare(PLAN, pair, 2)) == 4
-    assert compare(PLAN, pair, 2, each_thread=False) == []
+    assert compare(PLAN, pair, 2, binds="ranks") == []
     pair[0]["threads"].append(thread(12, [0, 1, 2]))
-    (found,) = compare(PLAN, pair, 2, each_thread=False)
+    (found,) = compare(PLAN, pair, 2, binds="ranks")
     assert found == "thread 12 (worker) of rank 0 on n1 may run on CPUs 0-2, outside the rank's CPUs 0-1"
+
+
+def bound_by_itself(rank, *threads, ended=()):
+    """The witness of a program that binds itself: started on all CPUs, with CPU time of each thread."""
+    found = seen(rank)
+    found["plan"] |= {"cpus": list(range(8)), "places": [], "mem": {"policy": "none", "nodes": []}}
+    found["start"] = {"affinity": list(range(8))}
+    found["threads"] = [thread(10 + i, cpus) | {"cpu_s": cpu_s} for i, (cpus, cpu_s) in enumerate(threads)]
+    found["ended"] = [thread(90 + i, cpus) | {"cpu_s": 0.5} for i, cpus in enumerate(ended)]
+    return found
+
+
+EVERY = list(range(8))
+
+
+def test_a_program_that_binds_itself_is_compared_with_the_placement():
+    second = bound_by_itself(1, ([4], 0.5), ([5], 0.5))
+    moved = bound_by_itself(0, ([0], 0.5), (EVERY, 0.001), ended=[[1]])
+    moved["threads"][0]["migrations"] = 3
+    assert compare(PLAN, [moved, second], 2, binds="itself") == []
+    assert "was started with another plan" in str(compare(PLAN, [moved, second], 2))
+    ((found,), (left, other)) = (
+        compare(PLAN, [bound_by_itself(0, *threads), second], 2, binds="itself")
+        for threads in ([([0], 0.5), ([0], 0.5)], [([0], 0.5), (EVERY, 0.5)])
+    )
+    assert found == "thread place 1 of rank 0 on n1 should be on CPU 1, but no thread is bound there; threads are on: 0"
+    assert left == found.removesuffix("0") + "0; 0-7"
+    assert other == "thread 11 (worker) of rank 0 on n1 may run on CPUs 0-7, outside the rank's CPUs 0-1"
+
+
+def test_a_program_that_binds_itself_was_not_bound_by_plumb_bind(pair):
+    found = compare(PLAN, pair, 2, binds="itself")
+    assert [text.partition(":")[0] for text in found] == [
+        f"rank {i} on n1 was started with another plan" for i in (0, 1)
+    ]
 
 
 def test_no_witness_at_all():

@@ -175,6 +175,7 @@ ENDS = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static void *call_exit(void *unused) {
@@ -204,6 +205,9 @@ int main(int argc, char **argv) {
     atexit(at_exit);
     if (!strcmp(way, "return")) return 4;
     if (!strcmp(way, "_exit")) _exit(0);
+    if (!strcmp(way, "_Exit")) _Exit(0);
+    if (!strcmp(way, "error")) _exit(3);
+    if (!strcmp(way, "call")) syscall(SYS_exit_group, 0);
     if (!strcmp(way, "abort")) abort();
     if (!strcmp(way, "thread")) {
         pthread_create(&thread, NULL, call_exit, NULL);
@@ -459,7 +463,14 @@ def test_a_program_that_replaces_itself_leaves_one_witness(tmp_path, programs, p
     only(tmp_path / "w")
 
 
-@pytest.mark.parametrize("way", ["_exit", "abort"])
+@pytest.mark.parametrize("way", ["_exit", "_Exit"])
+def test_a_program_that_ends_well_by_exit_alone_leaves_a_witness(tmp_path, programs, plan, way):
+    """Its handlers do not run, as they would not without the library."""
+    assert run(tmp_path / "w", plan, [programs["ends"], way]) == (0, "")
+    only(tmp_path / "w")
+
+
+@pytest.mark.parametrize("way", ["error", "call", "abort"])
 def test_a_program_that_ends_without_its_handlers_leaves_no_witness(tmp_path, programs, plan, way):
     run(tmp_path / "w", plan, [programs["ends"], way])
     assert list((tmp_path / "w").iterdir()) == []

@@ -1,0 +1,57 @@
+"""What to write in plumb.yaml, or to change in a program, where a launch of an application is not verified.
+
+Reasons are made by modules that know nothing of that file; they are known here by the words that these export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from plumbline.launch import cause, plausible, program_files
+from plumbline.witness import processes
+from plumbline.witness.compare import MISSING, MOVED, OUTSIDE, UNBOUND, Binds
+from plumbline.witness.model import RankWitness
+
+_ITSELF = "if the program binds its threads, write binds: itself in plumb.yaml, and the placement that is like it"
+#: words of a reason -> what to do about it
+CURES = {
+    processes.LEFT_NO_WITNESS: "if these are the program's helpers, link them dynamically, and let them end well",
+    processes.BECAME: "move this work into build, or command the program itself",
+    OUTSIDE: _ITSELF,
+    MOVED: _ITSELF,
+    plausible.WITHOUT_MPI: "write mpi: false in plumb.yaml if it does not use MPI",
+    program_files.WORLD: "build it with the stack's mpicc, mpicxx or mpifort, which come first in PATH",
+}
+#: the same of a launch that failed
+FAILED = {cause.IMPROPERLY: "let each rank call MPI_Finalize"}
+_BY_ITSELF = "write the placement in plumb.yaml that the program binds its threads as, or binds: ranks"
+_ENDED_WELL = (
+    "the launch ended well, so the ranks are linked statically, or ended by _exit before MPI_Finalize: link them "
+    "dynamically, or let them call MPI_Finalize"
+)
+
+
+def added(reasons: Iterable[str], seen: Sequence[RankWitness], binds: Binds, *, ended_well: bool) -> list[str]:
+    """``reasons`` why a launch of an application is not verified, the first of each kind with its cure."""
+    known = {UNBOUND: _unbound(seen), **CURES, MISSING: _ENDED_WELL} if ended_well else dict(FAILED)
+    if ended_well and binds == "itself":
+        known |= dict.fromkeys((UNBOUND, OUTSIDE), _BY_ITSELF)
+    found, said = [], {""}
+    for reason in reasons:
+        cure = next((cure for words, cure in known.items() if words in reason), "")
+        found.append(reason if cure in said else f"{reason}; {cure}")
+        said.add(cure)
+    return found
+
+
+def _unbound(seen: Sequence[RankWitness]) -> str:
+    """What to write where a planned thread was not found on its CPU, by the threads that worked."""
+    worked = [
+        [t.affinity for t in (*rank.threads, *rank.ended) if t.cpu_s > processes.allowed_s(processes.ELSEWHERE, rank)]
+        for rank in seen
+    ]
+    if all(len(threads) <= 1 for threads in worked):
+        return "write threads: 1 in plumb.yaml, as one thread of each rank worked"
+    if any(len(cpus) == 1 for threads in worked for cpus in threads):
+        return _ITSELF
+    return "write binds: ranks in plumb.yaml if these are not threads of OpenMP"

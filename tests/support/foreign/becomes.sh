@@ -1,0 +1,3 @@
+#!/bin/bash
+# becomes the program
+exec "$(dirname "$0")/threads" one

@@ -1,0 +1,55 @@
+"""A repository that is not ours, with its plumb.yaml, and what ``plumb`` says and records there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import stored
+import yaml
+
+TOOLS = Path(__file__).resolve().parents[2] / "build" / "tools"
+
+
+def git(folder: Path, *words: str) -> str:
+    """What git prints in ``folder``."""
+    command = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder: Path, document: Mapping[str, Any], name: str = "first") -> None:
+    """Write plumb.yaml, and commit all files under a tag; the first time in a new repository."""
+    (folder / "plumb.yaml").write_text(yaml.safe_dump(dict(document), sort_keys=False))
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", name)
+    git(folder, "tag", name)
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """The variables of commands whose results and build are in ``folder``."""
+    around = {**os.environ, "PLUMB_RESULTS": str(folder / "results"), "PLUMB_BUILD": str(folder / "build")}
+    around.setdefault("PLUMB_TOOLS", str(TOOLS))
+    return around
+
+
+def plumb(folder: Path, around: Mapping[str, str], *words: str) -> tuple[int, str]:
+    """The exit status of a command in ``folder``, and all that it prints."""
+    command = [str(Path(sys.executable).parent / "plumb"), *words]
+    done = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+    return done.returncode, done.stdout + done.stderr
+
+
+def records(around: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The records by the name of their program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMB_RESULTS", around["PLUMB_RESULTS"])
+        found, damages = stored.read_all()
+    assert damages == []
+    return {record["variant"]["application"]["program"]: record for record in found}
