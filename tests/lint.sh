@@ -3,8 +3,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 export ANSIBLE_FORCE_COLOR=0 PYTHONDONTWRITEBYTECODE=1 NO_MKDOCS_2_WARNING=1
-mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels spack-env -name '*.py' -not -path 'site-configs/local/*')
-mapfile -t c < <(find custom-kernels tests -name '*.[ch]')
+mapfile -t python < <(find plumbline tests reframe-tests site-configs playbooks custom-kernels spack-env docs -name '*.py' -not -path 'site-configs/local/*')
+mapfile -t c < <(find custom-kernels tests docs -name '*.[ch]')
 mapfile -t shell < <(
     echo activate
     grep -rlE '^#!.*\b(ba|da)?sh\b' .ci tests playbooks plumbline custom-kernels spack-env --exclude="*.j2" --exclude-dir=golden 2>/dev/null

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 from pathlib import Path
 
 from plumbline.application import model
-from plumbline.base import files
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.commands import options
 
@@ -17,13 +18,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     init = actions.add_parser("init", help="write a plumb.yaml that explains itself")
     init.add_argument("--name", help="of the application (default: that of the folder)")
+    text = "write a small code in C and one in Python with their plumb.yaml, to try all this with"
+    init.add_argument("--example", action="store_true", help=text)
     check = actions.add_parser("check", help="say what is wrong in plumb.yaml, one line each")
     options.add(check, "--application", "default: the plumb.yaml here, or above")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file, or print a line for each fault; returns 1 if there is one."""
-    return _init(args.name) if args.action == "init" else _check(model.here(args.application))
+    if args.action == "check":
+        return _check(model.here(args.application))
+    if args.example and args.name:
+        raise PlumbError("--name is that of a file of your own", "--example", "leave out one of the two")
+    return _example() if args.example else _init(args.name)
+
+
+def _example() -> int:
+    folder = paths.suite() / "docs" / "examples" / "heat"
+    known = sorted(file for file in folder.iterdir() if file.is_file())  # pip compiles what is Python in a wheel
+    for file in known:
+        if (Path.cwd() / file.name).exists():
+            raise PlumbError(f"there is a {file.name} already", str(Path.cwd()), "begin in an empty folder")
+    for file in known:
+        shutil.copyfile(file, file.name)
+    print(f"written: {', '.join(file.name for file in known)}; the next step: git init, commit, plumb run")
+    return 0
 
 
 def _init(name: str | None) -> int:
