@@ -1,11 +1,15 @@
 #!/bin/bash
-# What the jobs of both pipelines run, from the top of a checkout: job.sh gate | nightly | comment | pages.
+# What the jobs of both pipelines run: job.sh gate | nightly | comment | pages. In a checkout of this suite from its top; in
+# the repository of an application (PLUMB_CI_APPLICATION names its plumb.yaml) from there, by a Plumbline that pip installed.
 # Everything it needs comes in PLUMB_CI_… variables (plumbline/ci/pipelines.py writes them), so that no value of a site is
 # ever part of a command's text. What the job publishes is in plumb-ci/.
 # Exit status of gate and nightly: 0 PASS, 1 FAIL, 2 INCONCLUSIVE, 3 INVALID, and that of a set-up that failed.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+own=${PLUMB_CI_APPLICATION:-}
+[ -n "$own" ] || cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=plumb-ci
+stack=${PLUMB_CI_STACK:-}
+[ -z "$own" ] || stack=${stack#*:} # plumb setup takes module:NAME, a gate the name
 
 stop() {
     echo "plumb ci: $*" >&2
@@ -29,11 +33,18 @@ finish() {
 }
 
 setup() {
-    if [ "${PLUMB_CI_SETUP:-yes}" = yes ]; then
-        make setup || stop "make setup failed with status $?"
+    local options=()
+    add --stack "${PLUMB_CI_STACK:-}"
+    if [ -n "$own" ]; then
+        PATH=$PWD/.plumbline/bin:$PATH
+        plumb setup --no-ceilings "${options[@]}" || stop "plumb setup failed with status $?"
+    else
+        if [ "${PLUMB_CI_SETUP:-yes}" = yes ]; then
+            make setup || stop "make setup failed with status $?"
+        fi
+        # shellcheck disable=SC1091  # the checkout's own file
+        . ./activate || stop "the checkout cannot be activated"
     fi
-    # shellcheck disable=SC1091  # the checkout's own file
-    . ./activate || stop "the checkout cannot be activated"
     rm -rf "$out"
     mkdir -p "$out"
 }
@@ -57,7 +68,8 @@ gate() {
     base=$(baseline) || stop "nothing to hold the change against: set PLUMB_CI_BASELINE, or run on a merge request"
     add --baseline "$base"
     add --candidate "${PLUMB_CI_CANDIDATE:-$(git rev-parse HEAD)}"
-    add --stack "${PLUMB_CI_STACK:-}"
+    add --stack "$stack"
+    add --application "$own"
     [ -z "${PLUMB_CI_TESTS:-}" ] || stop "PLUMB_CI_TESTS is called PLUMB_CI_TEST now: render the pipeline again by plumb ci"
     add --test "${PLUMB_CI_TEST:-}"
     add --site "${PLUMB_CI_SITE:-}"
@@ -85,7 +97,14 @@ nightly() {
     setup
     [ -z "${PLUMB_CI_SITE:-}" ] || options+=(-- "--system=$PLUMB_CI_SITE${PLUMB_CI_PARTITION:+:$PLUMB_CI_PARTITION}")
     [ -z "${PLUMB_CI_RESULTS:-}" ] || results+=("--results=$PLUMB_CI_RESULTS")
-    plumb "${results[@]}" campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}" | tee "$out/campaign.txt" || status=1
+    local measure=(campaign --profile "${PLUMB_CI_PROFILE:-quick}" "${options[@]}")
+    if [ -n "$own" ]; then
+        options=()
+        add --stack "$stack"
+        add --application "$own"
+        measure=(run "${options[@]}")
+    fi
+    plumb "${results[@]}" "${measure[@]}" | tee "$out/campaign.txt" || status=1
     plumb "${results[@]}" history --json >"$out/history.jsonl" || alarm=$?
     [ -s "$out/history.jsonl" ] || [ "$alarm" -eq 3 ] || stop "plumb history ended with $alarm and wrote nothing"
     [ "${PLUMB_CI_PAGES:-no}" != yes ] || publish
@@ -109,7 +128,9 @@ pages() {
 
 comment() {
     [ -s "$out/gate.md" ] || stop "no $out/gate.md to post"
-    .venv/bin/python -m plumbline.ci.comment "$out/gate.md"
+    local python=.venv/bin/python
+    [ -z "$own" ] || python=.plumbline/bin/python
+    "$python" -m plumbline.ci.comment "$out/gate.md"
 }
 
 case ${1:-} in

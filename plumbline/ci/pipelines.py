@@ -1,6 +1,7 @@
 """The pipelines that gate merge requests and measure every night.
 
-The jobs are in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables.
+The jobs are in templates, ``gitlab.yml`` and ``github.yml``; what a site chooses is data in their variables. The
+templates are for a checkout of this suite; in the repository of an application each job installs Plumbline first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from plumbline.base.errors import PlumbError
 
 #: where each host looks for its file, below the top of a checkout
 FILES = {"gitlab": Path(".gitlab/plumbline.yml"), "github": Path(".github/workflows/plumbline.yml")}
+#: where a job of an application's pipeline installs Plumbline
+ENVIRONMENT = ".plumbline"
 #: the first line of a rendered file: only files that begin so are replaced
 MARK = "# Rendered by plumb ci"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:-]{0,99}")
@@ -43,7 +46,8 @@ class Values:
     ``tags`` are those of the runner, ``test`` is a regular expression that names of tests begin with,
     ``baseline`` a stack or commit (default: where the change left its target branch), ``results`` a folder that
     outlives jobs, ``minutes`` how long the gate may start pairs, ``inconclusive`` is ``warn`` or ``fail``, ``pages``
-    has the nightly job publish all campaigns.
+    has the nightly job publish all campaigns. For an application, ``application`` is its plumb.yaml below the top of
+    the repository, ``install`` what pip installs to have Plumbline, and ``home`` the folder of its stacks and sites.
     """
 
     tags: tuple[str, ...]
@@ -59,6 +63,9 @@ class Values:
     inconclusive: str = "warn"
     comment: bool = False
     pages: bool = False
+    application: str = ""
+    install: str = ""
+    home: str = ""
 
     def __post_init__(self) -> None:
         for tag in self.tags:
@@ -68,7 +75,7 @@ class Values:
                 )
         if not self.tags:
             raise PlumbError("no runner's tag", "plumb ci", "say --tags with those of a runner that may start jobs")
-        for name in ("site", "partition", "stack", "test", "baseline", "results"):
+        for name in ("site", "partition", "stack", "test", "baseline", "results", "application", "install", "home"):
             _plain(name, getattr(self, name))
         if self.partition and not self.site:
             raise PlumbError("a partition of no site", "plumb ci --partition", "say --site too")
@@ -90,6 +97,9 @@ class Values:
             "PLUMB_CI_MINUTES": f"{self.minutes:g}",
             "PLUMB_CI_INCONCLUSIVE": self.inconclusive,
             "PLUMB_CI_PAGES": "yes" if self.pages else "",
+            "PLUMB_CI_APPLICATION": self.application,
+            "PLUMB_CI_INSTALL": self.install,
+            "PLUMB_HOME": self.home,
         }
         return {name: value for name, value in found.items() if value}
 
@@ -102,6 +112,17 @@ def _plain(name: str, value: str) -> None:
         raise PlumbError("'${{' begins an expression of the pipeline", f"plumb ci --{name}", "leave it out")
 
 
+def _steps(name: str, values: Values) -> list[str]:
+    """The commands of the step ``name`` of job.sh; an application has that file by a wheel, installed for each job."""
+    if not values.application:
+        return [f"bash plumbline/ci/job.sh {name}"]
+    run = f"{ENVIRONMENT}/bin/python -m plumbline.ci {name}"
+    if name == "comment":  # of a job that has installed it
+        return [run]
+    pip = f"{ENVIRONMENT}/bin/python -m pip install --quiet --no-input --disable-pip-version-check"
+    return [f"python3 -m venv --clear {ENVIRONMENT}", f'{pip} -- "$PLUMB_CI_INSTALL"', run]
+
+
 def gitlab(values: Values) -> str:
     """A file to include in ``.gitlab-ci.yml``: the gate on merge requests, the campaign on schedules."""
     jobs = yaml.safe_load(_template("gitlab"))
@@ -112,6 +133,9 @@ def gitlab(values: Values) -> str:
     common |= {"tags": tags, "timeout": f"{math.ceil(values.minutes) + 60} minutes", "variables": variables}
     if values.inconclusive != "warn":
         common["allow_failure"] = False
+    for job, name in (("plumb-gate", "gate"), ("plumb-nightly", "nightly"), ("pages", "pages")):
+        jobs[job]["script"] = _steps(name, values)
+    jobs["plumb-gate"]["after_script"] = _steps("comment", values)
     if not values.comment:
         del jobs["plumb-gate"]["after_script"]
     jobs["pages"]["tags"] = tags
@@ -133,6 +157,8 @@ def github(values: Values) -> str:
     }
     for name in ("gate", "nightly"):
         jobs[name] |= common
+        jobs[name]["steps"][1]["run"] = "\n".join(_steps(name, values))
+    jobs["gate"]["steps"][2]["run"] = "\n".join(_steps("comment", values))
     if not values.comment:
         del jobs["gate"]["permissions"]["pull-requests"], jobs["gate"]["steps"][2]
     if not values.pages:

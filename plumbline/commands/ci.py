@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 
-from plumbline.base import files
+import plumbline
+from plumbline.application import model
+from plumbline.base import files, git
+from plumbline.base.errors import PlumbError
 from plumbline.ci import pipelines
 from plumbline.commands import options
 
@@ -13,8 +17,8 @@ from plumbline.commands import options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of ``plumb ci``."""
     parser.description = (
-        "Writes the pipelines that gate merge requests and measure every night. "
-        "--results names the folder that keeps the nightly records."
+        "Writes the pipelines that gate merge requests and measure every night, in a checkout of this suite or in a "
+        "repository with a plumb.yaml. --results names the folder that keeps the nightly records."
     )
     parser.add_argument("kind", choices=tuple(pipelines.FILES), help="which pipeline")
     parser.add_argument("--tags", required=True, metavar="A,B", help="the runner's tags (GitHub: labels)")
@@ -32,16 +36,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inconclusive", choices=("warn", "fail"), default="warn", help=text)
     parser.add_argument("--comment", action="store_true", help="post the gate's table under the merge request")
     parser.add_argument("--pages", action="store_true", help="publish all campaigns after the nightly one")
+    options.add(parser, "--application", "default: the plumb.yaml here, or above")
+    text = f"of an application: what pip installs, such as a wheel (default: {_pinned()})"
+    parser.add_argument("--install", metavar="WHAT", help=text)
+    text = "of an application: its stacks and sites on the runner (default: in the user's data folder)"
+    parser.add_argument("--home", default="", metavar="FOLDER", help=text)
     text = "write the file below this checkout (default: print it)"
     parser.add_argument("--checkout", type=files.Output, metavar="FOLDER", help=text)
 
 
+def _pinned() -> str:
+    return f"plumbline=={plumbline.__version__}"
+
+
+def _application(named: Path | None) -> str:
+    """The plumb.yaml that is ``named``, or that of the present folder, below its repository's top; empty if none is."""
+    file = named or model.find(Path.cwd())
+    if file is None:
+        return ""
+    model.load(file)
+    top = git.top(file.absolute().parent)
+    if top is None:
+        raise PlumbError("this is not a git repository", str(file.absolute().parent), "git init")
+    return str(file.resolve().relative_to(top))
+
+
 def run(args: argparse.Namespace) -> int:
     """Print or write the pipeline; returns 0."""
-    names = {field.name for field in dataclasses.fields(pipelines.Values)} - {"tags", "results"}
-    given = {name: getattr(args, name) for name in names}
-    folder = str(args.results_folder or "")
-    values = pipelines.Values(tags=tuple(options.names_of(args.tags)), results=folder, **given)
+    own = _application(args.application)
+    if not own and (args.install or args.home):
+        raise PlumbError("--install and --home are for a repository with a plumb.yaml", str(Path.cwd()), model.CURE)
+    names = {field.name for field in dataclasses.fields(pipelines.Values)}
+    given = {name: getattr(args, name) for name in names - {"tags", "results", "application", "install"}}
+    values = pipelines.Values(
+        tags=tuple(options.names_of(args.tags)),
+        results=str(args.results_folder or ""),
+        application=own,
+        install=(args.install or _pinned()) if own else "",
+        **given,
+    )
     if args.checkout is None:
         print(pipelines.RENDER[args.kind](values), end="")
         return 0

@@ -33,7 +33,7 @@ def offered_stacks() -> list[str]:
     """The stacks that this host's site offers; raises :class:`PlumbError` if there is none."""
     here = site.claiming(site.load_all())
     if here is None:
-        raise PlumbError("no site is configured for this host", str(paths.sites()), "plumb site init makes one")
+        raise PlumbError("no site is configured for this host", str(paths.sites()), f"{paths.setup()} makes one")
     offered = dict.fromkeys(name for part in here.partitions for name in part.stacks)
     if not offered:
         raise PlumbError("the site offers no stack", str(paths.sites()), "plumb stack install makes some")

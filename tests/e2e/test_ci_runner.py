@@ -7,7 +7,6 @@ gate judges stored pairs in place of measuring some.
 """
 
 import csv
-import hashlib
 import json
 import os
 import re
@@ -18,11 +17,11 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from gitlab_runner import NPM
 
 from plumbline.base import paths
 from plumbline.ci import pipelines
 
-NPM = paths.root() / "tests/data/npm"
 #: hands on what the gate is to write, and judges the pairs beside it
 PLUMB = """#!/bin/bash
 [ "$1" = gate ] || { echo "$@" >>calls; exec true; }
@@ -33,35 +32,6 @@ while [ $# -gt 0 ]; do
 done
 exec REAL gate --pairs pairs.csv --better lower "${files[@]}"
 """
-
-
-@pytest.fixture(scope="session")
-def modules():
-    """The folder of the programs, installed once for each lock."""
-    for program in ("npm", "node"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    lock = (NPM / "package-lock.json").read_bytes()
-    place = paths.build() / "gitlab-ci-local" / hashlib.sha256(lock).hexdigest()[:16]
-    found = place / "node_modules"
-    if not (found / ".bin/gitlab-ci-local").exists():
-        shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(NPM, place)
-        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress"]
-        done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode:
-            shutil.rmtree(place)
-            pytest.skip(f"the programs cannot be installed: {done.stderr.strip().splitlines()[0]}")
-    return found
-
-
-@pytest.fixture(scope="session")
-def runner(modules):
-    """The runner of GitLab's pipelines."""
-    for program in ("rsync", "gawk"):
-        if shutil.which(program) is None and not (program == "gawk" and shutil.which("awk")):
-            pytest.skip(f"{program} is not installed")
-    return modules / ".bin/gitlab-ci-local"
 
 
 def git(folder, *arguments):

@@ -1,0 +1,40 @@
+"""The runner of GitLab's pipelines that others wrote (gitlab-ci-local; tests/data/npm has its lock), as fixtures."""
+
+import hashlib
+import shutil
+import subprocess
+
+import pytest
+
+from plumbline.base import paths
+
+NPM = paths.root() / "tests/data/npm"
+
+
+@pytest.fixture(scope="session")
+def modules():
+    """The folder of the programs, installed once for each lock."""
+    for program in ("npm", "node"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    lock = (NPM / "package-lock.json").read_bytes()
+    place = paths.build() / "gitlab-ci-local" / hashlib.sha256(lock).hexdigest()[:16]
+    found = place / "node_modules"
+    if not (found / ".bin/gitlab-ci-local").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(NPM, place)
+        install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress"]
+        done = subprocess.run(install, cwd=place, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            shutil.rmtree(place)
+            pytest.skip(f"the programs cannot be installed: {done.stderr.strip().splitlines()[0]}")
+    return found
+
+
+@pytest.fixture(scope="session")
+def runner(modules):
+    """The runner of GitLab's pipelines."""
+    for program in ("rsync", "gawk"):
+        if shutil.which(program) is None and not (program == "gawk" and shutil.which("awk")):
+            pytest.skip(f"{program} is not installed")
+    return modules / ".bin/gitlab-ci-local"
