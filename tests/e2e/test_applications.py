@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import own_code
 import pytest
-import stored
-import yaml
 
 pytestmark = pytest.mark.e2e
 
@@ -19,6 +15,7 @@ pytestmark = pytest.mark.e2e
 PROGRAM = r"""
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +49,7 @@ int main(int argc, char **argv) {
     if (!strcmp(how, "leaves") && rank == 0 && fork() == 0) {
         setsid();
         work(1.0);
-        _exit(0);
+        raise(SIGKILL);
     }
     if (!strcmp(how, "writes") && rank == 0) {
         FILE *input = fopen("input.txt", "a");
@@ -129,26 +126,11 @@ def ran(tmp_path_factory):
     (folder / "program.c").write_text(PROGRAM)
     (folder / "solve.py").write_text(SCRIPT)
     (folder / "input.txt").write_text("input\n")
-    (folder / "plumb.yaml").write_text(yaml.safe_dump(described(), sort_keys=False))
-    results = tmp_path_factory.mktemp("results")
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *words], check=True)
-    around = {**os.environ, "PLUMB_RESULTS": str(results), "PLUMB_BUILD": str(tmp_path_factory.mktemp("build"))}
-    around.setdefault("PLUMB_TOOLS", str(Path(__file__).resolve().parents[2] / "build" / "tools"))
-    command = [str(Path(sys.executable).parent / "plumb"), "run", "--stack", "openmpi"]
-    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    dirty = subprocess.run([*git, "status", "--porcelain", "--ignored"], capture_output=True, text=True, check=True)
-    assert dirty.stdout == ""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMB_RESULTS", str(results))
-        records, damages = stored.read_all()
-    assert damages == []
-    return (
-        answer.returncode,
-        answer.stdout + answer.stderr,
-        {one["variant"]["application"]["program"]: one for one in records},
-    )
+    own_code.commit(folder, described())
+    around = own_code.variables(folder.parent)
+    status, output = own_code.plumb(folder, around, "run", "--stack", "openmpi")
+    assert own_code.git(folder, "status", "--porcelain", "--ignored") == ""
+    return status, output, own_code.records(around)
 
 
 @pytest.mark.parametrize("name", BEHAVIOUR)
@@ -190,27 +172,19 @@ def repository(tmp_path_factory) -> tuple[Path, dict[str, str]]:
     folder.mkdir()
     document = described()
     document["programs"] = {"code": program(command=["./program", "well"], placements=["core", "numa"])}
-    (folder / "plumb.yaml").write_text(yaml.safe_dump({**document, "application": "code"}, sort_keys=False))
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
-    subprocess.run([*git, "init", "-q"], check=True)
     for name, seconds in (("first", "0.2"), ("second", "0.3")):
         (folder / "program.c").write_text(PROGRAM.replace("    work(0.2);\n    if", f"    work({seconds});\n    if"))
-        for words in (["add", "-A"], ["commit", "-qm", name], ["tag", name]):
-            subprocess.run([*git, *words], check=True)
-    around = {**os.environ, "PLUMB_RESULTS": str(tmp_path_factory.mktemp("results"))}
-    around["PLUMB_BUILD"] = str(tmp_path_factory.mktemp("build"))
-    around.setdefault("PLUMB_TOOLS", str(Path(__file__).resolve().parents[2] / "build" / "tools"))
-    return folder, around
+        own_code.commit(folder, {**document, "application": "code"}, name)
+    return folder, own_code.variables(folder.parent)
 
 
 def gate(repository: tuple[Path, dict[str, str]], *words: str) -> tuple[int, str, list[dict[str, Any]]]:
     """(exit status, output, the two records) of a gate of half a minute."""
     folder, around = repository
-    command = [str(Path(sys.executable).parent / "plumb"), "gate", *words, "--minutes", "0.5"]
-    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    status, output = own_code.plumb(folder, around, "gate", *words, "--minutes", "0.5")
     newest = max(Path(around["PLUMB_RESULTS"]).glob("local/*.jsonl"))
     records = [json.loads(line) for line in newest.read_text().splitlines()]
-    return answer.returncode, answer.stdout + answer.stderr, records
+    return status, output, records
 
 
 def used(launch: dict[str, Any]) -> float:
