@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from plumbline import schemas
-from plumbline.base.errors import PlumbError
+from plumbline.base.errors import PlumbError, suggest
 from plumbline.parsers.application import CheckRule, FigureRule
 from plumbline.topology import binder
 
@@ -70,6 +70,16 @@ class Application(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tru
         """The name of the test that measures ``program``, as records have it."""
         return self.application if program == self.application else f"{self.application}_{program}"
 
+    def tests(self, programs: Sequence[str], file: Path) -> str:
+        """The regular expression that names of the tests of ``programs``, or of all, begin with.
+
+        Raises :class:`PlumbError` for a program that is not one of ``file``.
+        """
+        for name in programs:
+            if name not in self.programs:
+                raise PlumbError(f"{file.name} has no program '{name}'", str(file), suggest(name, list(self.programs)))
+        return "|".join(f"{re.escape(self.test(name))}(%|$)" for name in programs or self.programs)
+
 
 def find(start: Path) -> Path | None:
     """The plumb.yaml of ``start`` or of the nearest folder above it; None if there is none."""
@@ -82,6 +92,11 @@ def here(named: Path | None) -> Path:
     if file is None:
         raise PlumbError(f"there is no {FILE} here or above", str(Path.cwd()), CURE)
     return file.resolve()
+
+
+def named_or_here(named: Path | None) -> Path | None:
+    """The plumb.yaml that is ``named``, or that of the present folder or above, if there is one."""
+    return here(named) if named or find(Path.cwd()) else None
 
 
 def load(file: Path) -> Application:

@@ -20,7 +20,6 @@ from plumbline.measure import jobs, session
 from plumbline.measure.session import Kind, Say
 from plumbline.records import store
 from plumbline.records.variant import Variant
-from plumbline.reframe.built import prepared
 from plumbline.schemas.site import Partition
 from plumbline.stacks.manifest import Manifest
 from plumbline.statistics.paired import Rule
@@ -122,8 +121,8 @@ def _programs(request: Request, application: Path, folder: Path, say: Say) -> tu
     """The couples of an application's programs, each side built from its state of the code."""
     offers = []
     for side in request.both:
-        tests = prepared(application, side.code or source.present(application), [side.stack], folder, say)
-        listing = variants.list_variants([side.stack], request.test, request.system, folder, tests)
+        state = side.code or source.present(application)
+        listing = variants.of_application(application, state, side.stack, request.test, request.system, folder, say)
         offers.append(Offer(side, listing.of(side.stack), listing.skips.get(side.stack, {})))
     return couple(offers[0], offers[1], request.common)
 

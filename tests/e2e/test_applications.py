@@ -237,3 +237,18 @@ def test_equal_code_under_two_placements_is_one_pair(repository):
     assert [record["variant"]["placement"] for record in records] == ["core", "numa"]
     assert len({record["variant"]["application"]["commit"] for record in records}) == 1
     assert len({record["variant"]["name"] for record in records}) == 1
+
+
+def test_a_program_is_profiled_by_its_name(repository):
+    folder, around = repository
+    command = [str(Path(sys.executable).parent / "plumb"), "profile", "code", "--stack", "mpich", "--json"]
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert "verified" in answer.stderr
+    first, _ = json.JSONDecoder().raw_decode(answer.stdout)
+    assert first["variant"] == "code %placement=core"
+    assert [rank["rank"] for rank in first["ranks"]] == [0, 1]
+    command[2] = "cod"
+    answer = subprocess.run(command, env=around, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 2
+    assert "plumb.yaml has no program 'cod'" in answer.stderr
+    assert "did you mean 'code'?" in answer.stderr
