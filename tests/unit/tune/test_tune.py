@@ -326,7 +326,7 @@ class FakeBench:
 
     def __init__(self, truth, verdicts, of_others):
         self.asked = SimpleNamespace(
-            stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1
+            stack="s", placements=("core",), sizes=SIZES, every=False, knobs=(), counts=(), nodes=1, program=()
         )
         self.truth, self.verdicts, self.seed, self.confirmed = truth, verdicts, itertools.count(), []
         self.stages, self.launched, self.of_others = [], [], of_others
