@@ -22,7 +22,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.10 --generate-h
 	--no-annotate --no-header
 LOCKS := $(basename $(wildcard plumbline/stacks/wheels/*.in))
 
-.PHONY: help venv setup campaign check test attacks rates scale disturbed ptx testbed testbed-down faults bare lint docs pictures lock clean distclean
+.PHONY: help venv setup campaign check test attacks rates scale disturbed ptx testbed testbed-down faults bare lint docs pictures lock wheel clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -103,6 +103,12 @@ faults: .venv/.stamp-dev setup ## the tests on the test bed alone: onboarding, a
 
 bare: ## make test, on a clone of HEAD in a bare Debian (root); COMMAND='make campaign' for another command
 	@tests/bare $(COMMAND)
+
+wheel: .venv/.stamp-dev ## build/dist: the package as an sdist, and as a wheel with the C tools and hwloc inside
+	@rm -rf build/dist && mkdir -p build/dist
+	@PATH="$(CURDIR)/$(BIN):$$PATH" uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/dist/unrepaired
+	@PATH="$(CURDIR)/$(BIN):$$PATH" auditwheel repair --wheel-dir build/dist build/dist/unrepaired/*.whl
+	@mv build/dist/unrepaired/*.tar.gz build/dist && rm -r build/dist/unrepaired && ls build/dist
 
 lock: export PATH := $(CURDIR)/$(BIN):$(PATH)
 lock: .venv/.stamp-dev ## write all requirements and stack locks again (newest versions that the .in files allow)

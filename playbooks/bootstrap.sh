@@ -54,7 +54,20 @@ count=$(grep -c '==' "$lock")
 echo "venv: installing $lock ($count pinned packages)"
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 .venv/bin/python -m pip install --quiet --require-hashes --only-binary :all: "${source[@]}" --requirement "$lock"
-if ! said=$(.venv/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable . 2>&1); then
-    printf '%s\n' "$said" >&2
-    stop "Plumbline itself cannot be installed into .venv (above)"
-fi
+
+# Plumbline itself is on the path as it lies here: its wheel would need a compiler, which may not be there yet.
+.venv/bin/python -m pip uninstall --quiet --yes plumbline 2>/dev/null # an earlier version installed it
+printf '%s\n' "$PWD" >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/plumbline.pth"
+# exec names the interpreter, because kernels cut long interpreter lines
+cat >.venv/bin/plumb.new <<END
+#!/bin/sh
+'''exec' "$PWD/.venv/bin/python" "\$0" "\$@"
+' '''
+import sys
+
+from plumbline.commands.cli import main
+
+sys.exit(main())
+END
+chmod 755 .venv/bin/plumb.new
+mv .venv/bin/plumb.new .venv/bin/plumb

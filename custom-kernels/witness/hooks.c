@@ -1,5 +1,5 @@
-/* The functions that this library replaces. Each calls the real one, found by RTLD_NEXT or, for MPI
- * and threads, by next_function.
+/* The functions that this library replaces. Each calls the real one, found by RTLD_NEXT or, for
+ * threads, by next_function. Those of MPI are in mpi_hooks.c.
  *
  * malloc and calloc are not wrapped: dlsym may call them. free may come before the constructor has run (other
  * libraries' constructors, the dynamic linker itself), so the real function is looked up on demand; what that
@@ -26,9 +26,6 @@ typedef size_t (*usable_function)(void *);
 typedef void *(*mmap_function)(void *, size_t, int, int, int, off_t);
 typedef int (*munmap_function)(void *, size_t);
 typedef void *(*mremap_function)(void *, size_t, size_t, int, ...);
-typedef int (*init_function)(int *, char ***);
-typedef int (*init_thread_function)(int *, char ***, int, int *);
-typedef int (*finalize_function)(void);
 typedef void *(*routine)(void *);
 typedef int (*create_function)(pthread_t *, const pthread_attr_t *, routine, void *);
 
@@ -38,10 +35,7 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 EXPORT int munmap(void *address, size_t length);
 EXPORT void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...);
-EXPORT int MPI_Init(int *count, char ***words);
-EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, routine begin, void *argument);
-EXPORT int MPI_Finalize(void);
 EXPORT ssize_t process_vm_readv(pid_t process, const struct iovec *local, unsigned long locals,
                                 const struct iovec *remote, unsigned long remotes, unsigned long flags);
 EXPORT ssize_t process_vm_writev(pid_t process, const struct iovec *local, unsigned long locals,
@@ -156,41 +150,6 @@ void *mremap(void *address, size_t old_length, size_t new_length, int flags, ...
         freed_mapped((uintptr_t)moved, new_length);
     }
     return moved;
-}
-
-static void began(int status) {
-    if (!preload_is_mine())
-        return;
-    if (status == 0)
-        library_note();
-    threads_count_from_here();
-    window_begin();
-}
-
-int MPI_Init(int *count, char ***words) {
-    any_function real = library_function("MPI_Init");
-    int status = real == NULL ? 1 : ((init_function)real)(count, words);
-    began(status);
-    return status;
-}
-
-int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
-    any_function real = library_function("MPI_Init_thread");
-    int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
-    began(status);
-    return status;
-}
-
-int MPI_Finalize(void) {
-    any_function real = library_function("MPI_Finalize");
-    if (preload_is_mine()) {
-        window_end();
-        threads_remember();
-        transports_note();
-        devices_note();
-        settings_read();
-    }
-    return real == NULL ? 1 : ((finalize_function)real)();
 }
 
 /* The two system calls by which MPI libraries copy from rank to rank directly ("CMA"). */

@@ -14,7 +14,7 @@ typedef int (*size_function)(void *comm, int *size);
 static int world;
 
 any_function library_function(const char *name) {
-    char profiling[40] = "P";
+    char profiling[40] = {name[0] == 'M' ? 'P' : 'p'};
     any_function real = next_function(name);
     if (real == NULL)
         real = next_function(strncat(profiling, name, sizeof profiling - 2));

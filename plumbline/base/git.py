@@ -20,14 +20,6 @@ def is_checkout() -> bool:
     return (paths.root() / ".git").exists()
 
 
-def part(name: str) -> Path:
-    """The folder ``name`` of the checkout; raises :class:`PlumbError` where pip installed the package without it."""
-    if paths.is_installed():
-        cure = "clone the repository of Plumbline, run make setup there, and use its .venv/bin/plumb"
-        raise PlumbError(f"this needs {name}/, which only a checkout has", str(paths.root()), cure)
-    return paths.root() / name
-
-
 def run(*arguments: str, at: Path | None = None) -> str:
     """What git prints in the folder ``at`` (default: this checkout), without the blanks around it.
 

@@ -1,15 +1,15 @@
 """Where things lie. Every path is taken from here, so that a checkout can live anywhere.
 
 A folder is, in this order: what an option of ``plumb`` names, what its variable names, the default, which is in the
-checkout or, for a package that pip installed, in the user's data folder. Jobs get the options (:func:`options`),
-because many schedulers start a job without the variables of whoever submitted it.
+checkout or, for an installed wheel, in ``PLUMB_HOME``. Jobs get the options (:func:`options`), because many schedulers
+start a job without the variables of whoever submitted it.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +19,7 @@ FOLDERS = {
     "sites": "site folders",
     "stacks": "installed stacks",
     "tools": "C tools",
+    "build": "builds",
 }
 _named: dict[str, Path] = {}
 
@@ -40,7 +41,7 @@ def variables() -> dict[str, str]:
 
 
 def _in_use() -> dict[str, str]:
-    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools()}
+    folders = {"results": results(), "sites": sites(), "stacks": stacks(), "tools": tools(), "build": build()}
     return {name: str(folder.absolute()) for name, folder in folders.items()}
 
 
@@ -48,52 +49,76 @@ def _folder(name: str, default: Path) -> Path:
     return _named.get(name) or Path(os.environ.get(f"PLUMB_{name.upper()}") or default)
 
 
+def package() -> Path:
+    """This package."""
+    return Path(__file__).resolve().parents[1]
+
+
 def root() -> Path:
-    """The checkout: the folder that holds this package."""
-    return Path(__file__).resolve().parents[2]
+    """The folder that holds this package: the checkout, if there is one."""
+    return package().parent
 
 
-@functools.cache
 def is_installed() -> bool:
-    """Whether pip copied the package to its own folder, which no command writes to, so that there is no checkout."""
-    return any(root().glob("plumbline-*.dist-info"))
+    """Whether this is the package of a wheel, which no command writes to, so that there is no checkout."""
+    return (package() / "suite").is_dir()
 
 
-def _home() -> Path:
-    """The checkout; without one the user's data folder (XDG Base Directory Specification)."""
+def suite() -> Path:
+    """The folder with tests, sources of the kernels, ReFrame's settings and Spack's: the checkout, or in the wheel."""
+    return package() / "suite" if is_installed() else root()
+
+
+def setup() -> str:
+    """The command that sets this host up."""
+    return "plumb setup" if is_installed() else "make setup"
+
+
+def home() -> Path:
+    """What the default folders are in: the checkout, without one ``PLUMB_HOME`` or the user's data folder (XDG)."""
     if not is_installed():
         return root()
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "plumbline"
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(os.environ.get("PLUMB_HOME") or Path(data) / "plumbline").absolute()
 
 
 def build() -> Path:
-    """What set-up compiles: ``PLUMB_BUILD`` or ``build/`` in the checkout."""
-    return Path(os.environ.get("PLUMB_BUILD") or _home() / "build")
+    """What is built, and where campaigns and gates work: ``PLUMB_BUILD`` or ``build/``."""
+    return _folder("build", home() / "build")
 
 
 def tools() -> Path:
-    """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``): ``PLUMB_TOOLS`` or ``build/tools/``."""
-    return _folder("tools", build() / "tools")
+    """Prefix of the C tools (``bin/plumb-bind``, ``lib/libplumbwitness.so``): ``PLUMB_TOOLS`` or ``build/tools/``.
+
+    A wheel has them itself.
+    """
+    return _folder("tools", package() / "tools" if is_installed() else build() / "tools")
 
 
 def stacks() -> Path:
-    """Folder of the installed stacks: ``PLUMB_STACKS`` or ``stacks/`` in the checkout."""
-    return _folder("stacks", _home() / "stacks")
+    """Folder of the installed stacks: ``PLUMB_STACKS`` or ``stacks/``."""
+    return _folder("stacks", home() / "stacks")
 
 
 def sites() -> Path:
-    """Folder of the site folders: ``PLUMB_SITES`` or ``site-configs/`` in the checkout."""
-    return _folder("sites", _home() / "site-configs")
+    """Folder of the site folders: ``PLUMB_SITES`` or ``site-configs/``."""
+    return _folder("sites", home() / "site-configs")
 
 
 def results() -> Path:
-    """Folder of the records: ``PLUMB_RESULTS`` or ``results/`` in the checkout."""
-    return _folder("results", _home() / "results")
+    """Folder of the records: ``PLUMB_RESULTS`` or ``results/``."""
+    return _folder("results", home() / "results")
+
+
+def suite_program(name: str) -> str:
+    """The program ``name`` of the suite's Python environment, which a ReFrame of another one starts too."""
+    return program(name) if is_installed() else str(root() / ".venv" / "bin" / name)
 
 
 def program(name: str) -> str:
-    """The program ``name`` of the Python environment that runs."""
-    return str(Path(sys.executable).parent / name)
+    """The program ``name`` of the Python environment that runs; without one, of what pip installed for this user."""
+    found = Path(sys.executable).parent / name
+    return str(found if found.exists() else Path(sysconfig.get_path("scripts", "posix_user")) / name)
 
 
 def binder() -> Path:

@@ -91,8 +91,14 @@ def scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def digits(value: float) -> str:
-    """``value`` with 3 decimals below 10, 2 below 100, 1 below 1000, none above."""
+    """``value`` with 3 decimals below 10, 2 below 100, 1 below 1000, none above; 3 significant digits below 0.1.
+
+    >>> digits(0.00842122), digits(0.126), digits(2.5e-7), digits(1646.2)
+    ('0.00842', '0.126', '2.5e-07', '1646')
+    """
     magnitude = abs(value)
+    if 0 < magnitude < 0.1:
+        return f"{value:#.3g}" if magnitude >= 1e-4 else f"{value:.3g}"
     places = 0 if magnitude >= 1000 else 1 if magnitude >= 100 else 2 if magnitude >= 10 else 3
     return f"{value:.{places}f}"
 

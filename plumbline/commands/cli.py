@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from plumbline import __version__
-from plumbline.base import files, paths, terminal
+from plumbline.base import files, git, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.base.verdicts import EXIT
 from plumbline.commands import ended, options
@@ -34,6 +33,19 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         heading = HEADINGS.get(action.dest) if type(action).__name__ == "_ChoicesPseudoAction" else None
         return (f"\n  {heading}:\n" if heading else "") + super()._format_action(action)
+
+
+class _Version(argparse.Action):
+    """Print the version and where it is; git is asked only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print it and exit."""
+        state = git.suite_state()
+        of = [f"wheel in {paths.package()}" if paths.is_installed() else f"checkout {paths.root()}"]
+        of += [f"commit {state['commit'][:12]}"] if state["commit"] else []
+        of += ["with changes"] if state["dirty"] else []
+        print(f"plumb {state['version']} ({', '.join([*of, *([state['unknown']] if 'unknown' in state else [])])})")
+        parser.exit()
 
 
 class _Parser(argparse.ArgumentParser):
@@ -142,7 +154,7 @@ def _parser(words: Sequence[str]) -> _Parser:
         epilog="plumb help COMMAND: its options and an example. Folders may be named before or after the command.",
         formatter_class=_Help,
     )
-    parser.add_argument("--version", action="version", version=f"plumb {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     options.add_folders(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, (text, example) in COMMANDS.items():

@@ -112,7 +112,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     """The folders that every command uses."""
     group = parser.add_argument_group("folders")
     for name, what in paths.FOLDERS.items():
-        text = f"folder of the {what} (default: PLUMB_{name.upper()}, or that of this checkout)"
+        text = f"folder of the {what} (default: PLUMB_{name.upper()}, or that of the checkout or PLUMB_HOME)"
         group.add_argument(f"--{name}", type=Path, metavar="FOLDER", dest=f"{name}_folder", help=text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable
 
 from plumbline import schedulers, stacks
 from plumbline.base import paths, terminal
@@ -14,6 +15,7 @@ from plumbline.nodes import compare
 from plumbline.records.model import document
 from plumbline.references import References
 from plumbline.schedulers.names import expand
+from plumbline.schemas.site import Partition
 from plumbline.site import ceilings_file as site_ceilings
 from plumbline.site import site, write
 from plumbline.stacks import manifest
@@ -52,13 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_json(listing, "print JSON: a line for each partition")
     check = actions.add_parser("check", help="are site.yaml, topologies and references in order?")
     check.add_argument("sites", nargs="*", metavar="SITE", help="default: all")
-    measure = actions.add_parser("measure", help="measure the ceilings of a partition's machine: ceilings.yaml")
-    options.add(measure, "--site", "default: the one that claims this host")
-    options.add(measure, "--partition", "default: all partitions of the site")
-    options.add(measure, "--stack", "whose kernels (default: the first of the partition's)")
-    measure.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
+    measuring = actions.add_parser("measure", help="measure the ceilings of a partition's machine: ceilings.yaml")
+    options.add(measuring, "--site", "default: the one that claims this host")
+    options.add(measuring, "--partition", "default: all partitions of the site")
+    options.add(measuring, "--stack", "whose kernels (default: the first of the partition's)")
+    measuring.add_argument("--add", action="store_true", help="keep what was measured before where it is better")
     text = "only if there are no ceilings, or those of another machine"
-    measure.add_argument("--if-needed", action="store_true", help=text)
+    measuring.add_argument("--if-needed", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -159,10 +161,17 @@ def _measure(args: argparse.Namespace) -> int:
     if document.archived:
         raise PlumbError(f"site {name} is archived", "plumb site measure", "its machines are not measured any more")
     parts = [site.partition(document, args.partition)] if args.partition else document.partitions
+    return measure(name, parts, stack=args.stack, add=args.add, if_needed=args.if_needed)
+
+
+def measure(
+    name: str, parts: Iterable[Partition], *, stack: str | None = None, add: bool = False, if_needed: bool = False
+) -> int:
+    """Measure the ceilings of ``parts`` of site ``name``; the worst status of :func:`ceilings.measure` is returned."""
     worst = 0
     for part in parts:
-        if args.if_needed and ceilings.is_current(name, part):
+        if if_needed and ceilings.is_current(name, part):
             print(f"site {name}: the ceilings of partition {part.name} are up to date")
             continue
-        worst = max(worst, ceilings.measure(name, part, args.stack, terminal.say, args.add))
+        worst = max(worst, ceilings.measure(name, part, stack, terminal.say, add))
     return worst

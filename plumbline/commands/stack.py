@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from tabulate import tabulate
@@ -33,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show = actions.add_parser("show", help="a stack's manifest")
     show.add_argument("stack", metavar="NAME", help="an installed stack")
     options.add_json(show, "print it as it is on disk")
-    check = actions.add_parser("check", help="are all programs there, and the recorded ones?")
-    check.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
+    checking = actions.add_parser("check", help="are all programs there, and the recorded ones?")
+    checking.add_argument("stacks", nargs="*", metavar="NAME", help="default: all installed ones")
     remove = actions.add_parser("remove", help="delete an installed stack")
     remove.add_argument("stacks", nargs="+", metavar="NAME", help="an installed stack")
     packing = actions.add_parser("pack", help="one archive of stacks for a machine without network")
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         names: _names,
         install: _install,
         show: _show,
-        check: _check,
+        checking: _check,
         remove: _remove,
         packing: _pack,
     }
@@ -63,11 +64,7 @@ def _install(args: argparse.Namespace) -> int:
     wanted = [stacks.origin(spec) for spec in args.stacks]
     if args.all:
         wanted += [(stacks.DEFAULT_PROVIDER, name) for name in stacks.provider(stacks.DEFAULT_PROVIDER).names()]
-    for kind, _ in wanted:
-        stacks.provider(kind)
-    if re.search(r"[\s:]", str(paths.stacks())):
-        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
-        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
+    check(wanted)
     if args.sha256 is not None and args.archive is None:
         raise PlumbError("--sha256 goes with --from", "plumb stack install", "name the archive")
     if args.archive:
@@ -80,6 +77,15 @@ def _install(args: argparse.Namespace) -> int:
         for kind, name in dict.fromkeys(wanted):
             stacks.install(kind, name, force=args.force, dry_run=args.dry_run)
     return 0
+
+
+def check(wanted: Iterable[tuple[str, str]]) -> None:
+    """Raise :class:`PlumbError` where stacks, as (provider, name), cannot be installed whatever the machine has."""
+    for kind, _ in wanted:
+        stacks.provider(kind)
+    if re.search(r"[\s:]", str(paths.stacks())):
+        what = "the path of the stacks has a blank or a colon, at which interpreter lines and search paths end"
+        raise PlumbError(what, str(paths.stacks()), "name another folder with --stacks")
 
 
 def _list(args: argparse.Namespace) -> int:

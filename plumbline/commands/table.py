@@ -56,6 +56,7 @@ GROUPS = {
         "lint": ("check every reference of every site", "plumb lint"),
     },
     "manage": {
+        "setup": ("make this host ready: stacks from wheels, a site, ceilings", "plumb setup --stack mpich"),
         "stack": ("list, install, show, check and remove stacks", "plumb stack install openmpi mpich"),
         "knobs": ("what can be set in the MPI library of a stack", "plumb knobs openmpi eager"),
         "site": (

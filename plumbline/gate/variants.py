@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plumbline.application.source import Source
-from plumbline.base import files, git, paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.records.variant import Variant, checked
 from plumbline.reframe import campaign, settings
@@ -49,7 +49,7 @@ def list_variants(
     """
     prefix = folder / "reframe"
     files.make_anew(prefix)
-    command = [paths.program("reframe"), "-c", str(of.file if of else git.part("reframe-tests")), "--dry-run"]
+    command = [paths.program("reframe"), "-c", str(of.file if of else paths.suite() / "reframe-tests"), "--dry-run"]
     environments = {settings.environment_name(stack): stack for stack in stacks}
     command += ["--nocolor", "-p", f"^({'|'.join(map(re.escape, environments))})$"]
     command += campaign.named(test) if test else [] if of else ["-t", "quick"]
@@ -58,7 +58,9 @@ def list_variants(
     environment |= of.variables if of else {}
     log = folder / "reframe.out"
     with log.open("w", encoding="utf-8") as stream:
-        subprocess.run(command, env=environment, cwd=paths.root(), stdout=stream, stderr=subprocess.STDOUT, check=False)
+        subprocess.run(
+            command, env=environment, cwd=paths.suite(), stdout=stream, stderr=subprocess.STDOUT, check=False
+        )
     found = read(log.read_text(encoding="utf-8", errors="replace"), prefix / "stage", environments)
     for stack in stacks:
         _require(found, stack, log)

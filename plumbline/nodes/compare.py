@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.base import group
+from plumbline.base import group, paths
 from plumbline.base.errors import PlumbError
 from plumbline.base.units import cpu_ranges
 from plumbline.host.collector import without_serials
@@ -187,7 +187,9 @@ def captured(folder: Path) -> Captured:
             return Captured(without_serials(xml), limits, len(found.nodes), summary(found, comparison))
     reason = found.nodes[comparison.groups[0][0]].missing.get("topology", "no HOST.xml is there")
     raise PlumbError(
-        f"no node of the largest group of equal nodes has a topology: {reason}", str(folder), "make setup, then again"
+        f"no node of the largest group of equal nodes has a topology: {reason}",
+        str(folder),
+        f"{paths.setup()}, then again",
     )
 
 

@@ -181,11 +181,11 @@ def examine_node(node: Node) -> list[Finding]:
 
 def _tool(name: str, lost: str, which: Callable[[str], str | None]) -> Finding:
     found = which(name)
-    return Finding(f"tool {name}", found or "missing", found is None, lost, "make setup names the package")
+    return Finding(f"tool {name}", found or "missing", found is None, lost, f"{paths.setup()} names the package")
 
 
 def _own(file: Path) -> Finding:
     return Finding(
         f"tool {file.name}", "built" if file.exists() else "missing", not file.exists(),
-        "nothing can be placed or verified", "make setup",
+        "nothing can be placed or verified", paths.setup(),
     )  # fmt: skip

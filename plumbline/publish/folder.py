@@ -105,8 +105,7 @@ def _known(file: Path) -> dict[str, dict[str, Any]]:
 
 def _generator(shared: Shared) -> str:
     """A checksum of the program that makes pages: the names of the shared files, and all code of this package."""
-    package = paths.root() / "plumbline"
-    code = (file.read_bytes() for file in sorted(package.rglob("*.py")))
+    code = (file.read_bytes() for file in sorted(paths.package().rglob("*.py")))
     forms = (file.read_bytes() for file in sorted(page.ASSETS.glob("*.html")))
     return _sum(*sorted(shared.texts), *(hashlib.sha256(text).hexdigest() for text in (*code, *forms)))
 

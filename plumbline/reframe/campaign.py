@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline import schedulers, site
-from plumbline.base import files, git, paths, terminal, units
+from plumbline.base import files, paths, terminal, units
 from plumbline.base.errors import PlumbError
 from plumbline.host import proc
 from plumbline.launch import process, signals
@@ -45,7 +45,7 @@ def run(profile: str, options: Sequence[str] = (), nodes: Sequence[str] = (), tu
     the machine can hold ended verified, 1 when one did not or there was none, 130 if interrupted.
     """
     chosen = ["-t", profile, "-S", f"profile={profile}", *options]
-    return measure(Tests(git.part("reframe-tests"), profile, chosen), nodes, turn)
+    return measure(Tests(paths.suite() / "reframe-tests", profile, chosen), nodes, turn)
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,10 @@ def _nodes_now(here: Site | None, extra: Sequence[str]) -> list[str]:
 
 def environment_of_reframe() -> dict[str, str]:
     """What ``activate`` sets for ReFrame, and the folders in use."""
+    own = paths.sites() / "settings.py"
     return {
         **paths.variables(),
-        "RFM_CONFIG_FILES": str(paths.sites() / "settings.py"),
+        "RFM_CONFIG_FILES": str(own if own.exists() else paths.suite() / "site-configs" / "settings.py"),
         "RFM_PREFIX": str(_folder()),
     }
 
@@ -166,7 +167,7 @@ def _follow(command: list[str], environment: dict[str, str]) -> tuple[int, list[
         subprocess.Popen(
             command,
             env=environment,
-            cwd=paths.root(),
+            cwd=paths.suite(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -137,7 +137,7 @@ def describe(tests: Path) -> list[dict[str, Any]]:
 
 def main() -> int:
     """Check the suite of this checkout against site ``argv[1]``."""
-    found = faults(paths.root() / "reframe-tests", sys.argv[1])
+    found = faults(paths.suite() / "reframe-tests", sys.argv[1])
     for fault in found:
         print(f"FAULT {fault}")
     print("suite is whole" if not found else f"{len(found)} faults")

@@ -22,7 +22,9 @@ from plumbline.topology.machine import Machine
 FEATURE = "plumb-stack"
 #: the environment where there is none: tests end as skipped there, with the reason
 NOTHING = "no-stack"
-UNCONFIGURED = "no site is configured for this host: run 'make setup', then '. ./activate'"
+UNCONFIGURED = f"no site is configured for this host: run '{paths.setup()}'" + (
+    "" if paths.is_installed() else ", then '. ./activate'"
+)
 
 
 def configuration() -> dict[str, Any]:
@@ -41,7 +43,7 @@ def configuration() -> dict[str, Any]:
     return {
         "systems": [*(_system(found) for found in sites), _unconfigured()],
         "environments": [*environments, {"name": NOTHING}],
-        "general": [{"check_search_path": [str(paths.root() / "reframe-tests")], "remote_detect": False}],
+        "general": [{"check_search_path": [str(paths.suite() / "reframe-tests")], "remote_detect": False}],
         "logging": [_logging()],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ from plumbline.topology.plan import Plan
 
 #: launches of one variant by profile
 LAUNCHES = {"quick": 3, "full": 5}
-#: the plumb of this checkout, as a word of a job script
-PLUMB = shlex.quote(str(paths.root() / ".venv" / "bin" / "plumb"))
+#: plumb as a word of a job script
+PLUMB = shlex.quote(paths.suite_program("plumb"))
 #: parameters that only say where ranks, threads and pages are: the plan has their effect
 PLACING = ("placement", "memory", "threads")
 #: members in which two variants with the same job may differ
@@ -417,7 +418,7 @@ class SuiteTest(WaitingTest):
     valid_systems = ["*"]
     valid_prog_environs = ["*"]
     local = True
-    executable = str(paths.root() / ".venv" / "bin" / "python")
+    executable = sys.executable if paths.is_installed() else paths.suite_program("python")
 
     @run_after("setup")
     def run_once(self) -> None:

@@ -90,13 +90,18 @@ def parse_json(text: str | bytes) -> Any:
 
 def check(name: str, document: Any, where: str) -> None:
     """Raise :class:`PlumbError` naming the first offending key unless ``document`` obeys schema ``name``."""
+    _check(validator(name), name, document, where)
+
+
+def _check(rules: Any, name: str, document: Any, where: str) -> None:
     try:
-        error = jsonschema.exceptions.best_match(validator(name).iter_errors(document))
+        error = jsonschema.exceptions.best_match(rules.iter_errors(document))
     except RecursionError:
         raise PlumbError(f"not a valid {name}: nested too deeply", where, "fix or regenerate it") from None
     if error is not None:
         place = ".".join(map(str, error.absolute_path)) or "top level"
-        raise PlumbError(f"not a valid {name}: {place}: {error.message[:200]}", where, "fix or regenerate it")
+        what = error.message.replace(END_OF_TEXT, "$")[:200]
+        raise PlumbError(f"not a valid {name}: {place}: {what}", where, "fix or regenerate it")
 
 
 def convert(name: str, document: Any, kind: type[T], where: str) -> T:
@@ -108,6 +113,8 @@ def convert(name: str, document: Any, kind: type[T], where: str) -> T:
         made = msgspec.convert(document, kind)
         check_values(document)
     except msgspec.ValidationError as error:
+        if "[...]" in str(error):
+            _check(_Validator(msgspec.json.schema(kind)), name, document, where)  # names the key that is left open
         what = fault(name, error, document)
     except (ValueError, RecursionError) as error:
         what = f"not a valid {name}: {'nested too deeply' if isinstance(error, RecursionError) else error}"

@@ -11,7 +11,7 @@ SUITE = "suite"
 
 def expected() -> set[str]:
     """The names of all tests, from ``reframe-tests/expected.txt``."""
-    file = paths.root() / "reframe-tests" / "expected.txt"
+    file = paths.suite() / "reframe-tests" / "expected.txt"
     try:
         return set(file.read_text(encoding="utf-8").split())
     except OSError as error:

@@ -98,7 +98,7 @@ def _topology(request: Request, dry_run: bool) -> str:
         return "captured when it is written\n"
     xml, reason = collector.topology(str(paths.binder()) if paths.binder().exists() else None)
     if xml is None:
-        cure = "build the tools first: make setup"
+        cure = f"build the tools first: {paths.setup()}"
         raise PlumbError(f"cannot capture the topology: {reason}", "plumb site init", cure)
     return xml
 

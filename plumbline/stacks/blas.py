@@ -113,7 +113,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 def _fingerprint() -> str:
     digest = hashlib.sha256(Compiler.find().native().encode())
-    for file in [*lock_files(), paths.root() / SOURCE]:
+    for file in [*lock_files(), paths.suite() / SOURCE]:
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -164,7 +164,7 @@ def _rate(one: Candidate, folder: Path) -> float:
     """GFlop/s of one start on all cores; the program is compiled for the first one."""
     program = folder / PROGRAM
     if not program.exists():
-        sources = [str((paths.root() / SOURCE).with_name(name)) for name in (Path(SOURCE).name, "blas.c")]
+        sources = [str((paths.suite() / SOURCE).with_name(name)) for name in (Path(SOURCE).name, "blas.c")]
         command = [Compiler.find().path, "-O2", "-fopenmp", *sources, *_options(one, folder), "-lm", "-o", str(program)]
         fetch.call(command, f"{one.name} cannot be linked", "blas")
     alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_PLACES": "cores", "OMP_PROC_BIND": "spread"}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from plumbline.base import files, git, paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 from plumbline.stacks import blas, fetch, libraries, locked, manifest, tuned
 from plumbline.stacks.manifest import Benchmark, Loads, Manifest
@@ -36,7 +36,7 @@ def refresh(name: str) -> bool:
     if reason is None:
         return False
     print(f"{name}: building the kernels ({reason})", flush=True)
-    source = git.part(FOLDER)
+    source = paths.suite() / FOLDER
     prefix = paths.stacks() / name / "kernels"
     found = build(stack, source, prefix)
     others = {key: entry for key, entry in stack.benchmarks.items() if entry.suite != "kernels"}
@@ -69,7 +69,7 @@ def _loads(stack: Manifest) -> Loads:
 def stale(name: str) -> str | None:
     """Why the kernels of installed stack ``name`` must be built (again); None when they need not."""
     stack = manifest.load(name)
-    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.root() / FOLDER, stack):
+    if _mark(paths.stacks() / name / "kernels") != fingerprint(paths.suite() / FOLDER, stack):
         return "their sources, the compiler or the library changed"
     found = manifest.problems(stack)
     return found[0] if found else None
@@ -82,7 +82,7 @@ def outdated(stack: Manifest) -> PlumbError | None:
     are not recorded, as for a stack whose kernels :func:`refresh` did not build.
     """
     prefix = paths.stacks() / stack.made_of / "kernels"  # a tuned stack has those of the one that it is made of
-    if _mark(prefix, "files") in (None, digest(paths.root() / FOLDER)):
+    if _mark(prefix, "files") in (None, digest(paths.suite() / FOLDER)):
         return None
     what = f"the kernels of stack {stack.name} are older than their sources"
     return PlumbError(what, str(prefix), f"plumb stack install {stack.made_of}")

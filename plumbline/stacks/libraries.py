@@ -63,6 +63,22 @@ def loads(stack: Manifest, library: Path | None = None, more: Iterable[Path] = (
     return Loads(library=str(library) if library else None, files=hashes)
 
 
+def of_family(stack: Manifest, described: Path) -> Path:
+    """The MPI library of a stack without benchmarks: below its prefix, or where the loader finds it for a launch.
+
+    Raises :class:`PlumbError`, naming the file in which the stack is ``described``, where there is none.
+    """
+    name = stack.family.library
+    below = (Path(stack.prefix) / folder / name for folder in ("lib", "lib64"))
+    variables = {"PATH": os.environ.get("PATH", os.defpath), **manifest.environment(stack, os.environ)}
+    loaded = _linked("/bin/true", {**variables, "LD_PRELOAD": name}).get(name)
+    found = next((file for file in below if file.is_file()), loaded)
+    if found is None:
+        cure = "its modules or its environment must set LD_LIBRARY_PATH"
+        raise PlumbError(f"stack {stack.name}: {name} is not found", str(described), cure)
+    return found
+
+
 def _linked(program: str, environment: Mapping[str, str]) -> dict[str, Path | None]:
     """Libraries of ``program`` as :func:`_files` returns them; none for scripts and statically linked programs."""
     return _files(subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=environment).stdout)

@@ -161,7 +161,7 @@ class Manifest(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     environment: dict[Variable, str]
     modules: list[str]
     accelerator: Accelerator | None = None
-    benchmarks: Annotated[dict[BenchmarkId, Benchmark], Meta(min_length=1)]
+    benchmarks: dict[BenchmarkId, Benchmark]
     sources: list[Source]
     loads: Loads | None = None
     settings: dict[

@@ -41,7 +41,8 @@ class Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A stack that a site has.
 
-    ``accelerator``: whose memory the MPI library and its OSU programs take as buffers.
+    ``accelerator``: whose memory the MPI library and its OSU programs take as buffers. Without ``benchmarks`` the
+    stack is for programs of people (plumb.yaml) alone.
     """
 
     modules: list[Annotated[str, schemas.whole("[A-Za-z0-9][A-Za-z0-9_./+=-]*")]] = []
@@ -50,7 +51,7 @@ class Description(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     compiler: manifest.Compiler
     environment: dict[manifest.Variable, str] = {}
     accelerator: manifest.Accelerator | None = None
-    benchmarks: Annotated[dict[manifest.BenchmarkId, Program], Meta(min_length=1)]
+    benchmarks: dict[manifest.BenchmarkId, Program] = {}
 
 
 class Descriptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,7 +129,8 @@ def _manifest(name: str, file: Path, entry: Description) -> manifest.Manifest:
         benchmarks={ident: _benchmark(one, search, file, entry.modules) for ident, one in programs},
         sources=[],
     )
-    return replace(stack, loads=libraries.loads(stack))
+    library = None if stack.benchmarks else libraries.of_family(stack, file)
+    return replace(stack, loads=libraries.loads(stack, library))
 
 
 def _benchmark(one: Program, search: str, file: Path, modules: list[str]) -> manifest.Benchmark:

@@ -48,7 +48,7 @@ def pack(wanted: list[tuple[str, str]], target: Path) -> str:
         with tempfile.TemporaryDirectory(prefix="plumb-pack-", dir=paths.stacks()) as scratch:
             folder = Path(scratch) / "content"
             (folder / archive.WHEELS).mkdir(parents=True)
-            locks = [paths.root() / "requirements.txt"]
+            locks = [paths.suite() / "requirements.txt"]
             for name in names["wheel"]:
                 locks += [*wheel.lock_files(name), *blas.lock_files()]  # the kernels are linked with one of these
             locks = list(dict.fromkeys([*locks, *([environments.requirements()] if names["spack"] else [])]))
@@ -80,7 +80,7 @@ def _wheels(locks: list[Path], scratch: Path, target: Path) -> dict[str, list[st
 
 def _name(lock: Path) -> str:
     """The path of a lock in the checkout, because two are called ``requirements.txt``."""
-    return os.path.relpath(lock, paths.root())
+    return os.path.relpath(lock, paths.suite())
 
 
 def _index(specs: list[str], locks: list[Path], needed: dict[str, list[str]], folder: Path) -> dict[str, Any]:

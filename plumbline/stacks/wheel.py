@@ -31,7 +31,7 @@ import msgspec
 from msgspec.structs import replace
 
 from plumbline import mpi
-from plumbline.base import files, git, paths, terminal
+from plumbline.base import files, paths, terminal
 from plumbline.base.errors import PlumbError, suggest
 from plumbline.stacks import Work, fetch, kernels, libraries, manifest, stream
 from plumbline.stacks.archive import pip_options
@@ -110,7 +110,6 @@ def work(name: str, force: bool) -> Work | None:
         raise PlumbError(f"no wheel stack is called '{name}'", where, suggest(name, names()))
     if name not in names():
         raise PlumbError(f"stack '{name}' does not exist for {platform.machine()}", where, "leave it out")
-    git.part(kernels.FOLDER)  # refuses a package without the sources of the kernels before anything is made
     reason = "asked for" if force else stale(name)
     if reason is None:
         old = kernels.stale(name)

@@ -18,9 +18,9 @@ def ask(arguments: Sequence[str]) -> str:
     try:
         done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
-        raise PlumbError("plumb-bind is not built", str(program), "make setup") from None
+        raise PlumbError("plumb-bind is not built", str(program), paths.setup()) from None
     except PermissionError:
-        raise PlumbError("plumb-bind cannot be executed", str(program), "make setup") from None
+        raise PlumbError("plumb-bind cannot be executed", str(program), paths.setup()) from None
     except subprocess.TimeoutExpired:
         raise PlumbError("plumb-bind gave no answer within 60 s", " ".join(arguments)) from None
     if done.returncode != 0:
@@ -33,7 +33,7 @@ def ask(arguments: Sequence[str]) -> str:
 
 def outdated(why: str) -> PlumbError:
     """The error for a ``plumb-bind`` that was built before this checkout; ``why`` says what showed it."""
-    return PlumbError(f"plumb-bind is older than this checkout: {why}", str(paths.binder()), "make setup")
+    return PlumbError(f"plumb-bind is older than this checkout: {why}", str(paths.binder()), paths.setup())
 
 
 class Placement(NamedTuple):

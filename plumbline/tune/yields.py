@@ -77,7 +77,7 @@ def _launch(stack: Manifest, keep: bool) -> tuple[int, float]:
         counts = [int(file.read_text(encoding="utf-8")) for file in (folder / "yields").iterdir()]
         if len(counts) != 2:
             what = f"{len(counts)} of 2 ranks of {stack.name} counted their yields"
-            raise PlumbError(what, str(paths.yields_library()), "make setup")
+            raise PlumbError(what, str(paths.yields_library()), paths.setup())
         text = "".join(process.printed(file) for file in sorted((folder / "output").iterdir()))
     found = parsers.parse("kernel", text, {"kernel": KERNEL})
     times = [item.value for item in found if item.metric == "time" and item.params.get("messages") == 1]

@@ -117,8 +117,13 @@ def _cells(record: AnyRecord, call: Callable[[Variant], str]) -> tuple[str, ...]
         return (*start, "–", "–", "–", "–", "", disturbed, record.state, verified, verdict)
     first, *others = record.figures
     value, unit = units.human(first.value, first.unit)
-    also = f"{others[0].name} {' '.join(units.human(others[0].value, others[0].unit))}" if len(others) == 1 else ""
-    return (*start, first.name, value, unit, percent(first), also, disturbed, record.state, verified, record.verdict)
+    shown = others if len(others) == 1 or record.variant.application else []
+    also = ", ".join(f"{one.name} {' '.join(units.human(one.value, one.unit))}" for one in shown[:2])
+    more = f", {len(shown) - 2} more" if len(shown) > 2 else ""
+    return (
+        *(*start, first.name, value, unit, percent(first)),
+        *(f"{also}{more}", disturbed, record.state, verified, record.verdict),
+    )
 
 
 def name(variant: Variant) -> str:

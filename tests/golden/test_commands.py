@@ -92,6 +92,7 @@ def normal(text: str, folder: Path) -> str:
     ):  # fmt: skip
         text = text.replace(word, name)
     text = re.sub(rf"(plumb |\"plumbline\": \"){re.escape(plumbline.__version__)}\b", r"\1VERSION", text)
+    text = re.sub(r"(checkout CHECKOUT), commit [0-9a-f]{12}(, with changes)?", r"\1", text)
     text = re.sub(r"(assets/\w+)-[0-9a-f]{12}|(?<=\.html \()[\d.]+ \w?B", r"\1-ANY", text)  # scripts and styles
     text = re.sub(r"\d+\.\d{9,}(?:e[+-]?\d+)?", lambda number: f"{float(number[0]):.9g}", text)
     return re.sub(r"\b20\d\d(-?)\d\d\1\d\d[T ]\d\d(:?)\d\d(?:\2\d\d(?:\.\d+)?Z?)?", _time, text)

@@ -67,7 +67,7 @@ def fingerprint(name: str) -> str:
 
 
 def _kernel_sources() -> str:
-    return kernels.fingerprint(paths.root() / kernels.FOLDER, "Spack")
+    return kernels.fingerprint(paths.suite() / kernels.FOLDER, "Spack")
 
 
 def _check_machine(name: str) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from plumbline import schemas
-from plumbline.base import files, git, paths
+from plumbline.base import files, paths
 from plumbline.base.errors import PlumbError
 
 DEFAULT_SITE = "debian12-x86_64_v3"
@@ -65,8 +65,8 @@ class Versions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def folder() -> Path:
-    """``spack-env/`` of the checkout."""
-    return git.part("spack-env")
+    """``spack-env/`` of the suite."""
+    return paths.suite() / "spack-env"
 
 
 def home() -> Path:

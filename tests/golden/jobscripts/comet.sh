@@ -8,4 +8,4 @@
 #SBATCH --time=0:6:0
 #SBATCH --exclusive
 #SBATCH --no-requeue
-ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE
+ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools --build ROOT/build launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE

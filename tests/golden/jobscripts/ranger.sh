@@ -6,4 +6,4 @@
 #$ -l h_rt=0:6:0
 #$ -w e -notify -r n -q development -pe 1way 32 -A TACCacct
 trap : USR2
-ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE
+ROOT/.venv/bin/plumb --results ROOT/results --sites SITES --stacks STACKS --tools ROOT/build/tools --build ROOT/build launch STAGE/variant.json --records STAGE/records.jsonl --work STAGE

@@ -18,7 +18,7 @@ from plumbline.commands import list as listing
 from plumbline.gate.setup import GATE
 from plumbline.measure import jobs, session
 
-FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools)
+FOLDERS = (paths.results, paths.sites, paths.stacks, paths.tools, paths.build)
 
 
 @pytest.fixture
@@ -98,3 +98,24 @@ def test_the_package_of_another_checkout_uses_its_own_folders(tmp_path: Path) ->
         check=True,
     )
     assert done.stdout.split() == [str(other), str(other / "results"), str(other / "build/tools/bin/plumb-bind")]
+
+
+def test_a_wheel_has_its_folders_in_plumb_home_and_a_checkout_does_not_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in paths.FOLDERS:
+        monkeypatch.delenv(f"PLUMB_{name.upper()}", raising=False)
+    monkeypatch.setenv("PLUMB_HOME", str(tmp_path / "own"))
+    assert paths.home() == paths.suite() == paths.root()
+    package = tmp_path / "plumbline"
+    (package / "suite").mkdir(parents=True)
+    monkeypatch.setattr(paths, "package", lambda: package)
+    assert [found() for found in FOLDERS if found != paths.tools] == [
+        tmp_path / "own" / name for name in ("results", "site-configs", "stacks", "build")
+    ]
+    assert paths.suite() == package / "suite"
+    assert paths.tools() == package / "tools"
+    assert paths.setup() == "plumb setup"
+    monkeypatch.delenv("PLUMB_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert paths.home() == tmp_path / "data" / "plumbline"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from plumbline import schemas, stacks
 from plumbline.base import paths
 from plumbline.base.errors import PlumbError
 from plumbline.reframe import settings
-from plumbline.stacks import manifest, module
+from plumbline.stacks import libraries, manifest, module
 
 ENTRY = {
     "mpi": {"family": "openmpi", "version": "4.1.4"},
@@ -55,6 +56,25 @@ def test_a_description_becomes_a_manifest(site, tmp_path, capsys):
     capsys.readouterr()
     stacks.install("module", "site-openmpi")
     assert capsys.readouterr().out == "site-openmpi: up to date\n"
+
+
+def test_a_stack_for_own_programs_alone_names_its_mpi_library(site, tmp_path, monkeypatch):
+    """Without it nothing would show that a program was built for another one."""
+    file = site(benchmarks={})
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(libraries, "_linked", lambda *_: {})  # this host may have the library
+        with pytest.raises(PlumbError, match=r"libmpi\.so\.40 is not found") as error:
+            stacks.install("module", "site-openmpi")
+    assert error.value.where == str(file)
+    library = tmp_path / "mpi" / "lib" / "libmpi.so.40"
+    library.parent.mkdir()
+    subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "/dev/null"], check=True)
+    stacks.install("module", "site-openmpi")
+    made = manifest.load("site-openmpi")
+    assert made.benchmarks == {}
+    assert made.loads
+    assert made.loads.library == str(library)
+    assert manifest.problems(made) == []
 
 
 def test_an_accelerator_is_what_the_site_says(site):
@@ -150,7 +170,7 @@ def test_what_a_loaded_module_set_is_found_too(site, modules, monkeypatch):
             {"benchmarks": {"x": {"suite": "osu", "version": "7", "program": "nowhere"}}},
             "there is no program 'nowhere'",
         ),
-        ({"modules": ["$(touch x)"]}, r"stacks\[\.\.\.\]\.modules\[0\]"),
+        ({"modules": ["$(touch x)"]}, r"stacks\.site-openmpi\.modules\.0"),
         ({"colour": "red"}, "colour"),
         ({"mpi": {"family": "lam", "version": "1"}}, r"mpi\.family: .*openmpi"),
     ],

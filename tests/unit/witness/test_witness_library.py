@@ -390,6 +390,53 @@ def test_a_forked_child_has_transports_of_its_own(tmp_path, plan):
     assert found == {False: (1, 1 << 20), True: (0, 0)}
 
 
+#: the functions of Fortran as Open MPI (PMPI_) and others (MPI_) make them, of the library of ``witness_helper.MPI``
+FORTRAN_MPI = """
+#include <stddef.h>
+int PMPI_Init(int *argc, char ***argv) __attribute__((alias("MPI_Init")));
+int PMPI_Finalize(void) __attribute__((alias("MPI_Finalize")));
+void mpi_init_SUFFIX(int *error) { *error = LAYER_Init(NULL, NULL); }
+void mpi_init_thread_SUFFIX(const int *wanted, int *given, int *error) {
+    *given = *wanted;
+    *error = LAYER_Init(NULL, NULL);
+}
+void mpi_finalize_SUFFIX(int *error) { *error = LAYER_Finalize(); }
+"""
+FORTRAN_MAIN = """
+#include <stddef.h>
+void mpi_init_SUFFIX(int *), mpi_init_thread_SUFFIX(const int *, int *, int *), mpi_finalize_SUFFIX(int *);
+int main(int argc, char **argv) {
+    int wanted = 3, given = 0, error = -1;
+    (void)argv;
+    if (argc > 1) mpi_init_thread_SUFFIX(&wanted, &given, &error);
+    else mpi_init_SUFFIX(OPTIONAL);
+    mpi_finalize_SUFFIX(OPTIONAL);
+    return given + error;
+}
+"""
+
+
+@pytest.mark.parametrize("layer", ["PMPI", "MPI"])
+@pytest.mark.parametrize(("suffix", "optional"), [("", "&error"), ("f08_", "NULL")])
+@pytest.mark.parametrize(
+    ("words", "status"), [([], {"&error": 0, "NULL": 255}), (["thread"], {"&error": 3, "NULL": 3})]
+)
+def test_a_fortran_program_moves_between_cpus_only_in_its_mpi_init(
+    tmp_path, plan, layer, suffix, optional, words, status
+):
+    """The functions of C are not called by name there: Open MPI's library goes from mpi_init_ to PMPI_Init."""
+    names = {"SUFFIX": suffix, "LAYER": layer, "OPTIONAL": optional}
+    library, main = (
+        re.sub("|".join(names), lambda found: names[found[0]], text) for text in (MPI + FORTRAN_MPI, FORTRAN_MAIN)
+    )
+    compile_c(tmp_path, library, "-shared", "-fPIC", name="libmpi.so")
+    program = compile_c(tmp_path, main, f"-L{tmp_path}", "-lmpi", f"-Wl,-rpath,{tmp_path}", name="fortran")
+    assert run(tmp_path / "w", plan, [program, *words])[0] == status[optional]
+    seen = only(tmp_path / "w")
+    assert seen["mpi"]
+    assert compare(node_plan(plan), [seen], 1) == []
+
+
 def test_no_folder_is_read_by_functions_that_allocate():
     """They would run in a destructor, when the program's allocator may be gone."""
     names = subprocess.run(["nm", "-D", "--undefined-only", library()], capture_output=True, text=True, check=True)

@@ -1,0 +1,120 @@
+/* MPI_Init, MPI_Init_thread and MPI_Finalize, for C and Fortran: between them the figures are made.
+ *
+ * Open MPI's Fortran functions call PMPI_Init and its kind directly, those of MPICH may call MPI_Init: where
+ * both are seen, the last to return begins the window and the first to be called ends it. */
+#include <stddef.h>
+
+#include "witness.h"
+
+typedef int (*init_function)(int *, char ***);
+typedef int (*init_thread_function)(int *, char ***, int, int *);
+typedef int (*finalize_function)(void);
+typedef void (*fortran_function)(int *);
+typedef void (*fortran_thread_function)(const int *, int *, int *);
+
+EXPORT int MPI_Init(int *count, char ***words);
+EXPORT int MPI_Init_thread(int *count, char ***words, int required, int *provided);
+EXPORT int MPI_Finalize(void);
+EXPORT void mpi_init_(int *error);
+EXPORT void mpi_init_f08_(int *error);
+EXPORT void mpi_init_thread_(const int *required, int *provided, int *error);
+EXPORT void mpi_init_thread_f08_(const int *required, int *provided, int *error);
+EXPORT void mpi_finalize_(int *error);
+EXPORT void mpi_finalize_f08_(int *error);
+
+static void began(int status) {
+    if (!preload_is_mine())
+        return;
+    if (status == 0)
+        library_note();
+    threads_count_from_here();
+    window_begin();
+}
+
+static void ends(void) {
+    static bool over;
+    if (over || !preload_is_mine())
+        return;
+    over = true;
+    window_end();
+    threads_remember();
+    transports_note();
+    devices_note();
+    settings_read();
+}
+
+int MPI_Init(int *count, char ***words) {
+    any_function real = library_function("MPI_Init");
+    int status = real == NULL ? 1 : ((init_function)real)(count, words);
+    began(status);
+    return status;
+}
+
+int MPI_Init_thread(int *count, char ***words, int required, int *provided) {
+    any_function real = library_function("MPI_Init_thread");
+    int status = real == NULL ? 1 : ((init_thread_function)real)(count, words, required, provided);
+    began(status);
+    return status;
+}
+
+int MPI_Finalize(void) {
+    any_function real = library_function("MPI_Finalize");
+    ends();
+    return real == NULL ? 1 : ((finalize_function)real)();
+}
+
+/* The module mpi_f08 lets a program leave the argument of errors out. */
+static int *or_own(int *error) {
+    static int own;
+    int *used = error == NULL ? &own : error;
+    *used = 1;
+    return used;
+}
+
+static void init(const char *name, int *error) {
+    any_function real = library_function(name);
+    int *status = or_own(error);
+    if (real != NULL)
+        ((fortran_function)real)(status);
+    began(*status);
+}
+
+static void init_thread(const char *name, const int *required, int *provided, int *error) {
+    any_function real = library_function(name);
+    int *status = or_own(error);
+    if (real != NULL)
+        ((fortran_thread_function)real)(required, provided, status);
+    began(*status);
+}
+
+static void finalize(const char *name, int *error) {
+    any_function real = library_function(name);
+    int *status = or_own(error);
+    ends();
+    if (real != NULL)
+        ((fortran_function)real)(status);
+}
+
+void mpi_init_(int *error) {
+    init("mpi_init_", error);
+}
+
+void mpi_init_f08_(int *error) {
+    init("mpi_init_f08_", error);
+}
+
+void mpi_init_thread_(const int *required, int *provided, int *error) {
+    init_thread("mpi_init_thread_", required, provided, error);
+}
+
+void mpi_init_thread_f08_(const int *required, int *provided, int *error) {
+    init_thread("mpi_init_thread_f08_", required, provided, error);
+}
+
+void mpi_finalize_(int *error) {
+    finalize("mpi_finalize_", error);
+}
+
+void mpi_finalize_f08_(int *error) {
+    finalize("mpi_finalize_f08_", error);
+}

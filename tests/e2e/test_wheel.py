@@ -1,0 +1,174 @@
+"""The wheel: built from the sdist, installed away from the checkout, and used as by a new user."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from plumbline.base import paths
+
+#: how pip says that it reaches no registry
+UNREACHABLE = "NewConnectionError|ConnectTimeoutError|NameResolutionError|Temporary failure|ProxyError|refused"
+pytestmark = pytest.mark.e2e
+
+BIN = Path(sys.executable).parent
+TOOLS = ("bin/plumb-bind", "lib/libplumbwitness.so", "lib/libplumbprofile.so", "lib/libplumbyields.so")
+#: what of a checkout is in a wheel -> the folder there
+CONTENT = {"plumbline": "", **dict.fromkeys(("custom-kernels", "reframe-tests", "spack-env"), "plumbline/suite/")}
+FILES = ("requirements.txt", "site-configs/settings.py")
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <time.h>
+int main(int argc, char **argv) {
+    int rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    clock_t end = clock() + CLOCKS_PER_SEC / 4;
+    while (clock() < end) { }
+    if (rank == 0) printf("Rate: 10.5 GF/s\n");
+    return MPI_Finalize();
+}
+"""
+DESCRIPTION = r"""
+application: own
+build: [mpicc -o own own.c]
+programs:
+  own:
+    command: ./own
+    launches: 1
+    figures:
+      rate: {pattern: 'Rate: (\S+) GF/s', unit: GF/s, better: higher}
+"""
+
+
+def call(command: Sequence[str | Path], environment: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+    """What a command prints; a failure of the test with all of it unless it succeeds."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=cwd, timeout=600)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as ``make wheel`` makes it: an sdist, a wheel of that, hwloc put into it."""
+    folder = tmp_path_factory.mktemp("dist")
+    around = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    around.pop("PYTHONPATH", None)
+    build = ["uv", "build", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder / "built"]
+    call([*build, paths.root()], around)
+    (built,) = (folder / "built").glob("*.whl")
+    call(["auditwheel", "repair", "--wheel-dir", folder, built], around)
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``env``, where the wheel is; its dependencies are those of the development environment."""
+    folder = tmp_path_factory.mktemp("new")
+    python = folder / "env" / "bin" / "python"
+    call([sys.executable, "-m", "venv", "--without-pip", folder / "env"])
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python, "install"]
+    call([*pip, "--quiet", "--no-deps", "--no-index", wheel])
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "env")}))
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    program = (BIN / "reframe").read_text()
+    (python.parent / "reframe").write_text(re.sub(r"\A.*", f"#!{python}", program))
+    (python.parent / "reframe").chmod(0o755)
+    for name in ("home", "data"):
+        (folder / name).mkdir()
+    known = paths.stacks() / "blas"  # its choice takes long
+    if known.is_dir():
+        shutil.copytree(known, folder / "data" / "stacks" / "blas")
+    return folder
+
+
+def plumb(place: Path, *words: str, cwd: Path | None = None) -> str:
+    """What ``plumb WORDS`` prints with the variables that a new user has, and those that say where packages are."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    own = {"HOME": str(place / "home"), "PLUMB_HOME": str(place / "data"), "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    return call([place / "env" / "bin" / "plumb", *words], {**kept, **own, "LANG": "C.UTF-8"}, cwd or place / "home")
+
+
+@pytest.fixture(scope="module")
+def ready(place: Path) -> Path:
+    """The same folder, set up with one stack."""
+    try:
+        said = plumb(place, "setup", "--stack", "mpich", "--no-ceilings")
+    except AssertionError:
+        log = place / "data" / "stacks" / "mpich.log"
+        if log.exists() and re.search(UNREACHABLE, log.read_text()):
+            pytest.skip("not run: no package registry can be reached")
+        raise
+    assert "next: plumb campaign" in said
+    return place
+
+
+def test_it_has_what_git_has_and_the_tools(wheel: Path) -> None:
+    committed = call(["git", "-C", paths.root(), "ls-files", "--", *CONTENT, *FILES]).splitlines()
+    expected = {f"{CONTENT.get(name.partition('/')[0], 'plumbline/suite/')}{name}" for name in committed}
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    own = {name for name in names if not re.match(r"plumbline[-.][^/]*(info|libs)/", name)}
+    assert own == expected | {f"plumbline/tools/{name}" for name in TOOLS}
+    assert "manylinux" in wheel.name
+    assert "-py3-none-" in wheel.name
+
+
+def test_plumb_bind_has_its_hwloc_and_what_is_preloaded_has_nothing(place: Path) -> None:
+    (package,) = place.glob("env/lib/python*/site-packages/plumbline")
+    for name in TOOLS:
+        dynamic = call(["readelf", "--dynamic", package / "tools" / name])
+        needed = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
+        foreign = [library for library in needed if not library.startswith(("libc.so", "ld-linux"))]
+        if name == "bin/plumb-bind":
+            (hwloc,) = foreign
+            found = re.search(rf"{re.escape(hwloc)} => (\S+)", call(["ldd", package / "tools" / name]))
+            assert found
+            assert Path(found[1]).resolve().is_relative_to(package.with_name("plumbline.libs"))
+        else:
+            assert foreign == []
+            assert "PATH)" not in dynamic
+
+
+def test_set_up_again_changes_nothing(ready: Path) -> None:
+    def files() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in ready.rglob("*") if "__pycache__" not in path.parts}
+
+    before = files()
+    said = plumb(ready, "setup", "--stack", "mpich", "--no-ceilings")
+    assert "mpich: up to date\nsite local: unchanged" in said
+    after = files()
+    assert [path for path in before | after if before.get(path) != after.get(path) and path.is_file()] == []
+
+
+def test_a_program_of_ones_own_is_measured_and_the_package_stays(ready: Path) -> None:
+    (package,) = ready.glob("env/lib/python*/site-packages/plumbline")
+    before = sorted(package.rglob("*"))
+    code = ready / "home" / "own"
+    code.mkdir()
+    (code / "own.c").write_text(PROGRAM)
+    (code / "plumb.yaml").write_text(DESCRIPTION)
+    said = plumb(ready, "run", cwd=code)
+    assert "1 variant, 1 verified, 1 launch " in said
+    assert "own" in plumb(ready, "list")
+    assert (ready / "data" / "results" / "local").is_dir()
+    assert sorted(path.name for path in (ready / "home").iterdir() if not path.name.startswith(".")) == ["own"]
+    assert [path for path in sorted(package.rglob("*")) if path not in before and "__pycache__" not in path.parts] == []
+
+
+def test_the_suite_itself_is_whole_and_says_where_it_is(ready: Path) -> None:
+    said = plumb(ready, "campaign", "--test", "suite_integrity")
+    assert "OK   suite_integrity" in said
+    assert re.fullmatch(rf"plumb \S+ \(wheel in {ready}/env/lib/\S+/plumbline\)\n", plumb(ready, "--version"))
+    assert "rank 0.0" in plumb(ready, "topology", "--placement", "core")

