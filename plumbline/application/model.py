@@ -31,11 +31,12 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     """A program, what it prints, and where its ranks and threads are placed.
 
     ``command`` is a line of words or a list; no shell reads it, and its first word is a file below the folder of
-    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are names
-    of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank and ``ranks``
-    those of a node; without them the placement decides. ``binds`` says what is bound: ``threads``, each to its CPU, as
-    OpenMP does it, or ``ranks``, whose threads may run on any CPU of their rank. ``mpi`` says whether it is an MPI
-    program. ``time_limit_s`` is that of a launch, ``launches`` how many a campaign makes.
+    plumb.yaml, or a program in PATH. It runs in an empty folder, with links to its ``inputs``. ``placements`` are
+    names of docs/placements.md, each a variant. ``memory`` is the memory policy, ``threads`` those of a rank (a
+    list: each a variant) and ``ranks`` those of a node; without them the placement decides. ``binds`` says what is
+    bound: ``threads``, each to its CPU, as OpenMP does it, or ``ranks``, whose threads may run on any CPU of their
+    rank. ``mpi`` says whether it is an MPI program. ``time_limit_s`` is that of a launch, ``launches`` how many a
+    campaign makes.
     """
 
     command: Annotated[str, Meta(min_length=1)] | Annotated[list[str], Meta(min_length=1)]
@@ -44,7 +45,7 @@ class Program(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, f
     inputs: list[Inside] = []
     placements: Annotated[list[str], Meta(min_length=1)] = msgspec.field(default_factory=lambda: ["core"])
     memory: str | None = None
-    threads: Count | None = None
+    threads: Count | Annotated[list[Count], Meta(min_length=1)] | None = None
     ranks: Count | None = None
     nodes: Count = 1
     binds: Literal["threads", "ranks"] = "threads"

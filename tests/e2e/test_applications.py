@@ -112,7 +112,7 @@ def described() -> dict[str, object]:
     }
     for name in ("pool", "alike"):
         programs[name] |= {"placements": ["numa"], "ranks": 1, "threads": 2}
-    programs["pool"]["binds"] = "ranks"
+    programs["pool"] |= {"binds": "ranks", "threads": [2]}
     programs["serial"] = program(command="./program alone", mpi=False, placements=["numa"], ranks=1, threads=1)
     rate = {"json": "rate", "file": "result.json", "unit": "GF/s", "better": "higher"}
     check = {"pattern": r'"sum": (\d+)', "value": 3, "file": "result.json"}
@@ -168,6 +168,11 @@ def test_a_program_without_mpi_and_a_script_are_measured(ran):
         assert ran[2][name]["reasons"] == []
     assert len(ran[2]["serial"]["launches"][0]["ranks"]) == 1
     assert [figure["name"] for figure in ran[2]["python"]["figures"]] == ["rate"]
+
+
+def test_several_numbers_of_threads_are_variants(ran):
+    assert ran[2]["pool"]["variant"]["name"] == "odd_pool %placement=numa %threads=2"
+    assert ran[2]["alike"]["variant"]["name"] == "odd_alike %placement=numa"
 
 
 def test_its_records_name_the_commit(ran):
